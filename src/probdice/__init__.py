@@ -1,0 +1,33 @@
+"""Compare two segmentations of one image, crisp or probabilistic, with any number of regions.
+
+The multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
+(arXiv:1509.07244): probabilities are never hardened, geometry is never ignored, and labels need
+not agree.
+"""
+
+from probdice.comparison import compare, similarity_map
+from probdice.errors import ProbdiceError, ProbdiceWarning
+from probdice.files import read, write
+from probdice.result import Comparison, Group, Merge
+from probdice.segmentation import Geometry, Segmentation
+from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Absolute",
+    "Aitchison",
+    "Comparison",
+    "Geometry",
+    "Group",
+    "Merge",
+    "ProbdiceError",
+    "ProbdiceWarning",
+    "Segmentation",
+    "aitchison_distance",
+    "classical_dice",
+    "compare",
+    "read",
+    "similarity_map",
+    "write",
+]

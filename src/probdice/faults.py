@@ -1,0 +1,145 @@
+"""Values that cannot be: found in the pass that reads them, told with their place and a remedy."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.segmentation import Reading
+
+__all__ = ["TOLERANCE", "Fault", "examine_labels", "examine_values"]
+
+TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
+FORGIVEN = 0.5  # how far above 1 a value may be where it is then divided by the sum
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is amiss in some pixels; pixels are known by their number in the order of reading."""
+
+    kind: str
+    count: int
+    first: int
+    value: float
+    worst: int = 0
+    worst_sum: float = 1.0
+    whole: bool = False
+    highest: float = 0.0
+
+    def __add__(self, later: "Fault") -> "Fault":
+        """Both together, the other one being of later pixels."""
+        worse = later if abs(later.worst_sum - 1) > abs(self.worst_sum - 1) else self
+        return replace(
+            self,
+            count=self.count + later.count,
+            worst=worse.worst,
+            worst_sum=worse.worst_sum,
+            whole=self.whole and later.whole,
+            highest=max(self.highest, later.highest),
+        )
+
+    def moved(self, start: int, inside: NDArray[np.int64] | None) -> "Fault":
+        """The same with pixels numbered from `start` on, counting those outside Ω."""
+        first, worst = (
+            start + int(pixel if inside is None else inside[pixel])
+            for pixel in (self.first, self.worst)
+        )
+        return replace(self, first=first, worst=worst)
+
+    def tell(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
+        """One sentence: what is where, and what to do about it."""
+        what = {
+            "fraction": f"label {self.value:g}{self._at(place)} is no whole number",
+            "infinite": f"found {self.value:g}{self._at(place)}, where a finite number must be",
+            "negative": f"probability {self.value:g}{self._at(place)} is negative",
+            "above": f"probability {self.value:g}{self._at(place)} is above 1",
+            "nothing": f"all probabilities are 0{self._at(place)}, so none can be divided by the sum",
+            "sum": f"probabilities sum to {self.value:.6g}{self._at(place)}",
+        }[self.kind]
+        if self.kind == "sum" and self.count > 1:
+            what += f", at worst to {self.worst_sum:.6g} at pixel {worst_place}"
+        return f"{what}; {self._remedy()}"
+
+    def _at(self, place: tuple[int, ...]) -> str:
+        more = f" (the first of {self.count} such pixels)" if self.count > 1 else ""
+        return f" at pixel {place}{more}"
+
+    def _remedy(self) -> str:
+        if self.kind == "fraction":
+            return "use Segmentation.from_probabilities for probabilities"
+        if self.kind == "infinite":
+            return "leave such pixels out with a mask, or fill them in"
+        if self.kind == "negative":
+            return "use Segmentation.from_logits for logits, or clip rounding errors to 0"
+        if self.kind == "nothing":
+            return (
+                'pass sums="background" (--sums background) to add the missing part as a region, '
+                "or leave such pixels out with a mask"
+            )
+        remedies = []
+        if self.whole:
+            remedies.append("use Segmentation.from_labels if these whole numbers are labels")
+        for full, name in ((100, "percentages"), (255, "values up to 255")):
+            if full / 2 < self.highest <= full or self.highest == full:
+                remedies.append(f"divide {name} by {full} (--scale {full})")
+        if self.kind == "sum" and not self.whole:
+            remedies.append(
+                'pass sums="normalise" (--sums normalise) to divide by the sum, or '
+                'sums="background" (--sums background) to add the missing part as a region'
+            )
+        return ", or ".join(remedies) or "divide by the value that stands for certainty"
+
+
+def examine_labels(values: NDArray[Any]) -> Fault | None:
+    """Floating labels must be whole."""
+    with np.errstate(invalid="ignore"):
+        bad = ~(values == np.floor(values)) | np.isinf(values)
+    if not bad.any():
+        return None
+    first = int(np.argmax(bad))
+    return Fault("fraction", int(bad.sum()), first, float(values[first]))
+
+
+def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
+    """Rows of values as they came: finite, and but for logits from 0 to 1 with the right sum."""
+    if rows.size == 0:
+        return None
+    limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = rows.sum(axis=0, dtype=np.float64)
+        tests = {"infinite": ~np.isfinite(rows).all(axis=0)}
+        if reading != "softmax":
+            tests["negative"] = (rows < 0).any(axis=0)
+            tests["above"] = (rows > limit).any(axis=0)
+        if reading == "error":
+            tests["sum"] = ~(np.abs(sums - 1) <= TOLERANCE)
+        if reading == "normalise":
+            tests["nothing"] = sums == 0
+    bad = np.logical_or.reduce(list(tests.values()))
+    if not bad.any():
+        return None
+    first = int(np.argmax(bad))
+    kind = next(kind for kind, test in tests.items() if test[first])
+    column = rows[:, first].astype(np.float64)
+    value = {
+        "infinite": column[np.argmax(~np.isfinite(column))],
+        "negative": column.min(),
+        "above": column.max(),
+        "sum": sums[first],
+        "nothing": 0.0,
+    }[kind]
+    finite = np.isfinite(sums)
+    deviation = np.where(finite, np.abs(sums - 1), -1)
+    worst = int(np.argmax(deviation))
+    known = rows[np.isfinite(rows)]
+    return Fault(
+        kind,
+        int(bad.sum()),
+        first,
+        float(value),
+        worst,
+        float(sums[worst]),
+        whole=bool((known == np.floor(known)).all()),
+        highest=float(known.max(initial=0)),
+    )

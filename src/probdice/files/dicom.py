@@ -1,0 +1,76 @@
+"""DICOM SEG with highdicom (extra `dicom`): BINARY, LABELMAP and FRACTIONAL.
+
+Arrays are turned to (column, row, slice). Segment numbers are labels, segment labels are names,
+and 0 is what no segment covers. Masks that overlap stay one region each.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from probdice.errors import FormatError
+from probdice.files.model import Format, Image, Source, lps_to_ras, need
+
+__all__ = ["DICOM"]
+
+SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
+
+
+def _recognises(source: Source) -> bool:
+    return source.head[128:132] == b"DICM"
+
+
+def _read(source: Source) -> Image:
+    highdicom = need("highdicom", "dicom", "reading DICOM")
+    pydicom = need("pydicom", "dicom", "reading DICOM")
+    dataset = pydicom.dcmread(source.path)
+    if (found := str(dataset.get("SOPClassUID", ""))) not in SEGMENTATIONS:
+        name = pydicom.uid.UID(found).name if found else "an object without a class"
+        raise FormatError(
+            f"is {name}, expected DICOM SEG (Segmentation Storage); an image or a structure set "
+            f"must be segmented or converted first"
+        )
+    seg = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
+    if seg.get_volume_geometry() is None:
+        raise FormatError("its frames do not make one regular volume, so it is no one image")
+    if dataset.SegmentationType == "FRACTIONAL":
+        volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
+        return _regions(seg, volume, overlapping=False)
+    try:
+        volume = seg.get_volume(combine_segments=True)
+    except RuntimeError as error:
+        if "overlap" not in str(error):
+            raise
+        # The failed call leaves a locked table behind, so the file is opened afresh.
+        seg = highdicom.seg.segread(source.path)
+        return _regions(seg, seg.get_volume(combine_segments=False), overlapping=True)
+    names = {number: _name(seg, number) for number in seg.segment_numbers}
+    repeated = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return Image(
+        volume.array.transpose(2, 1, 0),
+        affine=_affine(volume),
+        label_names={k: f"{v} ({k})" if v in repeated else v for k, v in names.items()},
+    )
+
+
+DICOM = Format("DICOM", (".dcm",), _recognises, _read)
+
+
+def _regions(seg: Any, volume: Any, *, overlapping: bool) -> Image:
+    return Image(
+        volume.array.transpose(2, 1, 0, 3),
+        regions=3,
+        kind="values" if overlapping else "probabilities",
+        affine=_affine(volume),
+        region_names=[_name(seg, number) for number in seg.segment_numbers],
+        overlapping=overlapping,
+    )
+
+
+def _name(seg: Any, number: int) -> str:
+    return str(seg.get_segment_description(number).segment_label)
+
+
+def _affine(volume: Any) -> Any:
+    """highdicom's is for (slice, row, column), in LPS."""
+    return lps_to_ras(np.asarray(volume.affine)[:, [2, 1, 0, 3]])

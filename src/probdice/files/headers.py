@@ -1,0 +1,172 @@
+"""The headers of NIfTI, Analyze and MGH.
+
+NIfTI-1, which is nearly every file, is read here: importing nibabel takes longer than reading and
+comparing two images of ordinary size. Its rarer relatives are left to nibabel.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError
+
+__all__ = ["Header", "header_of", "is_header"]
+
+NIFTI_1 = {  # where the fields lie that we need
+    "sizeof_hdr": ("i4", 0),
+    "dim": ("8i2", 40),
+    "datatype": ("i2", 70),
+    "pixdim": ("8f4", 76),
+    "vox_offset": ("f4", 108),
+    "scl_slope": ("f4", 112),
+    "scl_inter": ("f4", 116),
+    "xyzt_units": ("u1", 123),
+    "qform_code": ("i2", 252),
+    "sform_code": ("i2", 254),
+    "quatern": ("3f4", 256),
+    "qoffset": ("3f4", 268),
+    "srow": ("(3,4)f4", 280),
+    "magic": ("S4", 344),
+}
+TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
+TYPES |= {1024: "i8", 1280: "u8"}
+MILLIMETRES = {1: 1000.0, 3: 0.001}  # metres and micrometres; all else means millimetres
+UNITS = {"meter": 1, "micron": 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Header:
+    """What is needed to find the values and their place."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    slope: float
+    inter: float
+    affine: NDArray[np.float64] | None
+
+
+def is_header(head: bytes) -> bool:
+    """Whether these are the first bytes of such a header."""
+    return _class_of(head) != ""
+
+
+def header_of(head: bytes) -> Header:
+    """The header in the first bytes of a file."""
+    name = _class_of(head)
+    if not name:
+        raise FormatError("its header is neither NIfTI nor Analyze; is it complete?")
+    return _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
+
+
+def _class_of(head: bytes) -> str:
+    """nibabel's class for this header, or "" where it is none."""
+    if head[344:348] in (b"n+1\0", b"ni1\0"):
+        return "nifti1.Nifti1Header"
+    if head[4:7] in (b"n+2", b"ni2"):
+        return "nifti2.Nifti2Header" if head[5:6] == b"+" else "nifti2.Nifti2PairHeader"
+    if head[:4] in (b"\x5c\x01\0\0", b"\0\0\x01\x5c") and len(head) >= 348:  # its size, 348
+        return "spm2analyze.Spm2AnalyzeHeader"
+    kind = int.from_bytes(head[20:24], "big")
+    if head[:4] == b"\0\0\0\x01" and kind in (0, 1, 3, 4, 10) and len(head) >= 284:
+        return "freesurfer.mghformat.MGHHeader"
+    return ""
+
+
+def _nifti_1(head: bytes) -> Header:
+    order: Literal["<", ">"] = "<" if head[:4] == b"\x5c\x01\0\0" else ">"
+    fields = np.dtype(
+        {
+            "names": list(NIFTI_1),
+            "formats": [kind for kind, _ in NIFTI_1.values()],
+            "offsets": [offset for _, offset in NIFTI_1.values()],
+            "itemsize": 348,
+        }
+    )
+    raw = np.frombuffer(head, fields.newbyteorder(order), count=1)[0]
+    axes = int(raw["dim"][0])
+    if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
+        raise FormatError(f"its header is damaged: {axes} axes, size {raw['sizeof_hdr']}")
+    code = int(raw["datatype"])
+    if code not in TYPES:
+        raise FormatError(
+            f"holds colours, complex or very long numbers (NIfTI type {code}), "
+            f"expected integers or floating numbers of at most 64 bits"
+        )
+    slope, inter = float(raw["scl_slope"]), float(raw["scl_inter"])
+    if not np.isfinite(slope) or slope == 0:
+        slope, inter = 1.0, 0.0
+    single = raw["magic"] == b"n+1"
+    return Header(
+        shape=tuple(int(n) for n in raw["dim"][1 : axes + 1]),
+        dtype=np.dtype(order + TYPES[code]),
+        offset=max(352 if single else 0, int(raw["vox_offset"])),
+        slope=slope,
+        inter=inter if np.isfinite(inter) else 0.0,
+        affine=_first_valid(
+            int(raw["xyzt_units"]) & 7,
+            (int(raw["sform_code"]), np.vstack([raw["srow"], [0, 0, 0, 1]])),
+            (int(raw["qform_code"]), _qform(raw)),
+        ),
+    )
+
+
+def _qform(raw: Any) -> NDArray[np.float64]:
+    """The rotation of a unit quaternion, the spacing, and the place of the first pixel."""
+    b, c, d = (float(x) for x in raw["quatern"])
+    a = np.sqrt(max(0.0, 1.0 - b * b - c * c - d * d))
+    if a == 0:  # rounding: make it of unit length
+        b, c, d = np.array([b, c, d]) / max(np.sqrt(b * b + c * c + d * d), 1e-30)
+    rotation = np.array(
+        [
+            [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
+            [2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b)],
+            [2 * (b * d - a * c), 2 * (c * d + a * b), a * a + d * d - b * b - c * c],
+        ]
+    )
+    spacing = np.abs(raw["pixdim"][1:4].astype(np.float64))
+    spacing[2] *= -1 if raw["pixdim"][0] < 0 else 1
+    affine = np.eye(4)
+    affine[:3, :3] = rotation * spacing
+    affine[:3, 3] = raw["qoffset"]
+    return affine
+
+
+def _by_nibabel(name: str, head: bytes) -> Header:
+    module, _, class_name = name.rpartition(".")
+    header_class = getattr(import_module(f"nibabel.{module}"), class_name)
+    header = header_class(head[: header_class.template_dtype.itemsize])
+    dtype = header.get_data_dtype()
+    if dtype.names or dtype.kind == "c":
+        raise FormatError(f"holds colours or complex numbers ({dtype}), expected one number each")
+    affine = None
+    if hasattr(header, "get_sform"):
+        forms = (
+            (int(header[f"{f}_code"]), getattr(header, f"get_{f}")()) for f in ("sform", "qform")
+        )
+        affine = _first_valid(UNITS.get(header.get_xyzt_units()[0], 2), *forms)
+    elif hasattr(header, "get_affine"):
+        affine = np.asarray(header.get_affine(), dtype=np.float64)
+    slope, inter = header.get_slope_inter()
+    return Header(
+        shape=tuple(int(n) for n in header.get_data_shape()),
+        dtype=dtype,
+        offset=int(header.get_data_offset()),
+        slope=1.0 if slope is None else float(slope),
+        inter=0.0 if inter is None else float(inter),
+        affine=affine,
+    )
+
+
+def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:
+    """The first form that is in force, in millimetres; some tools set a code and leave it zero."""
+    for code, form in forms:
+        if code > 0:
+            affine = np.array(form, dtype=np.float64)
+            affine[:3] *= MILLIMETRES.get(unit, 1.0)
+            if np.all(np.isfinite(affine)) and np.linalg.matrix_rank(affine[:3, :3]) == 3:
+                return affine
+    return None

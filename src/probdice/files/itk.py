@@ -1,0 +1,178 @@
+"""NRRD, MetaImage and what else SimpleITK reads (extra `itk`).
+
+Arrays are turned to (x, y, z), components and fourth axes are regions. Slicer's .seg.nrrd names
+its segments; where they lie in several layers they may overlap.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError, InputError
+from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
+
+__all__ = ["ITK"]
+
+READS = (".nrrd", ".nhdr", ".mha", ".mhd", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
+WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
+SEGMENT = re.compile(r"Segment(\d+)_(LabelValue|Layer|Name|ID)")
+MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz", ".bmp")  # whose first bytes say too little
+
+
+def _io(source: Source) -> str:
+    """ITK's reader of this file, or ""; by the first bytes, since some of them go by the suffix."""
+    head = source.head.lstrip()
+    for start, io in MAGIC.items():
+        if head.startswith(start):
+            return io
+    if b"ElementType" in head[:2048]:
+        return "MetaImageIO"
+    if source.name.endswith(BY_NAME):
+        sitk = need("SimpleITK", "itk", "reading this format")
+        return str(sitk.ImageFileReader.GetImageIOFromFileName(str(source.path)))
+    return ""
+
+
+def _recognises(source: Source) -> bool:
+    return _io(source) != ""
+
+
+def _read(source: Source) -> Image:
+    sitk = need("SimpleITK", "itk", "reading this format")
+    reader = sitk.ImageFileReader()
+    reader.SetFileName(str(source.path))
+    reader.SetImageIO(io := _io(source))
+    try:
+        image = reader.Execute()
+    except RuntimeError as error:
+        # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
+        reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
+        reason = f" ({reasons[-1]})" if reasons else ""
+        raise FormatError(
+            f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
+        ) from error
+    array = _turned(sitk, image)
+    dimension = image.GetDimension()
+    regions = dimension if image.GetNumberOfComponentsPerPixel() > 1 else None
+    if dimension == 4:
+        if regions is not None:
+            raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
+        regions = 3
+    placeless = io == "BMPImageIO" or (
+        source.head.startswith(b"NRRD") and b"space directions:" not in source.head
+    )
+    affine = None if placeless else _affine(image)
+    keys = [key for key in image.GetMetaDataKeys() if SEGMENT.fullmatch(key)]
+    segments = _segments({key: image.GetMetaData(key) for key in keys})
+    if segments and regions is not None:
+        return _layers(array, segments, affine)
+    names = {segment.label: segment.name for segment in segments}
+    return Image(array, regions=regions, affine=affine, label_names=_distinct_names(names))
+
+
+def _write(path: Path, payload: Payload) -> None:
+    sitk = need("SimpleITK", "itk", "writing this format")
+    array = payload.array
+    axes = array.ndim - payload.regions
+    if axes not in (2, 3):
+        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npy")
+    if array.dtype == np.float16:
+        array = array.astype(np.float32)
+    # (region, x, y, z) becomes z, y, x with the regions as components.
+    turned = np.ascontiguousarray(array.T)
+    image = sitk.GetImageFromArray(turned, isVector=payload.regions)
+    if payload.geometry is not None:
+        affine = np.array(payload.geometry.affine)
+        if axes == 3:
+            affine = lps_to_ras(affine)
+        spacing = np.linalg.norm(affine[:-1, :-1], axis=0)
+        image.SetSpacing(spacing.tolist())
+        image.SetOrigin(affine[:-1, -1].tolist())
+        image.SetDirection((affine[:-1, :-1] / spacing).ravel().tolist())
+    if payload.labels:
+        for number, (label, name) in enumerate(sorted(payload.label_names.items())):
+            image.SetMetaData(f"Segment{number}_ID", f"Segment_{number + 1}")
+            image.SetMetaData(f"Segment{number}_LabelValue", str(label))
+            image.SetMetaData(f"Segment{number}_Layer", "0")
+            image.SetMetaData(f"Segment{number}_Name", name)
+    sitk.WriteImage(image, str(path), useCompression=True)
+
+
+ITK = Format("NRRD, MHA or another of ITK", READS, _recognises, _read, WRITES, _write)
+
+
+@dataclass(frozen=True)
+class _Segment:
+    name: str
+    label: int
+    layer: int
+
+
+class _Held:
+    """A view of an image's memory that keeps the image alive, which SimpleITK's own does not."""
+
+    def __init__(self, image: Any, view: NDArray[Any]) -> None:
+        self.image = image
+        self.__array_interface__ = view.__array_interface__
+
+
+def _turned(sitk: Any, image: Any) -> NDArray[Any]:
+    """The values as (x, y, z), components last, without a copy."""
+    array: NDArray[Any] = np.asarray(_Held(image, sitk.GetArrayViewFromImage(image)))
+    axes = tuple(range(image.GetDimension()))
+    return array.transpose(axes[::-1] + tuple(range(len(axes), array.ndim)))
+
+
+def _affine(image: Any) -> NDArray[np.float64]:
+    dimension = image.GetDimension()
+    space = min(dimension, 3)
+    direction = np.reshape(image.GetDirection(), (dimension, dimension))[:space, :space]
+    affine = np.eye(space + 1)
+    affine[:space, :space] = direction * np.array(image.GetSpacing()[:space])
+    affine[:space, space] = image.GetOrigin()[:space]
+    return lps_to_ras(affine) if space == 3 else affine
+
+
+def _segments(metadata: Mapping[str, str]) -> list[_Segment]:
+    """The segments that Slicer lists in the header, in its order."""
+    found = []
+    for key in metadata:
+        if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
+            prefix = f"Segment{match[1]}"
+            label = int(metadata[key])
+            name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
+            layer = int(metadata.get(f"{prefix}_Layer", 0))
+            found.append((int(match[1]), _Segment(name, label, layer)))
+    return [segment for _, segment in sorted(found, key=lambda item: item[0])]
+
+
+def _layers(
+    array: NDArray[Any], segments: list[_Segment], affine: NDArray[np.float64] | None
+) -> Image:
+    """Segments of several layers: one label map where none overlaps, else one mask each."""
+    masks = np.stack([array[..., s.layer] == s.label for s in segments]).astype(np.uint8)
+    if int(masks.sum(axis=0, dtype=np.int64).max(initial=0)) > 1:
+        names = [segment.name for segment in segments]
+        return Image(masks, regions=0, affine=affine, region_names=names, overlapping=True)
+    labels = [segment.label for segment in segments]
+    if len(set(labels)) < len(labels):  # each layer counts from 1
+        labels = list(range(1, len(segments) + 1))
+    weights = np.array(labels, dtype=np.int32)
+    combined = np.tensordot(weights, masks.astype(np.int32), axes=1)
+    named = {label: s.name for label, s in zip(labels, segments, strict=True)}
+    return Image(combined, affine=affine, label_names=_distinct_names(named))
+
+
+def _distinct_names(names: Mapping[int, str]) -> dict[int, str]:
+    """Names that two labels share say nothing without the label."""
+    values = list(names.values())
+    return {
+        label: name if values.count(name) == 1 else f"{name} ({label})"
+        for label, name in names.items()
+    }

@@ -1,0 +1,111 @@
+"""Arrays that compute a block when it is asked for, so that what is on disk stays there."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.segmentation import Array
+
+__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "slabs"]
+
+
+class Lazy(ABC):
+    """An array known by its shape and type, whose blocks are made on demand."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        """The values under one slice for each axis."""
+
+    def __getitem__(self, index: Any, /) -> NDArray[Any]:
+        given = index if isinstance(index, tuple) else (index,)
+        if Ellipsis in given:
+            at = given.index(Ellipsis)
+            missing = len(self.shape) - len(given) + 1
+            given = given[:at] + (slice(None),) * missing + given[at + 1 :]
+        given += (slice(None),) * (len(self.shape) - len(given))
+        if all(isinstance(part, slice) for part in given):
+            return self.block(given)
+        # An integer takes a slice of one, and then that one.
+        whole = tuple(
+            part if isinstance(part, slice) else slice(part % size, part % size + 1)
+            for part, size in zip(given, self.shape, strict=True)
+        )
+        taken: NDArray[Any] = self.block(whole)[
+            tuple(slice(None) if isinstance(part, slice) else 0 for part in given)
+        ]
+        return taken
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
+
+
+class Scaled(Lazy):
+    """(array × slope + inter) / divisor, as floating numbers."""
+
+    def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
+        self.array = array
+        self.slope, self.inter, self.divisor = slope, inter, divisor
+        self.shape = tuple(array.shape)
+        # float32 holds every 16-bit integer; float16 would lose digits in the division.
+        wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
+        self.dtype = np.dtype(np.float64 if wide else np.float32)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        values = np.asarray(self.array[index]).astype(self.dtype)
+        if self.slope != 1:
+            values *= self.dtype.type(self.slope)
+        if self.inter != 0:
+            values += self.dtype.type(self.inter)
+        if self.divisor != 1:
+            values /= self.dtype.type(self.divisor)
+        return values
+
+
+class Stacked(Lazy):
+    """Arrays of one shape, one after the other along a new first axis."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self.arrays = tuple(arrays)
+        self.shape = (len(self.arrays), *self.arrays[0].shape)
+        self.dtype = np.result_type(*(array.dtype for array in self.arrays)).newbyteorder("=")
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        parts = [np.asarray(array[index[1:]]) for array in self.arrays[index[0]]]
+        if not parts:
+            return np.empty((0, *np.empty(self.shape[1:], bool)[index[1:]].shape), self.dtype)
+        return np.stack(parts).astype(self.dtype, copy=False)
+
+
+class Dropped(Lazy):
+    """An array without one of its axes, which has length 1."""
+
+    def __init__(self, array: Array, axis: int) -> None:
+        self.array, self.axis = array, axis
+        self.shape = (*array.shape[:axis], *array.shape[axis + 1 :])
+        self.dtype = array.dtype
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        whole = (*index[: self.axis], slice(None), *index[self.axis :])
+        return np.asarray(self.array[whole]).squeeze(self.axis)
+
+
+def slabs(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
+    """The whole array, in pieces of about `size` values that lie together in memory."""
+    axes = range(len(array.shape))
+    axis = 0
+    if isinstance(array, np.ndarray) and array.ndim:
+        axis = max(axes, key=lambda k: abs(array.strides[k]))
+    if not axes:
+        yield np.asarray(array)
+        return
+    total = int(np.prod(array.shape, dtype=np.int64))
+    step = max(1, size * array.shape[axis] // max(total, 1))
+    for start in range(0, array.shape[axis], step):
+        part = tuple(slice(start, start + step) if k == axis else slice(None) for k in axes)
+        yield np.asarray(array[part])

@@ -1,0 +1,213 @@
+"""From what a file holds to what it means: a label map, or the probability of every region.
+
+| values, one per pixel | meaning |
+|---|---|
+| whole numbers, of integer or floating type | labels |
+| numbers with fractions, or any numbers with `scale` | the probability of one foreground |
+
+| values, one per pixel and region | meaning |
+|---|---|
+| floating numbers, scaled integers, any numbers with `scale` | probabilities |
+| integers that are all 0 or 1 | masks, one-hot |
+| other integers | refused: a time series? percent? |
+
+Whether probabilities lie in [0, 1] and sum to 1 is checked where they are compared, not here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from probdice.errors import FormatError, GeometryError, InputError
+from probdice.files.lazy import Dropped, Scaled, Stacked, slabs
+from probdice.files.model import Image
+from probdice.segmentation import Array, Geometry, Segmentation, Sums
+
+__all__ = ["beyond_one", "fraction_in", "segmentation_of", "segmentation_of_many"]
+
+TOLERANCE = 0.1  # pixels; how far the grids of several files may lie apart
+
+
+def segmentation_of(
+    image: Image, *, scale: float | None, sums: Sums, ignore: Iterable[int]
+) -> Segmentation:
+    """The segmentation that one image is."""
+    image = _without_single_region(image)
+    ignore = tuple(ignore)
+    values = _scaled(image, scale)
+    geometry = _geometry(image)
+    if image.regions is None and scale is None and _are_labels(image, values):
+        return Segmentation.from_labels(
+            values, ignore=ignore, names=image.label_names, geometry=geometry
+        )
+    if ignore:
+        raise InputError(
+            f"ignore={list(ignore)} names labels, but the file holds probabilities; "
+            f"leave pixels out with a mask instead"
+        )
+    if image.regions is None:
+        names = image.region_names
+        return Segmentation.from_probabilities(
+            values,
+            axis=None,
+            names=None if names is None else ("background", names[0]),
+            geometry=geometry,
+        )
+    if image.overlapping:
+        sums = _sums_of_overlapping(sums)
+    elif values.dtype.kind in "iu":
+        _check_masks(values)
+    names = None if image.region_names is None else _distinct(image.region_names)
+    return Segmentation.from_probabilities(
+        values, axis=image.regions, names=names, sums=sums, geometry=geometry
+    )
+
+
+def segmentation_of_many(
+    images: Sequence[tuple[str, Image]], names: Sequence[str], *, scale: float | None, sums: Sums
+) -> Segmentation:
+    """The segmentation of several images, each the probability or the mask of one region."""
+    first: Segmentation | None = None
+    arrays: list[Array] = []
+    for file, image in images:
+        image = _without_single_region(image)
+        if image.regions is not None and not image.assumed:
+            raise FormatError(
+                f"{file}: one file per region needs one value per pixel, but this file holds "
+                f"{image.array.shape[image.regions]} regions; read it alone"
+            )
+        image = replace(image, regions=None)
+        values = _scaled(image, scale)
+        if values.dtype.kind in "iu" and (found := beyond_one(values)) is not None:
+            raise FormatError(
+                f"{file}: one file per region needs a probability or a mask of 0 and 1, "
+                f"found {found}; a label map is read alone, and percent or 0 to 255 with "
+                f"scale=100 or scale=255"
+            )
+        region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
+        first = first or region
+        arrays.append(_onto(region, first, file, images[0][0]).array)
+    assert first is not None
+    return Segmentation.from_probabilities(
+        Stacked(arrays), names=_distinct(names), sums=sums, geometry=first.geometry
+    )
+
+
+def fraction_in(array: Array) -> float | None:
+    """The first number that is not whole; NaN is left for the comparison to find."""
+    for slab in slabs(array):
+        fractions = (slab != np.trunc(slab)) & (slab == slab)
+        if fractions.any():
+            return float(slab[fractions][0])
+    return None
+
+
+def beyond_one(array: Array) -> float | int | None:
+    """The first number that is neither 0 nor 1."""
+    for slab in slabs(array):
+        others = (slab != 0) & (slab != 1)
+        if others.any():
+            found: float | int = slab[others][0].item()
+            return found
+    return None
+
+
+def _without_single_region(image: Image) -> Image:
+    """A single region needs no axis: it is a map of one value per pixel."""
+    axis = image.regions
+    if axis is None or image.array.shape[axis] != 1:
+        return image
+    if isinstance(image.array, np.ndarray):
+        return replace(image, array=image.array.squeeze(axis), regions=None)
+    return replace(image, array=Dropped(image.array, axis % len(image.array.shape)), regions=None)
+
+
+def _scaled(image: Image, scale: float | None) -> Array:
+    """The values with the slope of the file and the scale of the user."""
+    if image.array.dtype.kind not in "biuf" or image.array.dtype.itemsize > 8:
+        raise FormatError(
+            f"values must be integers or floating numbers of at most 64 bits, "
+            f"found {image.array.dtype}"
+        )
+    if (image.slope, image.inter, scale) == (1, 0, None):
+        return image.array
+    return Scaled(image.array, image.slope, image.inter, 1.0 if scale is None else scale)
+
+
+def _are_labels(image: Image, values: Array) -> bool:
+    if image.kind == "values":
+        return values.dtype.kind != "f" or fraction_in(values) is None
+    return image.kind == "labels"
+
+
+def _sums_of_overlapping(sums: Sums) -> Sums:
+    """Masks leave the background out, so dividing where they overlap is not enough."""
+    if sums == "error":
+        raise FormatError(
+            "its segments overlap, so a pixel may belong to several and there is no one label "
+            'map; pass sums="normalise" (--sums normalise) to share such pixels equally, '
+            "or save the segments without overlap"
+        )
+    return "background"
+
+
+def _check_masks(values: Array) -> None:
+    found = beyond_one(values)
+    if found is not None:
+        raise FormatError(
+            f"holds {' × '.join(map(str, values.shape))} whole numbers, among them {found}: "
+            f"expected one label per pixel, or a probability of every region. Percent or 0 to 255 "
+            f"need scale=100 or scale=255 (--scale); a time series is not a segmentation: "
+            f"take one volume out of it"
+        )
+
+
+def _geometry(image: Image) -> Geometry | None:
+    if image.affine is None:
+        return None
+    shape = list(image.array.shape)
+    if image.regions is not None:
+        del shape[image.regions]
+    return Geometry(tuple(shape), image.affine)
+
+
+def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str) -> Segmentation:
+    """One region laid onto the grid of the first."""
+    if region.geometry is not None and first.geometry is not None:
+        try:
+            return region.onto(first.geometry, tolerance=TOLERANCE)
+        except GeometryError:
+            here, there = region.geometry.describe(), first.geometry.describe()
+            differences = "; ".join(
+                f"{key} {here[key]}, expected {there[key]}"
+                for key in here
+                if here[key] != there[key]
+            )
+            raise GeometryError(
+                f"{file}: does not lie on the grid of {first_file}: {differences}. "
+                f"Resample it onto that grid first"
+            ) from None
+    if (region.geometry is None) != (first.geometry is None):
+        without, other = (file, first_file) if region.geometry is None else (first_file, file)
+        raise GeometryError(
+            f"{without}: has no geometry but {other} has one, so they cannot be "
+            f"put together as regions of one image"
+        )
+    if region.shape != first.shape:
+        raise GeometryError(
+            f"{file}: has shape {region.shape}, expected {first.shape} as in {first_file}"
+        )
+    return region
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, numbered where one occurs again: two segments may both be called "lesion"."""
+    taken: list[str] = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate in taken:
+            number += 1
+            candidate = f"{name} ({number})"
+        taken.append(candidate)
+    return taken

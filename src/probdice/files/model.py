@@ -1,0 +1,93 @@
+"""What the readers have in common: a `Source` goes in, an `Image` comes out.
+
+A reader says what the file says and no more; `meaning` decides whether that is a label map or
+probabilities. Readers raise short errors, and `read` puts the name of the file in front.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import MissingExtraError
+from probdice.segmentation import Array, Geometry
+
+__all__ = ["Format", "Image", "Payload", "Source", "lps_to_ras", "need"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to be read."""
+
+    path: Path
+    inside: str  # what follows the colon: the data set, key or variable; or ""
+    head: bytes  # the first bytes, unpacked where the file is gzipped
+    gzipped: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.name.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """What a file holds, in the words of its format."""
+
+    array: Array
+    regions: int | None = None  # the axis of the regions, where there is one
+    assumed: bool = False  # that axis is our rule for plain arrays, not the word of the file
+    kind: Literal["values", "labels", "probabilities"] = "values"  # "values": look at them
+    affine: NDArray[np.float64] | None = None  # to millimetres, RAS
+    slope: float = 1.0
+    inter: float = 0.0
+    label_names: Mapping[int, str] = field(default_factory=dict)
+    region_names: Sequence[str] | None = None
+    overlapping: bool = False  # masks of which several may hold at one pixel
+    beside: Path | None = None  # another file, whose geometry this image has
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """What is to be written: labels are integers, all else is floating, regions first."""
+
+    array: NDArray[Any]
+    regions: bool
+    geometry: Geometry | None
+    label_names: Mapping[int, str] = field(default_factory=dict)
+    region_names: Sequence[str] = ()
+
+    @property
+    def labels(self) -> bool:
+        return self.array.dtype.kind in "iu"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A family of files: how to know one, read one and, where we can, write one."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[Source], bool]
+    read: Callable[[Source], Image]
+    writes: tuple[str, ...] = ()
+    write: Callable[[Path, Payload], None] | None = None
+
+
+def need(module: str, extra: str, what: str) -> Any:
+    """The module, or an error that says which extra holds it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs {module.split('.')[0]}, which is not installed: "
+            f'pip install "probdice[{extra}]"'
+        ) from error
+
+
+def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ITK and DICOM count left and posterior as positive; we count right and anterior."""
+    return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

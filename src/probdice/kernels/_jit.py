@@ -1,0 +1,73 @@
+"""How every kernel is compiled."""
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# What lets LLVM vectorise sums, short of assuming that NaN and infinity do not exist: the checks
+# and the rules for zeros rely on both.
+FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile on first use, without the GIL; keep the machine code where a folder allows it."""
+    # The numpy error model: a division that could raise is not vectorised.
+    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+    try:
+        compiled: Callable[P, R] = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba finds no folder that it may write its cache to
+        compiled = numba.njit(**options)(function)
+    return compiled
+
+
+# The parts of a floating number, built at its own width: numba computes integers with 64 bits,
+# and then only half as many fit in a vector.
+_WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # bits in all, and of the fraction
+
+
+def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
+    """A function of one floating number that changes its bits."""
+
+    @intrinsic
+    def function(_typing: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            width, digits = _WIDTHS[value]
+            bits = builder.bitcast(args[0], ir.IntType(width))
+            changed = change(builder, bits, digits, ((1 << (width - 1 - digits - 1)) - 1) << digits)
+            return builder.bitcast(changed, args[0].type)
+
+        return value(value), generate
+
+    return function
+
+
+def _mantissa(builder: Any, bits: Any, digits: int, one: int) -> Any:
+    fraction = builder.and_(bits, bits.type((1 << digits) - 1))
+    return builder.or_(fraction, bits.type(one))
+
+
+def _exponent(builder: Any, bits: Any, digits: int, one: int) -> Any:
+    # The exponent becomes the last bits of 2^digits: a floating number without a conversion
+    # from integer, which has no vector form.
+    return builder.or_(builder.lshr(bits, bits.type(digits)), bits.type(one + (digits << digits)))
+
+
+mantissa = _from_bits(_mantissa)  # of a positive number: between 1 and 2
+exponent = _from_bits(_exponent)  # of a positive number, plus a constant
+
+
+@intrinsic
+def sign_of(_typing: Any, value: Any) -> Any:
+    """An integer that is negative where the sign bit of a floating number is set."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+    return {types.float32: types.int32, types.float64: types.int64}[value](value), generate

@@ -1,0 +1,182 @@
+"""The absolute similarity over the pixels of a block.
+
+`pairs` adds |p_i − q_j| for every pair of regions, `gains` the same for regions joined to a
+group, `pixels` gives f at every pixel.
+"""
+
+import numpy as np
+
+from probdice.kernels._jit import kernel
+from probdice.kernels.rows import CHUNK, Indices, Rows, Sums, active, join, survey
+
+BLOCK = 4096  # pixels whose rows stay in the cache while every pair of them is visited
+
+
+@kernel
+def pairs(
+    p: Rows,
+    p_start: int,
+    q: Rows,
+    q_start: int,
+    size: int,
+    p_volumes: Sums,
+    q_volumes: Sums,
+    into: Sums,
+) -> tuple[bool, bool]:
+    """Add the volumes and the pair sums of these pixels; whether each side looks sound."""
+    p_sound = q_sound = True
+    sums = np.empty(BLOCK, p.dtype)
+    p_block, q_block = np.empty(p.shape[0]), np.empty(q.shape[0])
+    p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
+    found = np.empty((p.shape[0] + 1, q.shape[0] + 3))  # room for whole tiles
+    for done in range(0, size, BLOCK):
+        step = min(BLOCK, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        p_sound &= survey(p, p_from, p_from + step, sums, p_block)
+        q_sound &= survey(q, q_from, q_from + step, sums, q_block)
+        p_count, q_count = active(p_block, p_active), active(q_block, q_active)
+        differences(p, p_from, p_active[:p_count], q, q_from, q_active[:q_count], step, found)
+        for a in range(p_count):
+            for b in range(q_count):
+                into[p_active[a], q_active[b]] += found[a, b]
+        # Against a region that is zero throughout, the sum of differences is the volume.
+        for j in range(q.shape[0]):
+            q_volumes[j] += q_block[j]
+        for i in range(p.shape[0]):
+            p_volumes[i] += p_block[i]
+            for j in range(q.shape[0]):
+                if p_block[i] == 0:
+                    into[i, j] += q_block[j]
+                elif q_block[j] == 0:
+                    into[i, j] += p_block[i]
+    return p_sound, q_sound
+
+
+@kernel
+def differences(
+    p: Rows,
+    p_start: int,
+    p_rows: Indices,
+    q: Rows,
+    q_start: int,
+    q_rows: Indices,
+    size: int,
+    into: Sums,
+) -> None:
+    """Sum |p_i − q_j| over the pixels for every pair of the listed rows.
+
+    By tiles of two rows against four; where fewer are left, the last one is taken again.
+    """
+    last_p, last_q = p_rows.size - 1, q_rows.size - 1
+    for a in range(0, p_rows.size, 2):
+        for b in range(0, q_rows.size, 4):
+            _tile(
+                p[p_rows[a], p_start : p_start + size],
+                p[p_rows[min(a + 1, last_p)], p_start : p_start + size],
+                q[q_rows[b], q_start : q_start + size],
+                q[q_rows[min(b + 1, last_q)], q_start : q_start + size],
+                q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
+                q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
+                into[a : a + 2, b : b + 4],
+            )
+
+
+@kernel
+def _tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
+    """Eight sums at once, so that each value that is loaded is used several times."""
+    size = np.uint64(p0.size)
+    into[:] = 0
+    for start in range(np.uint64(0), size, CHUNK):
+        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+        for k in range(start, min(start + CHUNK, size)):
+            s00 += abs(p0[k] - q0[k])
+            s01 += abs(p0[k] - q1[k])
+            s02 += abs(p0[k] - q2[k])
+            s03 += abs(p0[k] - q3[k])
+            s10 += abs(p1[k] - q0[k])
+            s11 += abs(p1[k] - q1[k])
+            s12 += abs(p1[k] - q2[k])
+            s13 += abs(p1[k] - q3[k])
+        into[0, 0] += s00
+        into[0, 1] += s01
+        into[0, 2] += s02
+        into[0, 3] += s03
+        into[1, 0] += s10
+        into[1, 1] += s11
+        into[1, 2] += s12
+        into[1, 3] += s13
+
+
+@kernel
+def difference(p: Rows, q: Rows) -> float:
+    """Sum of |p − q| over one pair of rows."""
+    size = np.uint64(p.size)
+    total = 0.0
+    for start in range(np.uint64(0), size, CHUNK):
+        part = p.dtype.type(0)
+        for k in range(start, min(start + CHUNK, size)):
+            part += abs(p[k] - q[k])
+        total += part
+    return total
+
+
+@kernel
+def gains(
+    p: Rows,
+    p_start: int,
+    groups: Indices,
+    members: Indices,
+    spare: Indices,
+    q: Rows,
+    q_start: int,
+    targets: Indices,
+    size: int,
+    into: Sums,
+) -> None:
+    """Add the difference between group g with spare region u joined to it, and target g."""
+    count = groups.size - 1
+    joined = np.empty((count, BLOCK), p.dtype)
+    with_spare = np.empty(BLOCK, p.dtype)
+    for done in range(0, size, BLOCK):
+        step = min(BLOCK, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        join(p, p_from, p_from + step, groups, members, joined)
+        for g in range(count):
+            group, target = joined[g, :step], q[targets[g], q_from : q_from + step]
+            for u in range(spare.size):
+                row = p[spare[u], p_from : p_from + step]
+                for k in range(step):
+                    with_spare[k] = group[k] + row[k]
+                into[g, u] += difference(with_spare[:step], target)
+
+
+@kernel
+def pixels(
+    p: Rows,
+    p_start: int,
+    p_groups: Indices,
+    p_members: Indices,
+    q: Rows,
+    q_start: int,
+    q_groups: Indices,
+    q_members: Indices,
+    size: int,
+    into: Rows,
+) -> None:
+    """f at every pixel between the groups of both sides."""
+    real = p.dtype.type
+    count = p_groups.size - 1
+    p_joined, q_joined = np.empty((count, BLOCK), p.dtype), np.empty((count, BLOCK), p.dtype)
+    for done in range(0, size, BLOCK):
+        step = min(BLOCK, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        join(p, p_from, p_from + step, p_groups, p_members, p_joined)
+        join(q, q_from, q_from + step, q_groups, q_members, q_joined)
+        f = into[done : done + step]
+        f[:] = real(0)
+        for g in range(count):
+            a, b = p_joined[g, :step], q_joined[g, :step]
+            for k in range(step):
+                f[k] += abs(a[k] - b[k])
+        for k in range(step):
+            f[k] = min(max(real(1) - real(0.5) * f[k], real(0)), real(1))

@@ -1,0 +1,204 @@
+"""The two similarities between probability vectors, and the classical coefficient.
+
+These are the definitions, in NumPy and in float64: short, slow and obvious. The compiled
+kernels compute the same numbers block by block, and the tests hold them to these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probdice.errors import InputError
+
+__all__ = [
+    "Absolute",
+    "Aitchison",
+    "Similarity",
+    "aitchison_distance",
+    "as_similarity",
+    "classical_dice",
+]
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """The similarity f₁: one minus half the sum of absolute differences.
+
+    .. math:: f_1(p, q) = 1 - \\tfrac12 \\sum_i |p_i - q_i|
+
+    It is 1 exactly where ``p == q``, 0 exactly where no region has a positive probability in
+    both, and falls linearly in between.
+
+    Examples
+    --------
+    >>> from probdice import Absolute
+    >>> float(Absolute()([0.2, 0.3, 0.5], [0.1, 0.6, 0.3]))
+    0.7
+    """
+
+    name: ClassVar[str] = "absolute"
+
+    def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
+        """f₁ of vectors along `axis`."""
+        p, q = _vectors(p, q)
+        f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=axis) / 2
+        return np.clip(f, 0, 1)
+
+
+@dataclass(frozen=True)
+class Aitchison:
+    """The similarity f₂: one over one plus the Aitchison distance.
+
+    .. math:: f_2(p, q) = \\frac{1}{1 + d_a(p, q)}
+
+    It is 1 exactly where ``p == q`` and 0 where one side is certain that a region is absent
+    and the other is not. It looks at ratios, so it tells 0.999 from 0.99.
+
+    Parameters
+    ----------
+    floor : float, optional
+        Probabilities below this are raised to it before the logarithm (a region absent from
+        both sides is still left out). At least 0, the default, and below 0.5. A positive floor
+        forgives certainty that is contradicted.
+
+    Examples
+    --------
+    >>> from probdice import Aitchison
+    >>> round(float(Aitchison()([0.2, 0.3, 0.5], [0.1, 0.6, 0.3])), 8)
+    0.48419074
+    >>> float(Aitchison()([1, 0], [0.9, 0.1]))
+    0.0
+    >>> round(float(Aitchison(floor=0.01)([1, 0], [0.9, 0.1])), 8)
+    0.37000384
+    """
+
+    floor: float = 0.0
+
+    name: ClassVar[str] = "aitchison"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.floor < 0.5:
+            raise InputError(f"floor must be at least 0 and below 0.5, found {self.floor}")
+
+    def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
+        """f₂ of vectors along `axis`."""
+        return np.asarray(1 / (1 + aitchison_distance(p, q, axis=axis, floor=self.floor)))
+
+
+Similarity = Absolute | Aitchison
+
+
+def as_similarity(similarity: str | Similarity) -> Similarity:
+    """The similarity of that name, or the one given."""
+    if isinstance(similarity, Absolute | Aitchison):
+        return similarity
+    for known in (Absolute(), Aitchison()):
+        if similarity == known.name:
+            return known
+    raise InputError(
+        f"similarity must be 'absolute', 'aitchison', Absolute() or Aitchison(floor=…), "
+        f"found {similarity!r}"
+    )
+
+
+def aitchison_distance(
+    p: ArrayLike, q: ArrayLike, *, axis: int = 0, floor: float = 0.0
+) -> NDArray[np.float64]:
+    """Aitchison distance between vectors of non-negative numbers.
+
+    .. math:: d_a(p, q) = \\| \\mathrm{clr}(p) - \\mathrm{clr}(q) \\|_2,
+              \\quad \\mathrm{clr}(p)_i = \\log p_i - \\mathrm{mean}_k \\log p_k
+
+    A region that is 0 in both vectors is left out; a region that is 0 in exactly one makes the
+    distance infinite, unless `floor` raises it. The distance does not see the scale of either
+    vector.
+
+    Parameters
+    ----------
+    p, q : array_like
+        Vectors along `axis`, of shapes that broadcast.
+    axis : int, optional
+        The axis of the regions.
+    floor : float, optional
+        See `Aitchison`.
+
+    Returns
+    -------
+    ndarray of float64
+        The shape of `p` and `q` without `axis`; a zero-dimensional array for two vectors.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> round(float(probdice.aitchison_distance([0.2, 0.3, 0.5], [0.1, 0.6, 0.3])), 8)
+    1.06530179
+    >>> float(probdice.aitchison_distance([0.5, 0.5, 0], [0.4, 0.5, 0.1]))
+    inf
+    """
+    floor = Aitchison(floor).floor
+    p, q = _vectors(p, q)
+    present = (p > 0) | (q > 0)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(np.maximum(p, floor), where=present, out=np.zeros_like(p))
+        log_q = np.log(np.maximum(q, floor), where=present, out=np.zeros_like(q))
+    infinite = np.any(np.isinf(log_p) | np.isinf(log_q), axis=axis)
+    difference = np.zeros_like(p)
+    np.subtract(log_p, log_q, out=difference, where=np.isfinite(log_p) & np.isfinite(log_q))
+    count = np.maximum(present.sum(axis=axis, keepdims=True), 1)
+    centred = difference - difference.sum(axis=axis, keepdims=True) / count
+    distance = np.sqrt(np.sum(centred**2, axis=axis, where=present))
+    return np.where(infinite, np.inf, distance)
+
+
+def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
+    """Classical Dice coefficient of two masks.
+
+    .. math:: D(X, Y) = \\frac{2 |X \\cap Y|}{|X| + |Y|}
+
+    Parameters
+    ----------
+    reference, prediction : array_like of bool
+        Two masks of one shape.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; NaN when both masks are empty.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.classical_dice([True, False, True, False], [True, True, True, False])
+    0.8
+    """
+    x, y = np.asarray(reference), np.asarray(prediction)
+    for side, mask in (("reference", x), ("prediction", y)):
+        if mask.dtype != np.bool_:
+            raise InputError(
+                f"{side} must be a boolean mask, found {mask.dtype}; "
+                f"compare it with a label first, as in labels == 1"
+            )
+    if x.shape != y.shape:
+        raise InputError(f"reference has shape {x.shape} but prediction has shape {y.shape}")
+    total = int(x.sum()) + int(y.sum())
+    return 2 * int((x & y).sum()) / total if total else float("nan")
+
+
+def _vectors(p: ArrayLike, q: ArrayLike) -> Sequence[NDArray[np.float64]]:
+    """Both as float64 of one shape; negative numbers and NaN have no place in either."""
+    arrays: list[NDArray[Any]] = []
+    for name, values in (("p", p), ("q", q)):
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim == 0:
+            raise InputError(f"{name} must have an axis of regions, found a single number")
+        if not np.all(array >= 0):
+            raise InputError(f"{name} must hold non-negative numbers only")
+        arrays.append(array)
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise InputError(f"p and q must have shapes that broadcast, found {shapes}") from None

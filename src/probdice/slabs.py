@@ -1,0 +1,328 @@
+"""From a segmentation in whatever array to contiguous pixels of Ω, a slab at a time.
+
+A slab is handed out as it lies in memory wherever that is possible. Otherwise it is copied into a
+scratch array of the worker, which is where axes are put in order, types and byte order converted,
+sums mended and pixels outside Ω dropped.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.faults import Fault, examine_labels, examine_values
+from probdice.segmentation import Array, Segmentation, reordered
+
+__all__ = ["Crisp", "Portion", "Reader", "Slab", "Soft"]
+
+CELLS = 2**20  # values of both sides in a slab: enough to keep a worker busy, few enough to copy
+FEWEST_PIXELS = 4096  # in a slab, however many regions there are
+ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
+
+
+@dataclass(frozen=True)
+class Slab:
+    """A part of the image that is one range of pixels in the order of traversal."""
+
+    box: tuple[slice, ...]
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Soft:
+    """Pixels as rows of probabilities, from column `start` on."""
+
+    rows: NDArray[Any]
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Crisp:
+    """Pixels as a code each, and the label of every code.
+
+    Labels that occur in the slab but outside Ω have a code that no pixel carries.
+    """
+
+    codes: NDArray[np.int32]
+    labels: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """How many pixels there are."""
+        return self.codes.size
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The pixels of Ω in one slab, of every side, and what is amiss with each."""
+
+    sides: tuple[Soft | Crisp, ...]
+    faults: tuple[Fault | None, ...]
+    inside: NDArray[np.int64] | None
+
+    @property
+    def size(self) -> int:
+        """How many pixels there are."""
+        return self.sides[0].size
+
+
+class Reader:
+    """Reads segmentations of one image, slab by slab, in one order of traversal.
+
+    Labels that the first one ignores leave Ω, like what is outside the mask.
+    """
+
+    def __init__(self, *sides: Segmentation, mask: Array | None = None):
+        self.order = _traversal(sides)
+        self.shape = tuple(sides[0].shape[axis] for axis in self.order)
+        self.dtype = np.result_type(*(_working_type(side) for side in sides))
+        self.ignore = sides[0].ignore
+        self._scratch = _Scratch()
+        self._mask = None if mask is None else reordered(mask, self.order, ())
+        self._sides = [self._side(side) for side in sides]
+        rows = sum(1 if side.crisp else len(side.regions) for side in sides)
+        self.slabs = list(_cut(self.shape, max(FEWEST_PIXELS, CELLS // rows)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether Ω is the whole image."""
+        return self._mask is None and not self.ignore
+
+    def read(self, slab: Slab) -> Portion:
+        """The pixels of Ω in a slab."""
+        inside = self._inside(slab)
+        sides, faults = zip(*(side.read(slab, inside) for side in self._sides), strict=True)
+        return Portion(sides, faults, inside)
+
+    def bytes_of(self, slab: Slab) -> list[NDArray[np.uint8]] | None:
+        """Both sides as they lie in memory, where both are label maps of one byte a pixel."""
+        if not self.whole:
+            return None
+        flats = [side.flat for side in self._sides if isinstance(side, _LabelMap)]
+        if len(flats) < 2 or any(flat is None or flat.itemsize > 1 for flat in flats):
+            return None
+        return [flat[slab.start : slab.stop] for flat in flats if flat is not None]
+
+    def image(self, flat: NDArray[Any]) -> NDArray[Any]:
+        """Values in the order of traversal, along the last axis, as an image."""
+        shaped = flat.reshape(*flat.shape[:-1], *self.shape)
+        first = flat.ndim - 1
+        back = np.argsort(self.order) + first
+        return shaped.transpose(*range(first), *back)
+
+    def place(self, pixel: int) -> tuple[int, ...]:
+        """Index in the image of a pixel in the order of traversal."""
+        index = np.unravel_index(pixel, self.shape)
+        return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
+
+    def _side(self, side: Segmentation) -> "_LabelMap | _Probabilities":
+        if side.crisp:
+            return _LabelMap(side, self.order, self._scratch)
+        return _Probabilities(side, self.order, self.dtype, self._scratch)
+
+    def _inside(self, slab: Slab) -> NDArray[np.int64] | None:
+        """Which pixels of a slab are in Ω; None where all are."""
+        if self.whole:
+            return None
+        inside = np.ones(slab.stop - slab.start, np.bool_)
+        if self._mask is not None:
+            inside &= np.asarray(self._mask[slab.box]).reshape(-1) != 0
+        if self.ignore:
+            labels = self._sides[0]
+            assert isinstance(labels, _LabelMap)
+            values = labels.values(slab)
+            for label in self.ignore:
+                inside &= values != label
+        return None if inside.all() else np.flatnonzero(inside)
+
+
+class _Scratch(threading.local):
+    """Arrays that a worker uses again for every slab."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[object, NDArray[Any]] = {}
+
+    def array(self, owner: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An uninitialised array, contiguous; the owner's last one of this type is gone."""
+        size = prod(shape)
+        buffer = self._buffers.get((owner, dtype))
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[owner, dtype] = np.empty(size, dtype)
+        return buffer[:size].reshape(shape)
+
+
+class _Probabilities:
+    """A probabilistic side."""
+
+    def __init__(
+        self, side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any], scratch: _Scratch
+    ):
+        first = 0 if side.reading == "foreground" else 1
+        self.array = reordered(side.array, order, (), first)
+        self.reading = side.reading
+        self.regions = len(side.regions)
+        self.dtype = dtype
+        self.scratch = scratch
+        self.flat = None
+        if side.reading == "error" and self.array.dtype == dtype:
+            self.flat = _flat(self.array, (self.regions, -1))
+
+    def read(self, slab: Slab, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
+        """Rows of probabilities. Where they are taken as they came, the kernels look for faults."""
+        if self.flat is not None and inside is None:
+            return Soft(self.flat, slab.start, slab.stop - slab.start), None
+        rows = self._raw(slab, inside)
+        fault = None
+        if self.reading != "error":
+            fault = examine_values(rows, self.reading)
+            rows = self._mended(rows)
+        return Soft(rows, 0, rows.shape[1]), fault
+
+    def _raw(self, slab: Slab, inside: NDArray[np.int64] | None) -> NDArray[Any]:
+        """The values as they came, contiguous and of the working type."""
+        box = slab.box if self.reading == "foreground" else (slice(None), *slab.box)
+        block = np.asarray(self.array[box])
+        channels = 1 if self.reading == "foreground" else self.array.shape[0]
+        size = slab.stop - slab.start
+        if inside is None:
+            rows = self.scratch.array((self, "raw"), (channels, size), self.dtype)
+            rows.reshape(block.shape)[...] = block
+            return rows
+        rows = self.scratch.array((self, "raw"), (channels, inside.size), self.dtype)
+        for channel in range(channels):
+            row = block if self.reading == "foreground" else block[channel]
+            rows[channel] = row.reshape(-1)[inside]
+        return rows
+
+    def _mended(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """Probabilities from the values as they came."""
+        with np.errstate(all="ignore"):  # what is amiss is reported by its pixel instead
+            if self.reading == "softmax":
+                np.subtract(raw, raw.max(axis=0), out=raw)
+                np.exp(raw, out=raw)
+                raw /= raw.sum(axis=0)
+                return np.maximum(raw, np.finfo(raw.dtype).smallest_subnormal, out=raw)
+            if self.reading == "normalise":
+                raw /= raw.sum(axis=0)
+                return raw
+            rows = self.scratch.array((self, "mended"), (self.regions, raw.shape[1]), self.dtype)
+            if self.reading == "foreground":
+                np.subtract(1, raw[0], out=rows[0])
+                np.clip(rows[0], 0, 1, out=rows[0])
+                rows[1] = raw[0]
+                return rows
+            sums = raw.sum(axis=0)
+            missing = np.maximum(1 - sums, 0)
+            missing[missing < ROUNDING] = 0
+            np.divide(raw, np.maximum(sums, 1), out=rows[:-1])
+            rows[-1] = missing
+            return rows
+
+
+class _LabelMap:
+    """A crisp side."""
+
+    def __init__(self, side: Segmentation, order: tuple[int, ...], scratch: _Scratch):
+        self.array = reordered(side.array, order, ())
+        self.scratch = scratch
+        self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
+        self.dtype = self.dtype.newbyteorder("=")
+        self.flat = None
+        if self.array.dtype == self.dtype:
+            self.flat = _flat(self.array, (-1,))
+
+    def values(self, slab: Slab) -> NDArray[Any]:
+        """The labels of a slab, contiguous; floating where the map is."""
+        if self.flat is not None:
+            return self.flat[slab.start : slab.stop]
+        return np.asarray(self.array[slab.box]).reshape(-1)
+
+    def read(self, slab: Slab, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
+        """Codes of the pixels in Ω, and the labels of all pixels of the slab."""
+        values = self.values(slab)
+        fault = None
+        if values.dtype.kind == "f":
+            fault = examine_labels(values if inside is None else values[inside])
+            values = _whole(values)
+        values = np.ascontiguousarray(values, self.dtype)
+        codes, labels = self._encoded(values)
+        return Crisp(codes if inside is None else codes[inside], labels), fault
+
+    def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """A code for every value and the label of every code."""
+        from probdice.kernels import labels as kernel
+
+        unsigned = values.view(f"u{values.itemsize}")
+        codes = self.scratch.array((self, "codes"), unsigned.shape, np.dtype(np.int32))
+        room = 256
+        while True:
+            labels = np.empty(room, unsigned.dtype)
+            slots = np.full(4 * room, -1, np.int32)
+            count = kernel.encode(unsigned, slots, labels, codes)
+            if count >= 0:
+                return codes, labels[:count].view(values.dtype)
+            room *= 8
+
+
+def _whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Floating labels without what is none (outside Ω, or a fault): that repeats another."""
+    with np.errstate(invalid="ignore"):
+        whole = (values == np.floor(values)) & np.isfinite(values)
+    if whole.all():
+        return values
+    return np.where(whole, values, values[whole][0] if whole.any() else 0)
+
+
+def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
+    """Spatial axes by falling stride of the array with more bytes to read."""
+    axes = tuple(range(len(sides[0].shape)))
+    arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
+    if not arrays or not axes:
+        return axes
+    strides = max(arrays, key=lambda array: array.nbytes).strides[-len(axes) :]
+    return tuple(sorted(axes, key=lambda axis: -abs(strides[axis])))
+
+
+def _working_type(side: Segmentation) -> np.dtype[Any]:
+    """float32 wherever it holds every value."""
+    if side.crisp:
+        return np.dtype(np.float32)
+    return np.result_type(side.array.dtype, np.float32)
+
+
+def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    """The array itself with its spatial axes joined, if it lies in memory that way."""
+    if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned:
+        return np.asarray(array).reshape(shape)
+    return None
+
+
+def _cut(shape: tuple[int, ...], most: int) -> Iterator[Slab]:
+    """Cut an image into boxes of at most `most` pixels, each one range in C order."""
+    axis = 0
+    while axis < len(shape) and prod(shape[axis + 1 :]) > most:
+        axis += 1
+    if axis == len(shape):  # no axes at all: a single pixel
+        yield Slab((), 0, 1)
+        return
+    inner = prod(shape[axis + 1 :])
+    step = max(1, most // max(inner, 1))
+    start = 0
+    for outer in product(*(range(n) for n in shape[:axis])):
+        for first in range(0, shape[axis], step):
+            stop = min(first + step, shape[axis])
+            box = (
+                *(slice(k, k + 1) for k in outer),
+                slice(first, stop),
+                *(slice(None) for _ in shape[axis + 1 :]),
+            )
+            size = (stop - first) * inner
+            yield Slab(box, start, start + size)
+            start += size

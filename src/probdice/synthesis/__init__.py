@@ -1,0 +1,52 @@
+"""Segmentations to try things on: phantoms, ways to spoil them, and a pair for a demonstration.
+
+Everything here is seeded: the same arguments give the same arrays.
+
+>>> from probdice import synthesis
+>>> reference = synthesis.brain_section((48, 48))
+>>> prediction = synthesis.noise(synthesis.deform(reference, 2.0), 0.5)
+"""
+
+from probdice.synthesis.degradations import (
+    DEGRADATIONS,
+    blur,
+    deform,
+    grow,
+    merge,
+    noise,
+    permute,
+    probabilities,
+    shrink,
+    split,
+)
+from probdice.synthesis.demo import demo_pair
+from probdice.synthesis.phantoms import (
+    PHANTOMS,
+    brain_section,
+    nested_ellipses,
+    soften,
+    stripes,
+    touching_cells,
+    voronoi,
+)
+
+__all__ = [
+    "DEGRADATIONS",
+    "PHANTOMS",
+    "blur",
+    "brain_section",
+    "deform",
+    "demo_pair",
+    "grow",
+    "merge",
+    "nested_ellipses",
+    "noise",
+    "permute",
+    "probabilities",
+    "shrink",
+    "soften",
+    "split",
+    "stripes",
+    "touching_cells",
+    "voronoi",
+]

@@ -1,0 +1,415 @@
+"""Ways to spoil a segmentation, each with a strength from 0 up.
+
+All take ``(segmentation, strength, *, seed)`` and return a Segmentation whose probabilities still
+sum to 1. At strength 0 they return what they were given.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import floor, isfinite
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probdice.errors import InputError
+from probdice.segmentation import Array, Label, Segmentation, as_segmentation
+
+__all__ = [
+    "DEGRADATIONS",
+    "Degradation",
+    "blur",
+    "deform",
+    "grow",
+    "merge",
+    "noise",
+    "permute",
+    "probabilities",
+    "shrink",
+    "split",
+]
+
+Floats = NDArray[Any]  # float32 or float64, as the segmentation came
+Source = Segmentation | ArrayLike
+
+SMOOTHNESS = 1 / 10  # of a deformation: share of the image that moves together
+TINY = np.finfo(np.float32).tiny
+
+
+class Degradation(Protocol):
+    """What every degradation is called with."""
+
+    def __call__(
+        self, segmentation: Source, strength: float, *, seed: int = 0
+    ) -> Segmentation: ...
+
+
+def blur(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+    """Blur the probabilities: boundaries become less certain.
+
+    Parameters
+    ----------
+    segmentation : Segmentation or array_like
+        What to spoil; a label map becomes probabilities.
+    strength : float
+        Standard deviation of the Gaussian, in pixels; 0 returns what was given.
+    seed : int, optional
+        Has no effect here: every degradation takes one.
+
+    Returns
+    -------
+    Segmentation
+        Probabilities that sum to 1, of the same regions.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import blur
+    >>> blur([0, 0, 0, 1, 1, 1], 1.0).array.round(2).tolist()[1]
+    [0.01, 0.07, 0.31, 0.69, 0.93, 0.99]
+    """
+    from scipy import ndimage
+
+    def spoil(values: Floats) -> Floats:
+        for channel in values:
+            ndimage.gaussian_filter(channel, strength, output=channel, mode="nearest")
+        return values
+
+    return _spoiled(segmentation, strength, spoil)
+
+
+def deform(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+    """Move the pixels along a smooth random field.
+
+    The parameters are those of `blur`; `strength` is the largest displacement in pixels, and the
+    field of one seed only differs in scale between strengths.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import brain_section, deform
+    >>> deform(brain_section((32, 32)), 3.0, seed=1)
+    Segmentation(regions=('background', 'fluid', 'grey matter', 'white matter'), shape=(32, 32), \
+float32)
+    """
+    from scipy import ndimage
+
+    def spoil(values: Floats) -> Floats:
+        shape = values.shape[1:]
+        rng = np.random.default_rng(seed)
+        reach = [SMOOTHNESS * n for n in shape]
+        field = np.stack(
+            [ndimage.gaussian_filter(rng.normal(size=shape), reach, mode="reflect") for _ in shape]
+        )
+        field *= strength / max(np.sqrt((field**2).sum(axis=0)).max(), TINY)
+        places = np.indices(shape) + field
+        for channel in values:
+            channel[...] = ndimage.map_coordinates(channel, places, order=1, mode="nearest")
+        return values
+
+    return _spoiled(segmentation, strength, spoil)
+
+
+def noise(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+    """Add noise in log-ratio coordinates, so that it stays a probability.
+
+    Every logarithm of a probability is moved by a normal deviate of standard deviation
+    `strength`, independently, before the vector is divided by its sum: a perturbation in
+    Aitchison's geometry. What is certain stays certain. The parameters are those of `blur`.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import noise
+    >>> noise([[0.5, 1.0], [0.5, 0.0]], 1.0).array[:, 1].tolist()
+    [1.0, 0.0]
+    """
+
+    def spoil(values: Floats) -> Floats:
+        deviates = np.random.default_rng(seed).normal(scale=strength, size=values.shape)
+        return values * np.exp(deviates - deviates.max(axis=0))
+
+    return _spoiled(segmentation, strength, spoil)
+
+
+def grow(
+    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+) -> Segmentation:
+    """Grow one region by `strength` pixels, at the cost of its neighbours.
+
+    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import grow
+    >>> grow([[1.0, 0.9, 0.2, 0.0], [0.0, 0.1, 0.8, 1.0]], 1).array[0].round(2).tolist()
+    [0.9, 0.2, 0.0, 0.0]
+    """
+    return _resized(segmentation, strength, region, "grey_dilation")
+
+
+def shrink(
+    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+) -> Segmentation:
+    """Shrink one region by `strength` pixels; its neighbours take what it leaves.
+
+    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import shrink
+    >>> shrink([[1.0, 0.9, 0.2, 0.0], [0.0, 0.1, 0.8, 1.0]], 1).array[0].round(2).tolist()
+    [1.0, 1.0, 0.9, 0.2]
+    """
+    return _resized(segmentation, strength, region, "grey_erosion")
+
+
+def split(
+    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+) -> Segmentation:
+    """Cut a region in two along a soft straight line through its middle, `strength` times.
+
+    Parameters
+    ----------
+    segmentation, seed
+        See `blur`.
+    strength : int
+        How many cuts to make.
+    region : int or str, optional
+        The region to cut, again and again; by default the one that is largest at each cut.
+
+    Returns
+    -------
+    Segmentation
+        As many more regions as there were cuts, at the end: a new number each, or the name of
+        the region and a number.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import brain_section, split
+    >>> split(brain_section((32, 32)), 1, region="grey matter").regions
+    ('background', 'fluid', 'grey matter', 'white matter', 'grey matter 2')
+    """
+
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> tuple[Floats, tuple[Label, ...]]:
+        which = _index(region, regions, int(np.argmax(_volumes(values))))
+        first = _half(values[which], rng)
+        pieces = values[which] * first, values[which] * (1 - first)
+        values = np.concatenate([values, pieces[1][None]])
+        values[which] = pieces[0]
+        return values, (*regions, _fresh(regions, regions[which]))
+
+    return _repeated(segmentation, strength, seed, once)
+
+
+def merge(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+    """Join two regions into one, `strength` times; the first of the two keeps its label.
+
+    Which two is drawn at random, as long as there are at least two regions left. The parameters
+    are those of `split`.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import merge
+    >>> merge([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]], 2).array.round(2).tolist()
+    [[1.0, 1.0]]
+    """
+
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> tuple[Floats, tuple[Label, ...]]:
+        if len(regions) == 1:
+            return values, regions
+        first, second = np.sort(rng.choice(len(regions), 2, replace=False))
+        values[first] += values[second]
+        return (
+            np.delete(values, second, axis=0),
+            tuple(label for k, label in enumerate(regions) if k != second),
+        )
+
+    return _repeated(segmentation, strength, seed, once)
+
+
+def permute(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+    """Exchange the labels of two regions, `strength` times: nothing else changes.
+
+    The parameters are those of `split`.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import permute
+    >>> permute([[0.9, 0.1], [0.1, 0.9]], 1).array.tolist()
+    [[0.1, 0.9], [0.9, 0.1]]
+    """
+
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> tuple[Floats, tuple[Label, ...]]:
+        order = np.arange(len(regions))
+        if len(regions) > 1:
+            pair = rng.choice(len(regions), 2, replace=False)
+            order[pair] = order[pair[::-1]]
+        return values[order], regions
+
+    return _repeated(segmentation, strength, seed, once)
+
+
+DEGRADATIONS: dict[str, Degradation] = {
+    "blur": blur,
+    "deform": deform,
+    "noise": noise,
+    "grow": grow,
+    "shrink": shrink,
+    "split": split,
+    "merge": merge,
+    "permute": permute,
+}
+"""Every degradation by its name."""
+
+
+def probabilities(segmentation: Source) -> tuple[Floats, tuple[Label, ...]]:
+    """All probabilities of a segmentation in memory, regions first, and the regions' labels.
+
+    Examples
+    --------
+    >>> from probdice.synthesis import probabilities
+    >>> values, regions = probabilities([7, 5, 5])
+    >>> values.tolist(), regions
+    ([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], (5, 7))
+    """
+    segmentation = as_segmentation(segmentation)
+    values = np.array(_whole(segmentation.array))
+    if segmentation.crisp:
+        labels = np.unique(values)
+        one_hot = (values == labels.reshape(-1, *(1,) * values.ndim)).astype(np.float32)
+        return one_hot, tuple(segmentation.label(int(label)) for label in labels)
+    values = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
+    if segmentation.reading == "foreground":
+        values = np.stack([1 - values, values])
+    elif segmentation.reading == "softmax":
+        values = np.maximum(np.exp(values - values.max(axis=0)), TINY)
+    elif segmentation.reading == "background":
+        values = np.concatenate([values, np.maximum(1 - values.sum(axis=0, keepdims=True), 0)])
+    if segmentation.reading != "error":
+        values /= values.sum(axis=0)
+    return values, segmentation.regions
+
+
+def _whole(array: Array) -> NDArray[Any]:
+    return np.asarray(array[(slice(None),) * len(array.shape)])
+
+
+def _spoiled(
+    segmentation: Source, strength: float, spoil: Callable[[Floats], Floats]
+) -> Segmentation:
+    """The segmentation with its probabilities spoilt, and made to sum to 1 again."""
+    segmentation = as_segmentation(segmentation)
+    if not (isfinite(strength) and strength >= 0):
+        raise InputError(f"strength must be a number from 0 up, found {strength}")
+    if strength == 0:
+        return segmentation
+    values, regions = probabilities(segmentation)
+    spoilt = spoil(values.astype(np.float64))
+    spoilt /= spoilt.sum(axis=0)
+    return _made(segmentation, spoilt.astype(values.dtype), regions)
+
+
+def _repeated(
+    segmentation: Source,
+    strength: float,
+    seed: int,
+    once: Callable[
+        [Floats, tuple[Label, ...], np.random.Generator], tuple[Floats, tuple[Label, ...]]
+    ],
+) -> Segmentation:
+    """The segmentation after a change made as many times as `strength` says."""
+    segmentation = as_segmentation(segmentation)
+    if not (isfinite(strength) and strength >= 0 and strength == int(strength)):
+        raise InputError(f"strength must be a whole number from 0 up, found {strength}")
+    if strength == 0:
+        return segmentation
+    values, regions = probabilities(segmentation)
+    rng = np.random.default_rng(seed)
+    for _ in range(int(strength)):
+        values, regions = once(values, regions, rng)
+    return _made(segmentation, values, regions)
+
+
+def _made(
+    segmentation: Segmentation, values: Floats, regions: tuple[Label, ...]
+) -> Segmentation:
+    made = Segmentation.from_probabilities(values, names=regions, geometry=segmentation.geometry)
+    return replace(made, ignore=segmentation.ignore)
+
+
+def _resized(
+    segmentation: Source, strength: float, region: Label | None, morphology: str
+) -> Segmentation:
+    from scipy import ndimage
+
+    segmentation = as_segmentation(segmentation)
+    _, regions = probabilities(segmentation) if segmentation.crisp else (None, segmentation.regions)
+    which = _index(region, regions, len(regions) - 1)
+    step = getattr(ndimage, morphology)
+
+    def spoil(values: Floats) -> Floats:
+        before = values[which].copy()
+        after, next_after = before, before
+        for k in range(floor(strength) + 1):
+            # Crosses and boxes by turns: nearly round, at the price of single steps.
+            box = np.ones((3,) * before.ndim, bool)
+            near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
+            after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
+        part = strength - floor(strength)
+        after = after + part * (next_after - after)
+        shares = _shares(np.delete(values, which, axis=0)) * (1 - after)
+        return np.insert(shares, which, after, axis=0)
+
+    return _spoiled(segmentation, strength, spoil)
+
+
+def _shares(others: Floats) -> Floats:
+    """How what is not the region is divided; where there is nothing, as at the nearest pixel."""
+    total = others.sum(axis=0)
+    if len(others) == 0 or not total.any():
+        return np.ones_like(others) / max(len(others), 1)
+    if not total.all():
+        from scipy import ndimage
+
+        nearest = ndimage.distance_transform_edt(
+            total == 0, return_distances=False, return_indices=True
+        )
+        others, total = others[(slice(None), *nearest)], total[tuple(nearest)]
+    return np.asarray(others / total)
+
+
+def _half(values: Floats, rng: np.random.Generator) -> Floats:
+    """From 1 on one side of a plane through the middle of a region to 0 on the other."""
+    places = np.indices(values.shape)
+    weight = max(float(values.sum(dtype=np.float64)), float(TINY))
+    middle = [(place * values).sum(dtype=np.float64) / weight for place in places]
+    normal = rng.normal(size=values.ndim)
+    normal /= np.linalg.norm(normal)
+    distance = sum(n * (place - m) for n, place, m in zip(normal, places, middle, strict=True))
+    return np.asarray(1 / (1 + np.exp(-np.clip(distance, -8, 8))), values.dtype)
+
+
+def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> int:
+    if region is None:
+        return default
+    if region not in regions:
+        raise InputError(f"region must be one of {regions}, found {region!r}")
+    return regions.index(region)
+
+
+def _volumes(values: Floats) -> NDArray[np.float64]:
+    return np.asarray(values.reshape(len(values), -1).sum(axis=1, dtype=np.float64))
+
+
+def _fresh(regions: tuple[Label, ...], label: Label) -> Label:
+    """A label that no region has yet, made from that of the region it was cut from."""
+    if isinstance(label, int):
+        return max(other for other in regions if isinstance(other, int)) + 1
+    number = 2
+    while f"{label} {number}" in regions:
+        number += 1
+    return f"{label} {number}"

@@ -1,0 +1,156 @@
+"""What `read` understands of paths, and of several files as regions of one segmentation."""
+
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError, GeometryError, InputError
+from probdice.files import read
+from probdice.files.sources import region_names
+from probdice.segmentation import Segmentation
+
+LABELS = np.array([[[0, 0], [0, 1], [2, 2]]] * 3 + [[[7, 1], [1, 0], [7, 2]]], dtype=np.uint8)
+FIRST = np.linspace(0.1, 0.5, 24, dtype=np.float32).reshape(4, 3, 2)
+PROBABILITIES = np.stack([FIRST, FIRST / 2, 1 - FIRST - FIRST / 2])
+AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
+
+
+def whole(segmentation: Segmentation) -> NDArray[Any]:
+    return np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
+
+
+def test_missing_files_folders_and_empty_files(tmp_path: Path) -> None:
+    (tmp_path / "empty.nii.gz").touch()
+    with pytest.raises(FormatError, match=r"none\.nii\.gz: no such file"):
+        read(tmp_path / "none.nii.gz")
+    with pytest.raises(FormatError, match="is a folder, expected a file"):
+        read(tmp_path)
+    with pytest.raises(FormatError, match=r"empty\.nii\.gz: is empty \(0 bytes\)"):
+        read(tmp_path / "empty.nii.gz")
+    with pytest.raises(FormatError, match=r"\*\.nii\.gz: no file matches this pattern"):
+        read(tmp_path / "x" / "*.nii.gz")
+    with pytest.raises(InputError, match="empty list"):
+        read([])
+
+
+def test_unknown_formats_are_told_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary")
+    with pytest.raises(FormatError, match=r"of no known format .*'dear dia'.* reads NIfTI"):
+        read(tmp_path / "notes.txt")
+
+
+def test_wrong_options_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", PROBABILITIES)
+    with pytest.raises(InputError, match="scale must be a positive number"):
+        read(tmp_path / "a.npy", scale=0)
+    with pytest.raises(InputError, match="sums must be"):
+        read(tmp_path / "a.npy", sums="whatever")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"a\.npy: ignore=\[1\] names labels"):
+        read(tmp_path / "a.npy", ignore=[1])
+
+
+def write_regions(folder: Path, names: list[str], affines: list[NDArray[Any] | None]) -> list[Path]:
+    paths = [folder / f"{name}.nii.gz" for name in names]
+    for path, values, affine in zip(paths, PROBABILITIES, affines, strict=False):
+        nibabel.save(nibabel.Nifti1Image(values, affine), path)
+    return paths
+
+
+def test_one_file_per_region(tmp_path: Path) -> None:
+    paths = write_regions(tmp_path, ["pve_0", "pve_1", "pve_2"], [AFFINE] * 3)
+    for given in (paths, ",".join(map(str, paths)), str(tmp_path / "pve_*.nii.gz")):
+        segmentation = read(given, sums="background")
+        assert segmentation.regions == ("0", "1", "2", "background")
+        assert np.array_equal(whole(segmentation), PROBABILITIES)
+        assert segmentation.geometry is not None
+        assert segmentation.geometry.affine == pytest.approx(AFFINE)
+        assert segmentation.source == ",".join(map(str, paths))
+        assert np.array_equal(
+            np.asarray(segmentation.array[1:2, 0:2, :, :]), PROBABILITIES[1:2, 0:2]
+        )
+
+
+def test_regions_that_are_stored_another_way_round(tmp_path: Path) -> None:
+    paths = write_regions(tmp_path, ["grey", "white", "csf"], [AFFINE] * 3)
+    turned = AFFINE @ np.array([[0, -1.0, 0, 3], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    values = np.flip(PROBABILITIES[1].transpose(1, 0, 2), 1)
+    nibabel.save(nibabel.Nifti1Image(values, turned), paths[1])
+    segmentation = read(paths)
+    assert segmentation.regions == ("grey", "white", "csf")
+    assert np.array_equal(whole(segmentation), PROBABILITIES)
+
+
+def test_regions_must_lie_on_one_grid(tmp_path: Path) -> None:
+    shifted = AFFINE.copy()
+    shifted[0, 3] += 1.0
+    paths = write_regions(tmp_path, ["a", "b"], [AFFINE, shifted])
+    with pytest.raises(GeometryError, match=r"b\.nii\.gz: does not lie .* origin 11 20 -30, exp"):
+        read(paths)
+    paths = write_regions(tmp_path, ["a", "b"], [AFFINE, None])
+    with pytest.raises(GeometryError, match=r"b\.nii\.gz: has no geometry but"):
+        read(paths)
+    np.save(tmp_path / "c.npy", LABELS == 1)
+    np.save(tmp_path / "d.npy", LABELS[1:] == 2)
+    with pytest.raises(GeometryError, match=r"d\.npy: has shape \(3, 3, 2\), expected \(4, 3, 2\)"):
+        read([tmp_path / "c.npy", tmp_path / "d.npy"])
+
+
+def test_float_noise_in_the_geometry_passes(tmp_path: Path) -> None:
+    noisy = AFFINE.copy()
+    noisy[0, 3] += 0.15  # of a pixel of 2 mm: 0.075
+    assert read(write_regions(tmp_path, ["a", "b"], [AFFINE, noisy])).shape == (4, 3, 2)
+
+
+def test_masks_one_per_file(tmp_path: Path) -> None:
+    for name in (1, 2):
+        np.save(tmp_path / f"mask{name}.npy", (name == LABELS).astype(np.uint8))
+    segmentation = read(tmp_path / "mask*.npy", sums="background")
+    assert segmentation.regions == ("1", "2", "background")
+    assert np.array_equal(whole(segmentation), np.stack([LABELS == 1, LABELS == 2]))
+
+
+def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+    np.save(tmp_path / "b.npy", LABELS == 2)
+    np.save(tmp_path / "p.npy", PROBABILITIES)
+    with pytest.raises(FormatError, match=r"a\.npy: one file per region needs .* found 2"):
+        read([tmp_path / "a.npy", tmp_path / "b.npy"])
+    with pytest.raises(GeometryError, match=r"p\.npy: has shape \(3, 4, 3, 2\), expected"):
+        read([tmp_path / "b.npy", tmp_path / "p.npy"])
+    nibabel.save(nibabel.Nifti1Image(PROBABILITIES.T, None), tmp_path / "p.nii")
+    with pytest.raises(FormatError, match=r"p\.nii: one file per region .* holds 3 regions"):
+        read([tmp_path / "b.npy", tmp_path / "p.nii"])
+    with pytest.raises(InputError, match="2 files are one region each"):
+        read([tmp_path / "b.npy", tmp_path / "p.npy"], ignore=[1])
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["pve_0.nii.gz", "pve_1.nii.gz"], ["0", "1"]),
+        (["x/csf.nii", "x/grey.nii"], ["csf", "grey"]),
+        (["c1case.nii", "c2case.nii"], ["1", "2"]),
+        (["tissue_grey.nii", "tissue_green.nii"], ["grey", "green"]),
+        (["left_lung_p.nii", "right_lung_p.nii"], ["left", "right"]),
+        (["lesion.nii", "lesion_2.nii"], ["lesion", "lesion_2"]),
+        (["a/mask.nii", "b/mask.nii"], ["a/mask.nii", "b/mask.nii"]),
+        (["f.h5:/grey", "f.h5:/white"], ["grey", "white"]),
+    ],
+)
+def test_regions_are_named_after_what_differs(files: list[str], names: list[str]) -> None:
+    assert region_names(files) == names
+
+
+def test_a_glob_counts_as_people_do(tmp_path: Path) -> None:
+    for number in (10, 9, 1):
+        np.save(tmp_path / f"p{number}.npy", np.full((2, 2), number / 20))
+    assert read(tmp_path / "p*.npy").regions == ("1", "9", "10")
+
+
+def test_commas_and_colons_may_be_part_of_a_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "a,b:c.npy", LABELS)
+    assert read(tmp_path / "a,b:c.npy").shape == (4, 3, 2)

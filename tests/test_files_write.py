@@ -1,0 +1,258 @@
+"""`write`: what is stored, where it lies, and that no half of a file ever appears."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+import SimpleITK as sitk
+import tifffile
+from numpy.typing import NDArray
+from PIL import Image as Pillow
+
+from probdice.errors import FormatError, InputError, MissingExtraError
+from probdice.files import read, write
+from probdice.segmentation import Geometry, Segmentation
+
+LABELS = np.arange(24).reshape(4, 3, 2) % 5
+SHARES = np.linspace(0.0, 1.0, 24, dtype=np.float32).reshape(4, 3, 2)
+BOTH = np.stack([SHARES, 1 - SHARES])
+AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
+HERE = Geometry((4, 3, 2), AFFINE)
+PLACED = ["a.nii", "a.nii.gz", "a.mgz", "a.nrrd", "a.seg.nrrd", "a.mha", "a.npz"]
+EVERY = [*PLACED, "a.npy", "a.tif"]
+
+
+def whole(segmentation: Segmentation) -> NDArray[Any]:
+    return np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_labels_come_back(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, Segmentation.from_labels(LABELS, geometry=HERE))
+    segmentation = read(tmp_path / name)
+    assert segmentation.crisp
+    assert segmentation.array.dtype == np.uint8
+    assert np.array_equal(whole(segmentation), LABELS)
+    assert os.listdir(tmp_path) == [name]
+    if name in PLACED:
+        assert segmentation.geometry is not None
+        assert segmentation.geometry.affine == pytest.approx(AFFINE, abs=1e-5)
+    else:
+        assert segmentation.geometry is None
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_probabilities_come_back(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, Segmentation.from_probabilities(BOTH, geometry=HERE))
+    segmentation = read(tmp_path / name)
+    assert len(segmentation.regions) == 2
+    assert np.array_equal(whole(segmentation), BOTH)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_map_comes_back_with_its_nan(name: str, tmp_path: Path) -> None:
+    values = SHARES.astype(np.float64)
+    values[1, 2, 0] = np.nan
+    write(tmp_path / name, values, HERE)
+    if name in ("a.npy", "a.tif"):  # read as NumPy and tifffile have them
+        stored = np.load(tmp_path / name) if name == "a.npy" else tifffile.imread(tmp_path / name)
+    else:
+        stored = whole(read(tmp_path / name))
+    assert stored.dtype.newbyteorder("=") == np.float32
+    assert np.array_equal(stored, values.astype(np.float32), equal_nan=True)
+
+
+def test_other_tools_agree_where_it_lies(tmp_path: Path) -> None:
+    write(tmp_path / "a.nii.gz", LABELS, HERE)
+    image = nibabel.load(tmp_path / "a.nii.gz")
+    assert image.affine == pytest.approx(AFFINE)
+    assert (int(image.header["sform_code"]), int(image.header["qform_code"])) == (1, 1)
+    assert image.header.get_xyzt_units()[0] == "mm"
+    by_itk = sitk.ReadImage(str(tmp_path / "a.nii.gz"))
+    write(tmp_path / "a.mha", LABELS, HERE)
+    again = sitk.ReadImage(str(tmp_path / "a.mha"))
+    for found in (by_itk, again):
+        assert found.GetOrigin() == pytest.approx((-10, -20, -30))
+        assert found.GetSpacing() == pytest.approx((2, 3, 5))
+        assert found.GetDirection() == pytest.approx((1, 0, 0, 0, 1, 0, 0, 0, 1), abs=1e-6)
+
+
+def test_a_sheared_grid_keeps_its_sform_alone(tmp_path: Path) -> None:
+    sheared = AFFINE.copy()
+    sheared[0, 1] = 1.0
+    write(tmp_path / "a.nii", LABELS, Geometry((4, 3, 2), sheared))
+    image = nibabel.load(tmp_path / "a.nii")
+    assert image.affine == pytest.approx(sheared)
+    assert int(image.header["qform_code"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("top", "dtype"),
+    [(255, "u1"), (256, "i2"), (40000, "u2"), (70000, "i4"), (3 << 30, "u4"), (1 << 40, "i8")],
+)
+def test_labels_take_the_smallest_type(top: int, dtype: str, tmp_path: Path) -> None:
+    for name in ("a.nii.gz", "a.npy"):
+        write(tmp_path / name, Segmentation.from_labels(np.array([[[0, top]]])))
+        assert read(tmp_path / name).array.dtype == np.dtype(dtype)
+        assert whole(read(tmp_path / name)).tolist() == [[[0, top]]]
+    write(tmp_path / "negative.nii", np.array([[[-1, 1]]]))
+    assert read(tmp_path / "negative.nii").array.dtype == np.int16
+
+
+def test_names_come_back_where_the_format_holds_them(tmp_path: Path) -> None:
+    labels = Segmentation.from_labels(LABELS, names={1: "grey", 3: "white"})
+    for name in ("a.npz", "a.seg.nrrd"):
+        write(tmp_path / name, labels)
+        assert read(tmp_path / name).names == {1: "grey", 3: "white"}
+    write(tmp_path / "b.npz", Segmentation.from_probabilities(BOTH, names=["in", "out"]))
+    assert read(tmp_path / "b.npz").regions == ("in", "out")
+
+
+def test_probabilities_are_stored_as_they_are_compared(tmp_path: Path) -> None:
+    values = np.array([[0.5, 0.0, 1.5], [0.25, 0.0, 0.5]])
+    stored = Segmentation.from_probabilities(values, sums="background", names=["a", "b"])
+    write(tmp_path / "a.npz", stored)
+    assert read(tmp_path / "a.npz").regions == ("a", "b", "background")
+    expected = [[0.5, 0.0, 0.75], [0.25, 0.0, 0.25], [0.25, 1.0, 0.0]]
+    assert whole(read(tmp_path / "a.npz")).tolist() == expected
+    write(tmp_path / "b.npy", Segmentation.from_probabilities(values[:, ::2], sums="normalise"))
+    assert whole(read(tmp_path / "b.npy")) == pytest.approx(np.array([[2, 3], [1, 1]]) / [3, 4])
+    write(tmp_path / "c.npy", Segmentation.from_logits(np.log([[0.2, 0.9], [0.8, 0.1]])))
+    assert whole(read(tmp_path / "c.npy")) == pytest.approx(np.array([[0.2, 0.9], [0.8, 0.1]]))
+    write(tmp_path / "d.nii", Segmentation.from_probabilities(SHARES, axis=None))
+    assert nibabel.load(tmp_path / "d.nii").shape == (4, 3, 2)
+
+
+def test_flat_images(tmp_path: Path) -> None:
+    flat = Geometry((4, 3), np.diag([0.5, 0.25, 1.0]))
+    write(tmp_path / "a.nii", LABELS[:, :, 0], flat)
+    assert read(tmp_path / "a.nii").shape == (4, 3, 1)
+    write(tmp_path / "a.mha", LABELS[:, :, 0], flat)
+    again = read(tmp_path / "a.mha")
+    assert again.geometry is not None
+    assert again.geometry.spacing == (0.5, 0.25)
+    write(tmp_path / "a.png", LABELS[:, :, 0] * 300)
+    assert np.array_equal(np.asarray(Pillow.open(tmp_path / "a.png")), LABELS[:, :, 0] * 300)
+
+
+def test_what_a_format_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.png: PNG holds whole numbers only; write a map as"):
+        write(tmp_path / "a.png", SHARES[:, :, 0])
+    with pytest.raises(InputError, match="PNG holds 2 axes, found 3"):
+        write(tmp_path / "a.png", LABELS)
+    with pytest.raises(InputError, match="PNG holds labels from 0 to 65535, found 0 to 70000"):
+        write(tmp_path / "a.png", np.array([[0, 70000]]))
+    with pytest.raises(InputError, match="holds images of up to 3 axes, found 4"):
+        write(tmp_path / "a.nii", np.zeros((2, 2, 2, 2)))
+    with pytest.raises(InputError, match="holds images of 2 or 3 axes, found 4"):
+        write(tmp_path / "a.mha", np.zeros((2, 2, 2, 2)))
+    with pytest.raises(InputError, match="holds images of up to 4 axes"):
+        write(tmp_path / "a.tif", np.zeros((1,) * 5))
+    with pytest.raises(InputError, match=r"MGH holds labels below 2³¹, found 3221225472"):
+        write(tmp_path / "a.mgz", np.array([[[3 << 30]]]))
+    for name in ("a.dcm", "a.mhd", "a.hdr", "a.jpg", "a"):
+        with pytest.raises(InputError, match=rf"{name}: has no suffix that .* \.nii\.gz,"):
+            write(tmp_path / name, LABELS)
+    with pytest.raises(InputError, match="labels must be whole numbers, found a fraction or NaN"):
+        write(tmp_path / "a.nii", Segmentation.from_labels(SHARES))
+    with pytest.raises(InputError, match=r"geometry is that of an image of shape \(4, 3, 2\)"):
+        write(tmp_path / "a.nii", LABELS[1:], HERE)
+    with pytest.raises(InputError, match="expected labels or a map of numbers, found <U1"):
+        write(tmp_path / "a.nii", np.array(["a"]))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", [*EVERY, "a.png"])
+def test_a_full_disk_leaves_what_was_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text("precious")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FormatError, match=rf"{name}: cannot be written: No space left on device"):
+        write(tmp_path / name, LABELS[:, :, 0])
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == "precious"
+
+
+def test_a_disk_that_fills_while_writing(tmp_path: Path) -> None:
+    # A limit on the size of files makes the system itself refuse in the middle of a write.
+    code = """
+import os, resource, sys
+import numpy as np
+from probdice.errors import FormatError
+from probdice.files import write
+import nibabel, SimpleITK, tifffile, PIL.Image, isal.igzip
+noise = np.random.default_rng(0).integers(0, 60000, (400, 400))
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+for name in sys.argv[2:]:
+    try:
+        write(os.path.join(sys.argv[1], name), noise)
+    except FormatError as error:
+        print(name, "cannot be written" in str(error))
+    else:
+        print(name, "was accepted")
+"""
+    names = [*EVERY, "a.png"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), *names],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [f"{name} True" for name in names]
+    assert os.listdir(tmp_path) == []
+
+
+def test_paths_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.nii", "a.npy", "a.tif", "a.png", "a.mha"):
+        with pytest.raises(FormatError, match=rf"none/{name}: cannot be written"):
+            write(tmp_path / "none" / name, LABELS[:, :, 0])
+    (tmp_path / "folder.nii").mkdir()
+    with pytest.raises(InputError, match=r"folder\.nii: is a folder"):
+        write(tmp_path / "folder.nii", LABELS)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(FormatError, match=r"a\.nii: cannot be written: Permission denied"):
+        write(tmp_path / "a.nii", LABELS)
+
+
+def test_an_existing_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "a.nii.gz"
+    path.write_text("old")
+    path.chmod(0o640)
+    write(path, LABELS)
+    assert np.array_equal(whole(read(path)), LABELS)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_equal_images_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a.nii.gz", "b.nii.gz"):
+        write(tmp_path / name, LABELS, HERE)
+    assert (tmp_path / "a.nii.gz").read_bytes() == (tmp_path / "b.nii.gz").read_bytes()
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "SimpleITK", None)
+    with pytest.raises(MissingExtraError, match=r'a\.mha: .*pip install "probdice\[itk\]"'):
+        write(tmp_path / "a.mha", LABELS)
+
+
+def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
+    for number in (1, 2):
+        np.save(tmp_path / f"p{number}.npy", BOTH[number - 1])
+    write(tmp_path / "out.npz", read(tmp_path / "p*.npy"))
+    assert np.array_equal(whole(read(tmp_path / "out.npz")), BOTH)
