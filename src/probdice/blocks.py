@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -24,11 +25,14 @@ from probdice.similarity import Aitchison, Similarity
 from probdice.slabs import CELLS, Crisp, Portion, Reader, Slab, Soft
 from probdice.tally import CrispTally, MixedTally, Side, SoftTally, Tally
 
-__all__ = ["Groups", "Pair", "Scored", "default_workers"]
+__all__ = ["Groups", "Pair", "Scored", "default_workers", "watcher"]
 
 R = TypeVar("R")
 Floats = NDArray[np.float64]
 Groups = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
+
+# Called with the slabs done and the slabs in all, through every pass over the pixels.
+watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
 
 DENSE = 2**22  # pairs of labels in a slab that are counted in a table; more are sorted
 
@@ -76,14 +80,12 @@ class Pair:
 
     def tally(self, similarity: Similarity) -> Tally:
         """The first pass: every pair of regions. Values are checked here, and only here."""
-        crisp = self.reference.crisp, self.prediction.crisp
-        count = _pair_crisp if all(crisp) else _pair_mixed if any(crisp) else _pair_soft
 
         def visit(slab: Slab) -> tuple[Tally, list[Fault | None]]:
             if (both := self.reader.bytes_of(slab)) is not None:
                 return _pair_bytes(*both), []
             portion = self.reader.read(slab)
-            tally, sound = count(*portion.sides, similarity)
+            tally, sound = _pair(portion.sides, similarity)
             return tally, _faults(portion, sound, slab)
 
         total: Tally | None = None
@@ -107,8 +109,7 @@ class Pair:
         def visit(slab: Slab) -> Floats:
             part = self.reader.read(slab).sides[_place(side)]
             everywhere = Crisp(np.zeros(part.size, np.int32), np.zeros(1, np.int64))
-            outside: Floats = _pair_mixed(everywhere, part, similarity)[0].outside
-            return outside
+            return _pair_mixed(everywhere, part, similarity)[0].outside
 
         return reduce(add, self._run(visit))
 
@@ -201,17 +202,16 @@ class Pair:
         differences = np.zeros(count)
         loss, infinite = 0.0, 0
         for start, stop in _pieces(portion.size, portion.sides, count):
-            both = []
-            for part, side in zip(portion.sides, ("reference", "prediction"), strict=True):
-                rows, first, grouping = self._rows(part, groups[side], start, stop)
-                both += [rows, first, *grouping]
+            p, p_start, p_groups = self._rows(portion.sides[0], groups["reference"], start, stop)
+            q, q_start, q_groups = self._rows(portion.sides[1], groups["prediction"], start, stop)
+            both = p, p_start, *p_groups, q, q_start, *q_groups, stop - start
             if isinstance(similarity, Aitchison):
                 more_loss, more_infinite = kernels.aitchison.pixels(
-                    *both, stop - start, similarity.floor, differences, f[start:stop]
+                    *both, similarity.floor, differences, f[start:stop]
                 )
                 loss, infinite = loss + more_loss, infinite + more_infinite
             else:
-                kernels.absolute.pixels(*both, stop - start, f[start:stop])
+                kernels.absolute.pixels(*both, f[start:stop])
         return Scored(loss, infinite, differences), f, portion.inside
 
     def _rows(
@@ -232,7 +232,15 @@ class Pair:
         return rows, 0, _grouping([[g] if group else [] for g, group in enumerate(groups)])
 
     def _run(self, visit: Callable[[Slab], R]) -> Iterator[R]:
-        """Results of all slabs, in their order, from as many threads as there are workers."""
+        """Results of all slabs, in their order; whoever watches is told of each."""
+        tell = watcher.get()
+        for done, result in enumerate(self._visited(visit), start=1):
+            if tell is not None:
+                tell(done, len(self.reader.slabs))
+            yield result
+
+    def _visited(self, visit: Callable[[Slab], R]) -> Iterator[R]:
+        """Results of all slabs, from as many threads as there are workers."""
         slabs = self.reader.slabs
         if self.workers == 1 or len(slabs) == 1:
             yield from map(visit, slabs)
@@ -287,6 +295,16 @@ def _faults(portion: Portion, sound: Sequence[bool], slab: Slab) -> list[Fault |
     return found
 
 
+def _pair(sides: Sequence[Soft | Crisp], similarity: Similarity) -> tuple[Tally, tuple[bool, bool]]:
+    """The tally of some pixels, and whether the values of each side look sound."""
+    p, q = sides
+    if isinstance(p, Soft) and isinstance(q, Soft):
+        return _pair_soft(p, q, similarity)
+    if isinstance(p, Crisp) and isinstance(q, Crisp):
+        return _pair_crisp(p, q), (True, True)
+    return _pair_mixed(p, q, similarity)
+
+
 def _pair_soft(p: Soft, q: Soft, similarity: Similarity) -> tuple[SoftTally, tuple[bool, bool]]:
     from probdice import kernels
 
@@ -331,9 +349,7 @@ def _pair_mixed(
     return tally, (True, sound) if crisp is p else (sound, True)
 
 
-def _pair_crisp(
-    p: Crisp, q: Crisp, _similarity: Similarity
-) -> tuple[CrispTally, tuple[bool, bool]]:
+def _pair_crisp(p: Crisp, q: Crisp) -> CrispTally:
     from probdice import kernels
 
     p_order, q_order = np.argsort(p.labels), np.argsort(q.labels)
@@ -346,8 +362,7 @@ def _pair_crisp(
         pairs = np.argsort(p_order)[p.codes] * q.labels.size + np.argsort(q_order)[q.codes]
         distinct, counts = np.unique(pairs, return_counts=True)
         rows, columns = np.divmod(distinct, q.labels.size)
-    tally = CrispTally(p.labels[p_order], q.labels[q_order], rows, columns, counts)
-    return tally, (True, True)
+    return CrispTally(p.labels[p_order], q.labels[q_order], rows, columns, counts)
 
 
 def _pair_bytes(p: NDArray[Any], q: NDArray[Any]) -> CrispTally:
@@ -358,8 +373,8 @@ def _pair_bytes(p: NDArray[Any], q: NDArray[Any]) -> CrispTally:
     p_labels, q_labels = (np.arange(256, dtype=np.uint8).view(side.dtype) for side in (p, q))
     # Bytes of a signed type are out of order, and most of the 256 labels do not occur.
     p_order, q_order = np.argsort(p_labels), np.argsort(q_labels)
-    p_order = p_order[table.any(axis=1)[p_order]]
-    q_order = q_order[table.any(axis=0)[q_order]]
+    p_order = p_order[table.sum(axis=1)[p_order] > 0]
+    q_order = q_order[table.sum(axis=0)[q_order] > 0]
     table = table[np.ix_(p_order, q_order)]
     rows, columns = np.nonzero(table)
     return CrispTally(p_labels[p_order], q_labels[q_order], rows, columns, table[rows, columns])

@@ -11,11 +11,11 @@ from probdice.blocks import Pair, default_workers
 from probdice.errors import GeometryError, InputError, ProbdiceWarning
 from probdice.result import Comparison, Group, Merge, listed
 from probdice.segmentation import Array, Geometry, Label, Segmentation, as_segmentation
-from probdice.similarity import Absolute, Aitchison, Similarity, as_similarity
+from probdice.similarity import Aitchison, Similarity, as_similarity
 from probdice.solution import SIDES, Grouped, Merging, Problem, Solution
 from probdice.tally import Side, other
 
-__all__ = ["compare", "similarity_map"]
+__all__ = ["aligned", "compare", "similarity_map"]
 
 Comparable = Segmentation | ArrayLike | Array
 
@@ -78,7 +78,7 @@ def compare(
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, found {workers}")
     first, second = _side(reference, "reference"), _side(prediction, "prediction")
-    second = _aligned(first, second)
+    second = aligned(first, second)
     pair = Pair(first, second, _mask(mask, first), workers or default_workers())
     problem = Problem.of(pair, measure, match, merge)
     if not match:
@@ -130,12 +130,14 @@ def _side(value: Comparable, side: Side) -> Segmentation:
     return segmentation
 
 
-def _aligned(reference: Segmentation, prediction: Segmentation) -> Segmentation:
-    """The prediction on the reference's grid; both must cover the same pixels."""
+def aligned(
+    reference: Segmentation, prediction: Segmentation, *, tolerance: float = 0.1
+) -> Segmentation:
+    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
     here, there = reference.geometry, prediction.geometry
     if here is not None and there is not None:
         try:
-            return prediction.onto(here)
+            return prediction.onto(here, tolerance=tolerance)
         except GeometryError as error:
             raise GeometryError(
                 f"reference and prediction do not lie on the same grid: {error}\n"
@@ -151,9 +153,21 @@ def _aligned(reference: Segmentation, prediction: Segmentation) -> Segmentation:
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels"
+            f"both must cover the same pixels{_misread(reference, prediction)}"
         )
     return prediction
+
+
+def _misread(*sides: Segmentation) -> str:
+    """A hint where a floating array of one number a pixel was taken for probabilities."""
+    for side, across in (sides, sides[::-1]):
+        if not side.crisp and tuple(side.array.shape) == across.shape:
+            return (
+                "; a floating array has its regions along the first axis, so say "
+                "Segmentation.from_labels(array) for labels, or "
+                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+            )
+    return ""
 
 
 def _side_by_side(here: Geometry, there: Geometry) -> str:

@@ -54,7 +54,7 @@ class Fault:
             "infinite": f"found {self.value:g}{self._at(place)}, where a finite number must be",
             "negative": f"probability {self.value:g}{self._at(place)} is negative",
             "above": f"probability {self.value:g}{self._at(place)} is above 1",
-            "nothing": f"all probabilities are 0{self._at(place)}, so none can be divided by the sum",
+            "nothing": f"all probabilities are 0{self._at(place)}, so the sum divides none",
             "sum": f"probabilities sum to {self.value:.6g}{self._at(place)}",
         }[self.kind]
         if self.kind == "sum" and self.count > 1:

@@ -1,9 +1,14 @@
 """Which region is which: a minimum-weight matching, or equality of labels."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from probdice.segmentation import Label
@@ -20,11 +25,9 @@ class Correspondence:
     spare: dict[Side, tuple[int, ...]]
 
 
-def by_weight(table: NDArray[np.generic]) -> Correspondence:
+def by_weight(table: NDArray[Any]) -> Correspondence:
     """The pairs of the least weight in all; every region of the smaller side is in one."""
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(table)
+    rows, columns = _solver()(table)
     return _correspondence(zip(rows.tolist(), columns.tolist(), strict=True), table.shape)
 
 
@@ -33,6 +36,26 @@ def by_label(reference: Sequence[Label], prediction: Sequence[Label]) -> Corresp
     place = {label: j for j, label in enumerate(prediction)}
     pairs = ((i, place[label]) for i, label in enumerate(reference) if label in place)
     return _correspondence(pairs, (len(reference), len(prediction)))
+
+
+@cache
+def _solver() -> Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]:
+    """SciPy's linear_sum_assignment.
+
+    It is one compiled file that needs nothing else of scipy.optimize, and to import all of that
+    takes longer than to compare two volumes.
+    """
+    if "scipy.optimize" not in sys.modules:
+        import scipy
+
+        spec = PathFinder.find_spec("_lsap", [f"{folder}/optimize" for folder in scipy.__path__])
+        with suppress(ImportError, AttributeError):  # the layout of SciPy is its own affair
+            module = module_from_spec(spec)  # type: ignore[arg-type]
+            spec.loader.exec_module(module)  # type: ignore[union-attr]
+            return module.linear_sum_assignment  # type: ignore[no-any-return]
+    from scipy.optimize import linear_sum_assignment
+
+    return linear_sum_assignment
 
 
 def _correspondence(pairs: Iterable[tuple[int, int]], shape: tuple[int, ...]) -> Correspondence:

@@ -322,7 +322,7 @@ class Comparison:
         return [f"matched score {self.matched_score:.4f}; {count} {side} {regions} merged"]
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [("reference", "prediction", "Dice", "similarity")]
+        rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity")]
         for group in self.groups[:SHOWN]:
             rows.append(
                 (

@@ -426,9 +426,7 @@ def _as_array(value: ArrayLike | Array) -> Array:
     """An ndarray, or what already slices like one."""
     if isinstance(value, np.ndarray):
         return value
-    if all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__")) and isinstance(
-        getattr(value, "dtype"), np.dtype
-    ):
+    if hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype):
         return cast(Array, value)
     try:
         return np.asarray(value)

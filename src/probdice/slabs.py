@@ -112,10 +112,10 @@ class Reader:
 
     def image(self, flat: NDArray[Any]) -> NDArray[Any]:
         """Values in the order of traversal, along the last axis, as an image."""
-        shaped = flat.reshape(*flat.shape[:-1], *self.shape)
+        shaped = flat.reshape((*flat.shape[:-1], *self.shape))
         first = flat.ndim - 1
         back = np.argsort(self.order) + first
-        return shaped.transpose(*range(first), *back)
+        return shaped.transpose((*range(first), *back))
 
     def place(self, pixel: int) -> tuple[int, ...]:
         """Index in the image of a pixel in the order of traversal."""
@@ -208,7 +208,8 @@ class _Probabilities:
                 np.subtract(raw, raw.max(axis=0), out=raw)
                 np.exp(raw, out=raw)
                 raw /= raw.sum(axis=0)
-                return np.maximum(raw, np.finfo(raw.dtype).smallest_subnormal, out=raw)
+                np.maximum(raw, np.finfo(raw.dtype).smallest_subnormal, out=raw)
+                return raw
             if self.reading == "normalise":
                 raw /= raw.sum(axis=0)
                 return raw

@@ -55,6 +55,12 @@ class Grouped:
         """The regions of one side."""
         return self.reference if side == "reference" else self.prediction
 
+    def with_regions(self, side: Side, regions: tuple[int, ...], loss: float) -> "Grouped":
+        """The group with other regions on one side."""
+        if side == "reference":
+            return replace(self, reference=regions, loss=loss)
+        return replace(self, prediction=regions, loss=loss)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -130,8 +136,8 @@ class Problem:
         rng = np.random.default_rng(0)
         ranks = {side: rng.integers(self.tally.pixels, size=count) for side in SIDES}
         samples = self.pair.sample(ranks)
-        drawn = (_drawn(self.pair.side(side), samples[side]) for side in SIDES)
-        pair = Pair(*drawn, mask=None, workers=self.pair.workers)
+        reference, prediction = (_drawn(self.pair.side(side), samples[side]) for side in SIDES)
+        pair = Pair(reference, prediction, mask=None, workers=self.pair.workers)
         return Problem.of(pair, self.similarity, self.match, self.merge).solve().score
 
     def _alone(self, side: Side, spare: Sequence[int]) -> list[Grouped]:
@@ -178,7 +184,7 @@ class Problem:
             for join in joins:
                 group = groups[join.group]
                 regions = tuple(sorted((*group.side(side), spare[join.spare])))
-                groups[join.group] = replace(group, loss=group.loss - join.gain, **{side: regions})
+                groups[join.group] = group.with_regions(side, regions, group.loss - join.gain)
             return groups
 
         def trial(joins: Sequence[Joined], changed: Sequence[int]) -> NDArray[np.float64]:

@@ -6,9 +6,10 @@ common, once all pixels are in, is `PairSums`: the table that matching, merging 
 read from.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from probdice.similarity import Absolute, Similarity
 __all__ = ["CrispTally", "MixedTally", "PairSums", "Side", "SoftTally", "Tally", "other"]
 
 Side = Literal["reference", "prediction"]
-Integers = NDArray[np.integer]
+Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -50,9 +51,9 @@ class PairSums:
     """
 
     pixels: int
-    volumes: dict[Side, NDArray[np.generic]]
-    table: NDArray[np.generic]
-    alone: dict[Side, NDArray[np.generic]]
+    volumes: dict[Side, NDArray[Any]]
+    table: NDArray[Any]
+    alone: dict[Side, NDArray[Any]]
     crisp: frozenset[Side]
     separable: bool
     unit: float = 1.0
@@ -63,16 +64,16 @@ class PairSums:
         weights: Floats = self.table * (self.unit / self.pixels)
         return np.clip(weights, 0, 1)
 
-    def gains(self, side: Side) -> NDArray[np.generic]:
+    def gains(self, side: Side) -> NDArray[Any]:
         """What adding a region of the crisp `side` to any group matched with j takes off its sum.
 
         In rows the regions of `side`, in columns those of the other side.
         """
         table = self.table if side == "reference" else self.table.T
-        gains: NDArray[np.generic] = self.alone[other(side)][None, :] - table
+        gains: NDArray[Any] = self.alone[other(side)][None, :] - table
         return gains
 
-    def restricted(self, keep: dict[Side, Integers]) -> "PairSums":
+    def restricted(self, keep: Mapping[Side, Integers]) -> "PairSums":
         """The same for some of the regions."""
         return PairSums(
             self.pixels,
@@ -85,8 +86,26 @@ class PairSums:
         )
 
 
+class Tally(ABC):
+    """Sums over some pixels of two segmentations."""
+
+    pixels: int
+
+    @abstractmethod
+    def __add__(self, more: Self) -> Self:
+        """The sums over these and other pixels."""
+
+    @abstractmethod
+    def labels(self, side: Side) -> NDArray[Any]:
+        """The channels of a side, or the labels of the whole image, in Ω or not."""
+
+    @abstractmethod
+    def pairs(self, similarity: Similarity) -> PairSums:
+        """The table that results are read from."""
+
+
 @dataclass(frozen=True, eq=False)
-class SoftTally:
+class SoftTally(Tally):
     """Probabilities against probabilities."""
 
     pixels: int
@@ -94,21 +113,19 @@ class SoftTally:
     prediction_volumes: Floats
     table: Floats
 
-    def __add__(self, more: "SoftTally") -> "SoftTally":
-        return SoftTally(
+    def __add__(self, more: Self) -> Self:
+        return type(self)(
             self.pixels + more.pixels,
             self.reference_volumes + more.reference_volumes,
             self.prediction_volumes + more.prediction_volumes,
             self.table + more.table,
         )
 
-    def labels(self, side: Side) -> Integers:
-        """The channels."""
+    def labels(self, side: Side) -> NDArray[Any]:
         return np.arange(self.table.shape[0 if side == "reference" else 1])
 
     def pairs(self, similarity: Similarity) -> PairSums:
-        """The table of all pixels so far."""
-        volumes: dict[Side, NDArray[np.generic]] = {
+        volumes: dict[Side, NDArray[Any]] = {
             "reference": self.reference_volumes,
             "prediction": self.prediction_volumes,
         }
@@ -118,7 +135,7 @@ class SoftTally:
 
 
 @dataclass(frozen=True, eq=False)
-class MixedTally:
+class MixedTally(Tally):
     """A label map against probabilities.
 
     `outside` is the sum of 1 − f of each soft region against an empty one, `inside` what that
@@ -127,13 +144,13 @@ class MixedTally:
 
     crisp: Side
     pixels: int
-    crisp_labels: Integers
+    crisp_labels: NDArray[Any]
     crisp_volumes: Integers
     soft_volumes: Floats
     outside: Floats
     inside: Floats
 
-    def __add__(self, more: "MixedTally") -> "MixedTally":
+    def __add__(self, more: Self) -> Self:
         labels, (here, there) = _union(self.crisp_labels, more.crisp_labels)
         volumes = np.zeros(labels.size, np.int64)
         volumes[here] += self.crisp_volumes
@@ -141,7 +158,7 @@ class MixedTally:
         inside = np.zeros((labels.size, self.inside.shape[1]))
         inside[here] += self.inside
         inside[there] += more.inside
-        return MixedTally(
+        return type(self)(
             self.crisp,
             self.pixels + more.pixels,
             labels,
@@ -151,18 +168,16 @@ class MixedTally:
             inside,
         )
 
-    def labels(self, side: Side) -> Integers:
-        """The labels that occur in the image, or the channels."""
+    def labels(self, side: Side) -> NDArray[Any]:
         return self.crisp_labels if side == self.crisp else np.arange(self.soft_volumes.size)
 
     def pairs(self, similarity: Similarity) -> PairSums:
-        """The table of all pixels so far."""
         table = self.inside + self.outside[None, :]
         if self.crisp == "prediction":
             table = table.T
         soft = other(self.crisp)
         separable = isinstance(similarity, Absolute)
-        alone: dict[Side, NDArray[np.generic]] = {soft: self.outside}
+        alone: dict[Side, NDArray[Any]] = {soft: self.outside}
         alone[self.crisp] = self.crisp_volumes * _cost_of_disagreement(similarity)
         return PairSums(
             self.pixels,
@@ -175,19 +190,19 @@ class MixedTally:
 
 
 @dataclass(frozen=True, eq=False)
-class CrispTally:
+class CrispTally(Tally):
     """Two label maps: how many pixels have each pair of labels that occurs.
 
     `rows`, `columns` and `counts` list the pairs, by position in the sorted labels.
     """
 
-    reference_labels: Integers
-    prediction_labels: Integers
+    reference_labels: NDArray[Any]
+    prediction_labels: NDArray[Any]
     rows: Integers
     columns: Integers
     counts: Integers
 
-    def __add__(self, more: "CrispTally") -> "CrispTally":
+    def __add__(self, more: Self) -> Self:
         reference, row_places = _union(self.reference_labels, more.reference_labels)
         prediction, column_places = _union(self.prediction_labels, more.prediction_labels)
         pairs = np.concatenate(
@@ -199,15 +214,13 @@ class CrispTally:
         distinct, place = np.unique(pairs, return_inverse=True)
         counts = np.zeros(distinct.size, np.int64)
         np.add.at(counts, place, np.concatenate([self.counts, more.counts]))
-        return CrispTally(reference, prediction, *np.divmod(distinct, prediction.size), counts)
+        return type(self)(reference, prediction, *np.divmod(distinct, prediction.size), counts)
 
-    @cached_property
-    def pixels(self) -> int:
-        """|Ω|."""
+    @property
+    def pixels(self) -> int:  # type: ignore[override]
         return int(self.counts.sum())
 
-    def labels(self, side: Side) -> Integers:
-        """The labels that occur in the image."""
+    def labels(self, side: Side) -> NDArray[Any]:
         return self.reference_labels if side == "reference" else self.prediction_labels
 
     def pairs(self, similarity: Similarity, *, independent: bool = False) -> PairSums:
@@ -215,16 +228,12 @@ class CrispTally:
 
         Whole numbers, so that no rounding decides a tie, but for independent maps.
         """
-        volumes: dict[Side, NDArray[np.generic]] = {}
-        for side, places, size in (
-            ("reference", self.rows, self.reference_labels.size),
-            ("prediction", self.columns, self.prediction_labels.size),
-        ):
-            volume = np.zeros(size, np.int64)
-            np.add.at(volume, places, self.counts)
-            volumes[side] = volume  # type: ignore[index]
+        volumes: dict[Side, NDArray[Any]] = {
+            "reference": _totals(self.rows, self.counts, self.reference_labels.size),
+            "prediction": _totals(self.columns, self.counts, self.prediction_labels.size),
+        }
         n, m = volumes["reference"], volumes["prediction"]
-        table: NDArray[np.generic] = n[:, None] + m[None, :]
+        table: NDArray[Any] = n[:, None] + m[None, :]
         if independent:
             table = table - 2 * (n[:, None] / self.pixels * m[None, :])
         else:
@@ -240,15 +249,19 @@ class CrispTally:
         )
 
 
-Tally = SoftTally | MixedTally | CrispTally
-
-
 def _cost_of_disagreement(similarity: Similarity) -> float:
     """1 − f of two different certain vectors: 1 but for a floor."""
     return 1 - float(similarity([1.0, 0.0], [0.0, 1.0]))
 
 
-def _union(a: Integers, b: Integers) -> tuple[Integers, tuple[Integers, Integers]]:
+def _totals(places: Integers, counts: Integers, size: int) -> Integers:
+    """Counts added up by place."""
+    totals = np.zeros(size, np.int64)
+    np.add.at(totals, places, counts)
+    return totals
+
+
+def _union(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], tuple[Integers, Integers]]:
     """The labels of both, sorted, and the places of each one's labels among them."""
     if np.array_equal(a, b):
         places = np.arange(a.size)

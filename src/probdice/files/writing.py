@@ -3,7 +3,8 @@
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from probdice.errors import InputError
 from probdice.files.model import Format, Payload
 from probdice.segmentation import Array, Geometry, Segmentation
 
-__all__ = ["payload_of", "write_atomically"]
+__all__ = ["payload_of", "replacing", "write_atomically"]
 
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
@@ -43,16 +44,26 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
 
 
 def write_atomically(path: str, form: Format, payload: Payload) -> None:
-    """Write beside the final name, flush, rename; on failure leave nothing behind."""
+    """Write in the format of a suffix; on failure leave nothing behind."""
     assert form.write is not None
-    target = Path(path)
-    if target.is_dir():
-        raise InputError("is a folder, expected the name of a file")
     # The suffix is kept, since libraries go by it.
     suffix = next(s for s in sorted(form.writes, key=len, reverse=True) if path.lower().endswith(s))
-    partial = target.with_name(f".{target.name[: -len(suffix)]}.{secrets.token_hex(4)}{suffix}")
-    try:
+    with replacing(Path(path), suffix) as partial:
         form.write(partial, payload)
+
+
+@contextmanager
+def replacing(target: Path, suffix: str = "") -> Iterator[Path]:
+    """A name beside the target to write to; what is there in the end takes the target's place.
+
+    It is flushed to the disk first. On failure it is removed, and the target is as it was.
+    """
+    if target.is_dir():
+        raise InputError("is a folder, expected the name of a file")
+    stem = target.name[: len(target.name) - len(suffix)]
+    partial = target.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
+    try:
+        yield partial
         with partial.open("rb+") as stream:
             os.fsync(stream.fileno())
         if target.exists():

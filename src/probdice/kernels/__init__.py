@@ -1,4 +1,4 @@
-"""Compiled loops over pixels: contiguous arrays in, sums out. They know nothing of segmentations."""
+"""Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
 from probdice.kernels import absolute, aitchison, labels
 from probdice.kernels.rows import TOLERANCE

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -16,14 +16,26 @@ R = TypeVar("R")
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
+# The numpy error model: a loop with a division that could raise is not vectorised.
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
+_njit: Any = numba.njit  # the types of both lack what they can do
+_intrinsic: Any = intrinsic
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile on first use, without the GIL; keep the machine code where a folder allows it."""
-    # The numpy error model: a division that could raise is not vectorised.
-    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
     try:
-        compiled: Callable[P, R] = numba.njit(cache=True, **options)(function)
+        compiled: Callable[P, R] = _njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba finds no folder that it may write its cache to
-        compiled = numba.njit(**options)(function)
+        compiled = _njit(**_OPTIONS)(function)
+    return compiled
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile as a part of kernels only: without what a call from Python needs."""
+    compiled: Callable[P, R] = _njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS
+    )(function)
     return compiled
 
 
@@ -35,7 +47,7 @@ _WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # bits in all, and
 def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
     """A function of one floating number that changes its bits."""
 
-    @intrinsic
+    @_intrinsic
     def function(_typing: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             width, digits = _WIDTHS[value]
@@ -63,11 +75,12 @@ mantissa = _from_bits(_mantissa)  # of a positive number: between 1 and 2
 exponent = _from_bits(_exponent)  # of a positive number, plus a constant
 
 
-@intrinsic
+@_intrinsic
 def sign_of(_typing: Any, value: Any) -> Any:
     """An integer that is negative where the sign bit of a floating number is set."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
-    return {types.float32: types.int32, types.float64: types.int64}[value](value), generate
+    integer: Any = types.int32 if value == types.float32 else types.int64
+    return integer(value), generate

@@ -6,7 +6,7 @@ group, `pixels` gives f at every pixel.
 
 import numpy as np
 
-from probdice.kernels._jit import kernel
+from probdice.kernels._jit import kernel, part
 from probdice.kernels.rows import CHUNK, Indices, Rows, Sums, active, join, survey
 
 BLOCK = 4096  # pixels whose rows stay in the cache while every pair of them is visited
@@ -52,7 +52,7 @@ def pairs(
     return p_sound, q_sound
 
 
-@kernel
+@part
 def differences(
     p: Rows,
     p_start: int,
@@ -81,7 +81,7 @@ def differences(
             )
 
 
-@kernel
+@part
 def _tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
     """Eight sums at once, so that each value that is loaded is used several times."""
     size = np.uint64(p0.size)
@@ -107,7 +107,7 @@ def _tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums
         into[1, 3] += s13
 
 
-@kernel
+@part
 def difference(p: Rows, q: Rows) -> float:
     """Sum of |p − q| over one pair of rows."""
     size = np.uint64(p.size)

@@ -1,16 +1,16 @@
 """The aitchison similarity over the pixels of a block.
 
-The distance between two vectors of two is |logit − logit| / √2. A logit is kept in base two and
-in two parts, a whole number and a remainder: the difference of two logits near ±100 then keeps
-the digits that a float32 logit would have lost. What is summed is the loss 1 − f, which is
-exactly 0 where the sides are equal.
+The distance between two vectors of two is |logit − logit| / √2. Logits are in base two, which is
+what the bits of a floating number give: a float32 then holds the logit of 1e-38 to 4e-6, and a
+score to that times ln 2 / √2. What is summed is the loss 1 − f, which is exactly 0 where the sides
+are equal.
 """
 
 import math
 
 import numpy as np
 
-from probdice.kernels._jit import exponent, kernel, mantissa
+from probdice.kernels._jit import exponent, kernel, mantissa, part
 from probdice.kernels.absolute import difference
 from probdice.kernels.rows import (
     CHUNK,
@@ -21,7 +21,7 @@ from probdice.kernels.rows import (
     join,
     others,
     survey,
-    volume_and_signs,
+    volume,
 )
 
 BLOCK = 1024  # pixels whose logits stay in the cache while every pair of them is visited
@@ -49,8 +49,8 @@ def pairs(
     sums = np.empty(BLOCK, p.dtype)
     p_block, q_block = np.empty(p_rows), np.empty(q_rows)
     p_active, q_active = np.empty(p_rows, np.int64), np.empty(q_rows, np.int64)
-    p_logits = np.empty((3 * (p_rows + 1), BLOCK), p.dtype)
-    q_logits = np.empty((3 * (q_rows + 1), BLOCK), q.dtype)
+    p_logits = np.empty((2 * (p_rows + 1), BLOCK), p.dtype)
+    q_logits = np.empty((2 * (q_rows + 1), BLOCK), q.dtype)
     found = np.empty((p_rows + 1, q_rows + 3))  # room for whole tiles
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
@@ -80,7 +80,7 @@ def pairs(
     return p_sound, q_sound
 
 
-@kernel
+@part
 def _logits(rows: Rows, start: int, listed: Indices, size: int, floor: float, into: Rows) -> int:
     """Logits of the listed regions, each against the sum of the others; how many there are.
 
@@ -99,22 +99,25 @@ def _logits(rows: Rows, start: int, listed: Indices, size: int, floor: float, in
     return count + 1
 
 
-@kernel
+@part
 def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
-    """The logit of (a, b), in three rows of `into`.
+    """The logit of (a, b), in two rows of `into`.
 
-    log₂(a/b) in two parts, and which of the two is absent: −1 where a is 0, 1 where b is.
+    log₂(a/b), and which of the two is absent: −1 where a is 0, 1 where b is.
     """
     real = a.dtype.type
-    log_ratio(a, b, floor, into[3 * at], into[3 * at + 1])
-    absent = into[3 * at + 2]
-    for k in range(a.size):
-        absent[k] = real(b[k] == 0) - real(a[k] == 0)
+    log_ratio(a, b, floor, into[2 * at])
+    absent = into[2 * at + 1]
+    if floor > 0:
+        for k in range(a.size):
+            absent[k] = real(b[k] == 0) - real(a[k] == 0)
+    else:  # without a floor, equal logits say the same
+        absent[: a.size] = real(0)
 
 
-@kernel
-def log_ratio(a: Rows, b: Rows, floor: float, whole: Rows, remainder: Rows) -> None:
-    """log₂(a/b) after raising both to `floor`: a whole number, and a remainder within ±½.
+@part
+def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
+    """log₂(a/b) after raising both to `floor`.
 
     ±CERTAIN where one of them is 0, and 0 where both are. The logarithm of a mantissa m is
     2 artanh s with s = (m − 1)/(m + 1), a series in s² that converges fast.
@@ -137,17 +140,13 @@ def log_ratio(a: Rows, b: Rows, floor: float, whole: Rows, remainder: Rows) -> N
             tail = t * real(1 / 21)
             for term in (1 / 19, 1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3):
                 tail = t * (tail + real(term))
-        fraction = (s + s * tail) * real(2 / math.log(2))
-        certain = (x == none) | (y == none)
-        power = real(-CERTAIN) if certain else power
-        fraction = none if certain else fraction
-        sign = one if x < y else -one
-        sign = none if x == y else sign
-        whole[k] = sign * power
-        remainder[k] = sign * fraction
+        logarithm = power + (s + s * tail) * real(2 / math.log(2))
+        logarithm = real(-CERTAIN) if min(x, y) == none else logarithm
+        logarithm = logarithm if x < y else -logarithm
+        into[k] = none if x == y else logarithm
 
 
-@kernel
+@part
 def _losses(p: Rows, p_count: int, q: Rows, q_count: int, size: int, into: Sums) -> None:
     """Sum of the loss for every pair of logits, when no floor is set.
 
@@ -155,64 +154,60 @@ def _losses(p: Rows, p_count: int, q: Rows, q_count: int, size: int, into: Sums)
     """
     last_p, last_q = p_count - 1, q_count - 1
     for a in range(0, p_count, 2):
-        p0, p1 = 3 * a, 3 * min(a + 1, last_p)
         for b in range(0, q_count, 4):
-            q0, q1 = 3 * b, 3 * min(b + 1, last_q)
-            q2, q3 = 3 * min(b + 2, last_q), 3 * min(b + 3, last_q)
-            _tile(p, p0, p1, q, q0, q1, q2, q3, size, into[a : a + 2, b : b + 4])
+            _tile(
+                p[2 * a],
+                p[2 * min(a + 1, last_p)],
+                q[2 * b],
+                q[2 * min(b + 1, last_q)],
+                q[2 * min(b + 2, last_q)],
+                q[2 * min(b + 3, last_q)],
+                size,
+                into[a : a + 2, b : b + 4],
+            )
 
 
-@kernel
+@part
 def _tile(
-    p: Rows, p0: int, p1: int, q: Rows, q0: int, q1: int, q2: int, q3: int, size: int, into: Sums
+    p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, size: int, into: Sums
 ) -> None:
     """Eight sums at once, so that each value that is loaded is used several times."""
-    p0w, p0r, p1w, p1r = p[p0], p[p0 + 1], p[p1], p[p1 + 1]
-    q0w, q0r, q1w, q1r = q[q0], q[q0 + 1], q[q1], q[q1 + 1]
-    q2w, q2r, q3w, q3r = q[q2], q[q2 + 1], q[q3], q[q3 + 1]
-    unit, one = p.dtype.type(UNIT), p.dtype.type(1)
-    into[:] = 0
+    unit, one = p0.dtype.type(UNIT), p0.dtype.type(1)
+    into[:] = size
     for start in range(np.uint64(0), np.uint64(size), CHUNK):
-        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p.dtype.type(0)
+        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
         for k in range(start, min(start + CHUNK, np.uint64(size))):
-            s00 += _loss(p0w[k] - q0w[k], p0r[k] - q0r[k], unit, one)
-            s01 += _loss(p0w[k] - q1w[k], p0r[k] - q1r[k], unit, one)
-            s02 += _loss(p0w[k] - q2w[k], p0r[k] - q2r[k], unit, one)
-            s03 += _loss(p0w[k] - q3w[k], p0r[k] - q3r[k], unit, one)
-            s10 += _loss(p1w[k] - q0w[k], p1r[k] - q0r[k], unit, one)
-            s11 += _loss(p1w[k] - q1w[k], p1r[k] - q1r[k], unit, one)
-            s12 += _loss(p1w[k] - q2w[k], p1r[k] - q2r[k], unit, one)
-            s13 += _loss(p1w[k] - q3w[k], p1r[k] - q3r[k], unit, one)
-        into[0, 0] += s00
-        into[0, 1] += s01
-        into[0, 2] += s02
-        into[0, 3] += s03
-        into[1, 0] += s10
-        into[1, 1] += s11
-        into[1, 2] += s12
-        into[1, 3] += s13
+            s00 += one / (one + unit * abs(p0[k] - q0[k]))
+            s01 += one / (one + unit * abs(p0[k] - q1[k]))
+            s02 += one / (one + unit * abs(p0[k] - q2[k]))
+            s03 += one / (one + unit * abs(p0[k] - q3[k]))
+            s10 += one / (one + unit * abs(p1[k] - q0[k]))
+            s11 += one / (one + unit * abs(p1[k] - q1[k]))
+            s12 += one / (one + unit * abs(p1[k] - q2[k]))
+            s13 += one / (one + unit * abs(p1[k] - q3[k]))
+        into[0, 0] -= s00
+        into[0, 1] -= s01
+        into[0, 2] -= s02
+        into[0, 3] -= s03
+        into[1, 0] -= s10
+        into[1, 1] -= s11
+        into[1, 2] -= s12
+        into[1, 3] -= s13
 
 
-@kernel
-def _loss(whole: float, remainder: float, unit: float, one: float) -> float:
-    """1 − f of two logits, from the differences of their parts."""
-    d = abs(whole + remainder) * unit
-    return d / (one + d)
-
-
-@kernel
+@part
 def loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int) -> float:
     """Sum of the loss of one pair of logits; 0 where both lack the same region."""
-    p_whole, p_rest, p_absent = p[3 * p_at], p[3 * p_at + 1], p[3 * p_at + 2]
-    q_whole, q_rest, q_absent = q[3 * q_at], q[3 * q_at + 1], q[3 * q_at + 2]
+    p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
+    q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
     total = 0.0
     for start in range(np.uint64(0), np.uint64(size), CHUNK):
-        part = none
+        lost = none
         for k in range(start, min(start + CHUNK, np.uint64(size))):
-            lost = _loss(p_whole[k] - q_whole[k], p_rest[k] - q_rest[k], unit, one)
-            part += none if p_absent[k] * q_absent[k] > none else lost
-        total += part
+            d = unit * abs(p_logit[k] - q_logit[k])
+            lost += none if p_absent[k] * q_absent[k] > none else d / (one + d)
+        total += lost
     return total
 
 
@@ -244,7 +239,7 @@ def gains(
     other_targets = np.empty((q.shape[0] + 1, BLOCK), p.dtype)
     left = np.empty((1, BLOCK), p.dtype)
     inside, outside = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
-    logits = np.empty((6, BLOCK), p.dtype)
+    logits = np.empty((4, BLOCK), p.dtype)
     bounds = np.array([0, rest.size])
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
@@ -290,7 +285,6 @@ def pixels(
     count = p_groups.size - 1
     p_joined, q_joined = np.empty((count, BLOCK), p.dtype), np.empty((count, BLOCK), p.dtype)
     ratios = np.empty((count, BLOCK), p.dtype)
-    whole, remainder = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     present, mean = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     square, far = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     listed = np.empty(count, np.int64)
@@ -306,14 +300,13 @@ def pixels(
         active_count = 0
         for g in range(count):
             a, b, ratio = p_joined[g, :step], q_joined[g, :step], ratios[g]
-            if volume_and_signs(a)[0] + volume_and_signs(b)[0] == 0:
+            if volume(a) + volume(b) == 0:
                 continue
             listed[active_count] = g
             active_count += 1
             differences[g] += difference(a, b)
-            log_ratio(a, b, floor, whole, remainder)
+            log_ratio(a, b, floor, ratio)
             for k in range(step):
-                ratio[k] = whole[k] + remainder[k]
                 far[k] = max(far[k], abs(ratio[k]))
                 mean[k] += ratio[k]
                 present[k] += real((a[k] > 0) | (b[k] > 0))
@@ -331,5 +324,5 @@ def pixels(
             block_f[k] = real(0) if certain else real(1) / (real(1) + d)
             infinite += certain
             square[k] = real(1) if certain else d / (real(1) + d)
-        total += volume_and_signs(square[:step])[0]
+        total += volume(square[:step])
     return total, infinite

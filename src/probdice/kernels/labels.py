@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.kernels._jit import kernel
+from probdice.kernels._jit import kernel, part
 from probdice.kernels.aitchison import BLOCK, UNIT, log_ratio
 from probdice.kernels.rows import Indices, Rows, Sums, active, others, survey
 
@@ -63,8 +63,8 @@ def count_codes(p: Codes, q: Codes, p_labels: int, q_labels: int) -> Counts:
     return _count(p, q, p_labels, q_labels)
 
 
-@kernel
-def _count(p: Codes, q: Codes, p_labels: int, q_labels: int) -> Counts:
+@part
+def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Counts:
     """Count into four tables in turn: neighbours mostly agree, and an increment of the cell that
     was just written would have to wait for it.
     """
@@ -157,25 +157,25 @@ def pairs_aitchison(
     return sound
 
 
-@kernel
+@part
 def _certain_losses(a: Rows, b: Rows, floor: float, change: Rows) -> float:
     """Loss of (a, b) against (0, 1) in all, and what changes where it is (1, 0) instead."""
     real = a.dtype.type
     certain = real(-math.log2(floor) if floor > 0 else 1e30)
-    whole, remainder = np.empty(a.size, a.dtype), np.empty(a.size, a.dtype)
-    log_ratio(a, b, floor, whole, remainder)
+    logits = np.empty(a.size, a.dtype)
+    log_ratio(a, b, floor, logits)
     total = 0.0
     for k in range(a.size):
-        out = abs(-certain - whole[k] - remainder[k]) * real(UNIT)
+        out = abs(logits[k] + certain) * real(UNIT)
         out = real(0) if a[k] == 0 else out / (real(1) + out)
-        within = abs(certain - whole[k] - remainder[k]) * real(UNIT)
+        within = abs(logits[k] - certain) * real(UNIT)
         within = real(0) if b[k] == 0 else within / (real(1) + within)
         change[k] = within - out
         total += out
     return total
 
 
-@kernel
+@part
 def _grouped(codes: Codes, change: Rows, block: Sums, into: Sums) -> None:
     """Add the rows of `change` into the codes of their pixels, run by run.
 
@@ -202,9 +202,9 @@ def _grouped(codes: Codes, change: Rows, block: Sums, into: Sums) -> None:
         start = stop
 
 
-@kernel
+@part
 def _sum(row: Rows) -> float:
-    total = row.dtype.type(0)
+    total: float = row.dtype.type(0)
     for k in range(row.size):
         total += row[k]
     return total

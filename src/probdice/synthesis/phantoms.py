@@ -78,7 +78,7 @@ def nested_ellipses(
     shape = _checked(shape, regions)
     rng = np.random.default_rng(seed)
     turned = np.tensordot(_rotation(len(shape), rng), _grid(shape), axes=1)
-    stretch = rng.uniform(0.7, 0.95, len(shape))
+    stretch = rng.uniform(0.6, 1.0, len(shape))
     labels = np.zeros(shape, np.int64)
     for k in range(1, regions):
         radius = 0.95 * (1 - (k - 1) / (regions - 0.5))
@@ -200,7 +200,7 @@ def stripes(
     --------
     >>> from probdice.synthesis import stripes
     >>> stripes((24, 24), regions=2, softness=0, doubt=0).array[:, 0, 0].tolist()
-    [1.0, 0.0]
+    [0.0, 1.0]
     """
     shape = _checked(shape, regions)
     rng = np.random.default_rng(seed)
@@ -320,4 +320,5 @@ def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
         near = np.linalg.norm(trial) <= 0.75 * count ** (1 / axes) + 0.3
         if near and np.linalg.norm(points - trial, axis=1).min() >= 0.9:
             points = np.vstack([points, trial])
-    return points - (points.max(axis=0) + points.min(axis=0)) / 2
+    centred: Floats = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    return centred

@@ -1,0 +1,6 @@
+"""`python -m probdice`."""
+
+from probdice.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""`probdice demo`: something to compare, and the comparison of it."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from probdice.cli.options import DebugOption, MergeName
+from probdice.cli.outcome import answering
+
+__all__ = ["demo"]
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put the files.")
+    ] = Path("probdice-demo"),
+    debug: DebugOption = False,
+) -> None:
+    """Make two segmentations and compare them.
+
+    The prediction is probabilistic, has more regions than the reference, and numbers them in an
+    order of its own.
+    """
+    with answering(debug=debug):
+        from probdice.cli.compare import Outputs, Question, run
+        from probdice.cli.sides import Inputs
+        from probdice.files import write
+        from probdice.similarity import Absolute
+        from probdice.synthesis import demo_pair
+
+        folder.mkdir(parents=True, exist_ok=True)
+        reference, prediction, similarity = (
+            str(folder / f"{name}.nii.gz") for name in ("reference", "prediction", "similarity")
+        )
+        for path, segmentation in zip((reference, prediction), demo_pair(), strict=True):
+            write(path, segmentation)
+        run(
+            Inputs(reference, prediction),
+            Question(Absolute(), merge=MergeName.prediction),
+            Outputs(map=similarity),
+        )
+        words = ["probdice", "compare", reference, prediction, "--merge", "prediction"]
+        words += ["--map", similarity]
+        typer.echo(f"\nthe same again:\n  {shlex.join(words)}")

@@ -1,0 +1,196 @@
+"""`probdice info`: what the reader made of a file."""
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from probdice.cli.options import DebugOption, SumsName
+from probdice.cli.outcome import answering, in_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from probdice.faults import Fault
+    from probdice.segmentation import Geometry, Segmentation
+
+__all__ = ["info"]
+
+
+def info(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="A file, several, or a part of one, as for compare.",
+        ),
+    ],
+    sums: Annotated[
+        SumsName, typer.Option(help="What to do where probabilities do not sum to 1.")
+    ] = SumsName.error,
+    scale: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="The number that stands for certainty: 100, 255, …"),
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Show what a file holds: labels or probabilities, which regions, and where it lies."""
+    with answering(debug=debug):
+        from probdice.cli.display import show
+        from probdice.files import read
+
+        segmentation = read(file, sums=sums.value, scale=scale)
+        show(*(_labels(segmentation) if segmentation.crisp else _probabilities(segmentation)))
+
+
+@dataclass
+class _Census:
+    """What a pass over the values finds; the last three for every region."""
+
+    count: int = 0
+    zeros: int = 0
+    ones: int = 0
+    sums: tuple[float, float] = (inf, -inf)
+    off: int = 0
+    fault: "Fault | None" = None
+    volumes: Any = 0.0
+    least: Any = inf
+    most: Any = -inf
+
+
+def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
+    """A label map: every label with its pixels."""
+    import numpy as np
+
+    from probdice.cli.display import MOST, plain_table
+    from probdice.slabs import Crisp, Reader
+
+    reader = Reader(segmentation)
+    found: dict[int, int] = dict.fromkeys(segmentation.names, 0)
+    for slab in reader.slabs:
+        part = reader.read(slab).sides[0]
+        assert isinstance(part, Crisp)
+        counts = np.bincount(part.codes, minlength=part.labels.size)
+        for label, count in zip(part.labels.tolist(), counts.tolist(), strict=True):
+            found[int(label)] = found.get(int(label), 0) + count
+    total = max(sum(found.values()), 1)
+    stored = segmentation.array.dtype
+    head = _head(segmentation, f"label map, {len(found)} labels, stored as {stored}")
+    table = plain_table(">label", "name", ">pixels", ">share")
+    for label in sorted(found)[:MOST]:
+        name = segmentation.names.get(label, "")
+        table.add_row(str(label), name, f"{found[label]:,}", f"{found[label] / total:.2%}")
+    return [head, table, *_rest(len(found), "labels")]
+
+
+def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
+    """Probabilities: every region with its volume, and whether they sum to 1."""
+    from probdice.cli.display import MOST, plain_table
+
+    census, fault = _counted(segmentation)
+    single = segmentation.reading == "foreground"
+    count = len(census.volumes)
+    what = "probability of one foreground" if single else f"probabilities of {count} regions"
+    head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
+    head.add_row("values", f"from {census.least.min():g} to {census.most.max():g}")
+    if not single:
+        off = f"; not 1 at {census.off / max(census.count // count, 1):.2%} of the pixels"
+        sums = f"from {census.sums[0]:.6g} to {census.sums[1]:.6g}{off if census.off else ''}"
+        head.add_row("sums", sums)
+    shares = [part / max(census.count, 1) for part in (census.zeros, census.ones)]
+    head.add_row("exact", f"{shares[0]:.2%} of the values are 0, {shares[1]:.2%} are 1")
+    table = plain_table(">region", ">volume", ">least", ">greatest")
+    names = segmentation.regions[1:] if single else segmentation.regions
+    for k, name in enumerate(names[:count][:MOST]):
+        numbers = census.volumes[k], census.least[k], census.most[k]
+        table.add_row(str(name), f"{numbers[0]:,.1f}", f"{numbers[1]:g}", f"{numbers[2]:g}")
+    parts = [head, table, *_rest(count, "regions")]
+    if "background" in segmentation.regions[count:]:
+        parts.append("what is missing to a sum of 1 is added as a region called background")
+    if fault is not None:
+        parts.append(f"compare would refuse it: {in_options(fault)}")
+    return parts
+
+
+def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
+    """One pass over the values as they came, and what is wrong with them."""
+    import numpy as np
+
+    from probdice.faults import TOLERANCE, examine_values
+    from probdice.slabs import Reader, Soft
+
+    single = segmentation.reading == "foreground"
+    raw = segmentation
+    if not single:
+        channels = segmentation.array.shape[0]
+        raw = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
+    reader, census = Reader(raw), _Census()
+    for slab in reader.slabs:
+        portion = reader.read(slab)
+        part, fault = portion.sides[0], portion.faults[0]
+        assert isinstance(part, Soft)
+        rows = part.rows[:, part.start : part.start + part.size]
+        if single:
+            rows = rows[1:]
+        else:
+            fault = examine_values(rows, segmentation.reading)
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums = rows.sum(axis=0, dtype=np.float64)
+            census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
+            census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
+        if fault is not None:
+            fault = fault.moved(slab.start, None)
+            census.fault = fault if census.fault is None else census.fault + fault
+        census.count += rows.size
+        census.zeros += int((rows == 0).sum())
+        census.ones += int((rows == 1).sum())
+        census.volumes = census.volumes + rows.sum(axis=1, dtype=np.float64)
+        census.least = np.minimum(census.least, rows.min(axis=1))
+        census.most = np.maximum(census.most, rows.max(axis=1))
+    if census.fault is None:
+        return census, None
+    places = reader.place(census.fault.first), reader.place(census.fault.worst)
+    return census, census.fault.tell(*places)
+
+
+def _head(segmentation: "Segmentation", kind: str) -> "Table":
+    """What every file has."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    table.add_row("file", Text(segmentation.source))
+    table.add_row("kind", kind)
+    table.add_row("shape", " × ".join(map(str, segmentation.shape)))
+    geometry = segmentation.geometry
+    if geometry is None:
+        table.add_row("geometry", "none: nothing says where the image lies")
+        return table
+    told = geometry.describe()
+    table.add_row("spacing", f"{told['spacing']} mm")
+    table.add_row("origin", f"{told['origin']} mm")
+    table.add_row("direction", f"{told['direction']}{_orientation(geometry)}")
+    return table
+
+
+def _orientation(geometry: "Geometry") -> str:
+    """The directions that the axes point in, such as RAS."""
+    if len(geometry.shape) != 3:
+        return ""
+    ways = ("LR", "PA", "IS")
+    letters = []
+    for axis in geometry.direction.T:
+        most = int(abs(axis).argmax())
+        letters.append(ways[most][int(axis[most] > 0)])
+    return f" ({''.join(letters)})"
+
+
+def _rest(count: int, what: str) -> "list[RenderableType]":
+    from probdice.cli.display import MOST
+
+    return [f"… and {count - MOST} more {what}"] if count > MOST else []

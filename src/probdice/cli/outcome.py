@@ -1,0 +1,98 @@
+"""How a command ends: its exit code, and one plain message where it could not do its work."""
+
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+from probdice.errors import ProbdiceError, ProbdiceWarning
+
+__all__ = ["INTERRUPTED", "REFUSED", "answering", "in_options", "interrupted", "shown"]
+
+REFUSED = 1  # the input cannot be compared; wrong usage is Typer's 2
+INTERRUPTED = 130
+
+# The library speaks of Python's arguments, a user of the command knows options.
+OPTIONS = (
+    (r'pass (\w+)="\w+" \(--(\w+) (\w+)\)', r"pass --\2 \3"),
+    (r'\w+="\w+" \(--(\w+) (\w+)\)', r"--\1 \2"),
+    (r"need scale=100 or scale=255 \(--scale\)", "need --scale 100 or --scale 255"),
+    (r"with scale=100 or scale=255", "with --scale 100 or --scale 255"),
+    (r"give it geometry=…, or compare by array order with without_geometry\(\) "
+     r"\(--ignore-geometry\)", "use --ignore-geometry to compare by array order"),
+    (r'merge="(\w+)"', r"--merge \1"),
+    (r"with match=False nothing", "with --no-match nothing"),
+    (r"match=False", "--no-match"),
+    (r"Aitchison\(floor=1e-3\)", "--floor 1e-3"),
+    (r"similarity='absolute'", "--similarity absolute"),
+    (r"or merge where", "or --merge where"),
+    (r"ignore=\[([\d, -]+)\]", r"--ignore \1"),
+    (r"ignore=\((\d+),\)", r"--ignore \1"),
+    (r"with a mask", "with --mask"),
+    (r"or pass a mask", "or use --mask"),
+)  # fmt: skip
+
+
+@contextmanager
+def answering(*, debug: bool = False) -> Iterator[None]:
+    """Run the body of a command; what goes wrong becomes a message and an exit code."""
+    with warnings.catch_warnings():
+        # What a comparison warns of is among its notes, and those are shown.
+        warnings.simplefilter("default" if debug else "ignore")
+        warnings.simplefilter("ignore", ProbdiceWarning)
+        try:
+            yield
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
+        except KeyboardInterrupt:
+            raise
+        except (ProbdiceError, OSError, MemoryError) as error:
+            _refuse(_message(error), debug)
+        except (typer.Exit, typer.BadParameter):
+            raise
+        except Exception as error:
+            _refuse(f"unexpected {type(error).__name__}: {error}; --debug shows where", debug)
+
+
+def interrupted() -> NoReturn:
+    """Leave at once: a thread that unpacks a file would hold up an ordinary exit."""
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
+def in_options(text: str) -> str:
+    """A sentence of the library in terms of the command line's options."""
+    for python, option in OPTIONS:
+        text = re.sub(python, option, text)
+    return text
+
+
+def shown(text: str) -> None:
+    """Print to standard output; unlike Rich's own printing it lets a broken pipe be seen."""
+    sys.stdout.write(text)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ProbdiceError):
+        return in_options(str(error))
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def _refuse(message: str, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    typer.secho("error: ", err=True, nl=False, fg="red", bold=True)
+    typer.echo(message, err=True)
+    raise typer.Exit(REFUSED) from None

@@ -1,0 +1,54 @@
+"""The files that a command writes: looked at before the work begins, complete when it ends."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import typer
+
+__all__ = ["check_outputs", "write_text"]
+
+
+def check_outputs(
+    outputs: Mapping[str, str | None], *, images: Iterable[str] = (), inputs: Iterable[str | None]
+) -> None:
+    """Refuse what could not be written, by option, before minutes are spent on it.
+
+    `images` are the options whose files are written in the format of their suffix.
+    """
+    from probdice.files import FORMATS
+
+    known = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
+    taken = {os.path.realpath(path): "an input" for path in inputs if path}
+    for option, path in outputs.items():
+        if path is None or path == "-":
+            continue
+        if option in images and not path.lower().endswith(known):
+            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(known)}")
+        target = Path(path)
+        if target.is_dir():
+            _refuse(option, path, "is a folder, expected the name of a file")
+        if not target.parent.is_dir():
+            _refuse(option, path, f"there is no folder {target.parent}")
+        if not os.access(target.parent, os.W_OK):
+            _refuse(option, path, f"the folder {target.parent} cannot be written to")
+        real = os.path.realpath(path)
+        if real in taken:
+            _refuse(option, path, f"is also {taken[real]}")
+        taken[real] = f"written by {option}"
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a text file, all of it or nothing."""
+    from probdice.errors import FormatError
+    from probdice.files.writing import replacing
+
+    try:
+        with replacing(Path(path)) as partial:
+            partial.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _refuse(option: str, path: str, why: str) -> None:
+    raise typer.BadParameter(f"{path}: {why}", param_hint=option)

@@ -1,0 +1,156 @@
+"""From the files of the user to two segmentations that may be compared."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from probdice.cli.options import PerSide, SumsName
+from probdice.errors import GeometryError, InputError
+from probdice.segmentation import Geometry, Segmentation, Sums
+
+__all__ = ["Inputs", "Sides", "read_file", "read_sides"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files to read, and how."""
+
+    reference: str
+    prediction: str
+    mask: str | None = None
+    ignore: Sequence[int] = ()
+    sums: PerSide[SumsName] = field(default_factory=PerSide)
+    scales: PerSide[float] = field(default_factory=PerSide)
+    tolerance: float | None = None
+    ignore_geometry: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """What was read, where the reference lies, and what was done that the user should know."""
+
+    reference: Segmentation
+    prediction: Segmentation
+    mask: Segmentation | None
+    geometry: Geometry | None
+    remarks: tuple[str, ...]
+
+
+def read_sides(inputs: Inputs) -> Sides:
+    """Read both sides, each on a thread: unpacking takes most of the time and holds no lock."""
+    pool = ThreadPoolExecutor(2)
+    try:
+        reading = [
+            pool.submit(
+                read_file,
+                inputs.reference,
+                "reference",
+                inputs.sums,
+                inputs.scales,
+                inputs.ignore,
+            ),
+            pool.submit(read_file, inputs.prediction, "prediction", inputs.sums, inputs.scales),
+        ]
+        _warm_up()
+        (reference, scaled), (prediction, scaled_too) = (side.result() for side in reading)
+        mask = None if inputs.mask is None else _read(inputs.mask)
+    finally:  # an interrupt does not wait for what is being unpacked
+        pool.shutdown(wait=False, cancel_futures=True)
+    remarks = [*scaled, *scaled_too]
+    if inputs.scales.both is not None and not remarks:
+        _refuse_scale(inputs.scales.both, reference, prediction)
+    geometry = reference.geometry
+    if inputs.ignore_geometry:
+        if geometry is not None or prediction.geometry is not None:
+            remarks.append("geometry was ignored: pixels were compared by their place in the array")
+        reference, prediction = reference.without_geometry(), prediction.without_geometry()
+        mask = None if mask is None else mask.without_geometry()
+    elif inputs.tolerance is not None and geometry is not None:
+        prediction, mask = _laid_onto(reference, prediction, mask, inputs.tolerance)
+    return Sides(reference, prediction, mask, geometry, tuple(remarks))
+
+
+def read_file(
+    path: str,
+    side: str,
+    sums: PerSide[SumsName],
+    scales: PerSide[float],
+    ignore: Sequence[int] = (),
+) -> tuple[Segmentation, list[str]]:
+    """One side, and a remark where it was scaled.
+
+    A scale for both sides is only for those that need it: the reference may well be a label map
+    where the prediction is in percent.
+    """
+    how = (sums.of(side) or SumsName.error).value
+    if (forced := scales.sides.get(side)) is not None:
+        return _read(path, scale=forced, sums=how, ignore=ignore), [_divided(side, forced)]
+    scale = scales.both
+    if scale is None:
+        return _read(path, sums=how, ignore=ignore), []
+    try:
+        segmentation = _read(path, sums=how, ignore=ignore)
+    except InputError:  # several integers per pixel mean nothing without a scale
+        return _read(path, scale=scale, sums=how, ignore=ignore), [_divided(side, scale)]
+    if segmentation.crisp or not _exceeds_one(segmentation):
+        return segmentation, []
+    from probdice.files.lazy import Scaled
+
+    array = Scaled(segmentation.array, 1.0, 0.0, scale)
+    return replace(segmentation, array=array), [_divided(side, scale)]
+
+
+def _read(
+    path: str, scale: float | None = None, sums: Sums = "error", ignore: Sequence[int] = ()
+) -> Segmentation:
+    from probdice.files import read
+
+    return read(path, scale=scale, sums=sums, ignore=ignore)
+
+
+def _warm_up() -> None:
+    """Load the compiled code while files are unpacked, by comparing a single pixel."""
+    import numpy as np
+
+    import probdice
+
+    pixel = np.ones((1, 1), np.float32)
+    pixel.flags.writeable = False  # like what is read, or other code would be loaded
+    probdice.compare(pixel, pixel)
+
+
+def _exceeds_one(segmentation: Segmentation) -> bool:
+    from probdice.faults import FORGIVEN
+    from probdice.files.lazy import slabs
+
+    return any(bool((slab > 1 + FORGIVEN).any()) for slab in slabs(segmentation.array))
+
+
+def _divided(side: str, scale: float) -> str:
+    return f"the values of the {side} were divided by {scale:g}"
+
+
+def _refuse_scale(scale: float, *sides: Segmentation) -> None:
+    held = [
+        "is a label map" if side.crisp else "holds no value above 1"
+        for side in sides
+    ]  # fmt: skip
+    raise InputError(
+        f"--scale {scale:g} would change nothing: the reference {held[0]} and the prediction "
+        f"{held[1]}; to scale a side whatever it holds, name it: --scale prediction:{scale:g}"
+    )
+
+
+def _laid_onto(
+    reference: Segmentation, prediction: Segmentation, mask: Segmentation | None, tolerance: float
+) -> tuple[Segmentation, Segmentation | None]:
+    """Prediction and mask on the reference's grid, to within a tolerance of the user's own."""
+    from probdice.comparison import aligned
+
+    assert reference.geometry is not None
+    if mask is not None and mask.geometry is not None:
+        try:
+            mask = mask.onto(reference.geometry, tolerance=tolerance)
+        except GeometryError as error:
+            raise GeometryError(f"mask does not lie on the reference's grid: {error}") from None
+    return aligned(reference, prediction, tolerance=tolerance), mask

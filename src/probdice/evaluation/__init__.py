@@ -1,0 +1,271 @@
+"""A folder of cases, and one of predictions per method, to scores and statistics.
+
+`pairing` finds the jobs, `running` has them scored (`scoring`) by processes (`worker`), `journal`
+keeps each the moment it is finished, and `results` makes of the records what is written and shown.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.util import find_spec
+from json import loads
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from probdice.blocks import default_workers
+from probdice.errors import InputError, MissingExtraError
+from probdice.evaluation.journal import Journal, locked, read_lines
+from probdice.evaluation.options import (
+    Folder,
+    Options,
+    Which,
+    methods_of,
+    options_of,
+    patterns_of,
+)
+from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
+from probdice.evaluation.record import MEASURES, Measure, Record
+from probdice.evaluation.results import Evaluation
+from probdice.evaluation.running import run
+from probdice.evaluation.scoring import Request, inputs_of, same_inputs
+from probdice.segmentation import Sums
+from probdice.similarity import Similarity, as_similarity
+from probdice.solution import Merging
+
+__all__ = [
+    "MEASURES",
+    "Evaluation",
+    "Measure",
+    "Missing",
+    "Options",
+    "Progress",
+    "Record",
+    "evaluate",
+]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes
+    ----------
+    total, done, failed : int
+        Cases of methods in all, finished (those of earlier runs and the failed ones included), and
+        failed in this run.
+    resumed : int
+        How many were finished by earlier runs.
+    latest : Record or None
+        The one that was finished just now; None at the start.
+    """
+
+    total: int
+    done: int
+    failed: int
+    resumed: int
+    latest: Record | None
+
+
+def evaluate(
+    reference: Folder,
+    predictions: Mapping[str, Folder] | Folder,
+    *,
+    out: Folder | None = None,
+    similarity: str | Similarity = "absolute",
+    match: bool = True,
+    merge: Merging = "none",
+    ignore: Iterable[int] = (),
+    sums: Sums | Mapping[Which, Sums] = "error",
+    scale: float | Mapping[Which, float] | None = None,
+    pattern: str | Mapping[str, str] | None = None,
+    probabilities: bool = False,
+    allow_missing: bool = False,
+    ignore_geometry: bool = False,
+    geometry_tolerance: float | None = None,
+    workers: int | None = None,
+    verify: bool = False,
+    parquet: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Evaluation:
+    """Compare every case of a folder with the predictions of one method or several.
+
+    A case is a file, named without its suffix, or a subfolder; `pattern` says otherwise. Each
+    finished case is kept in ``out/cases.jsonl`` at once, so a run that was ended in any way
+    continues where it was when it is started again. A case that fails is recorded with its
+    message, and tried again by the next run.
+
+    Parameters
+    ----------
+    reference : path
+        The folder of the reference.
+    predictions : mapping of str to path, or path
+        A folder for every method; of a single one the name of the folder is that of the method.
+    out : path, optional
+        The folder for the results, made where there is none: cases.jsonl (everything, in the
+        order of finishing), cases.csv, regions.csv and summary.json. Nothing is kept without it.
+    similarity, match, merge
+        As in `compare`.
+    ignore : iterable of int, optional
+        Labels of the reference whose pixels are left out.
+    sums : {"error", "normalise", "background"} or mapping, optional
+        Where probabilities do not sum to 1; ``{"prediction": "background"}`` for one side.
+    scale : float or mapping, optional
+        The number that stands for certainty, such as 100 or 255, for the files that need it: a
+        label map stays one, and values within 1 stay as they are. ``{"prediction": 255}`` scales
+        one side whatever it holds.
+    pattern : str or mapping, optional
+        Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
+        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case}.mat:groundTruth/0"``. A mapping has
+        one for ``"reference"``, ``"prediction"`` or the name of a method.
+    probabilities : bool, optional
+        Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
+    allow_missing : bool, optional
+        Whether to go on where a case has no partner; else that is an error before any work.
+    ignore_geometry : bool, optional
+        Whether to compare by array order, wherever the images lie.
+    geometry_tolerance : float, optional
+        How far the grids may lie apart, in pixels; 0.1 by default.
+    workers : int, optional
+        Cores to use, by processes and threads together; all by default. The result does not
+        depend on it.
+    verify : bool, optional
+        Whether a finished case is recognised by the content of its files, not by their size and
+        time of modification.
+    parquet : bool, optional
+        Whether to write the tables as Parquet too (needs pandas and pyarrow).
+    progress : callable, optional
+        Called with a `Progress` at the start and after every case.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        When folders, options or partners are missing, or another run writes into `out`. A case
+        that cannot be compared is no error: see `Evaluation.failures`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ("truth", "mine"):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    >>> for case in ("a", "b"):
+    ...     np.save(os.path.join(folder.name, "truth", case), np.array([1, 1, 2, 2]))
+    ...     np.save(os.path.join(folder.name, "mine", case), np.array([5, 5, 5, 8]))
+    >>> truth, mine = (os.path.join(folder.name, name) for name in ("truth", "mine"))
+    >>> result = evaluate(truth, {"mine": mine})
+    >>> result
+    Evaluation (absolute): 2 cases, 1 method: 2 scored, 0 failed, 0 without a partner
+      mine: mean score 0.7500 over 2, 95 % interval withheld
+    >>> result.summaries("lowest_dice")["mine"].interval.reason
+    '2 cases, fewer than 6'
+    >>> folder.cleanup()
+    """
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be at least 1, found {workers}")
+    if parquet:
+        _check_parquet()
+    options = options_of(
+        as_similarity(similarity), match, merge, ignore, sums, scale,
+        ignore_geometry, geometry_tolerance,
+    )  # fmt: skip
+    methods = methods_of(predictions)
+    patterns = patterns_of(pattern, methods)
+    jobs, missing = pair(
+        Path(reference),
+        {name: Path(folder) for name, folder in methods.items()},
+        reference_pattern=patterns["reference"],
+        prediction_patterns={name: patterns[name] for name in methods},
+        probabilities=probabilities,
+    )
+    if missing and not allow_missing:
+        raise InputError(
+            f"{len(missing)} cases have no partner:\n{describe_missing(missing)}\n"
+            f"pass allow_missing=True (--allow-missing) to score the others"
+        )
+    cores = workers or default_workers()
+
+    def into(folder: Path) -> tuple[Record, ...]:
+        return _finished(jobs, options, folder, cores, verify, progress)
+
+    if out is None:
+        with TemporaryDirectory(prefix="probdice-") as temporary:
+            records = into(Path(temporary))
+        return Evaluation(records, missing, os.fspath(reference), methods, options)
+    target = Path(out)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be made: {error.strerror}") from error
+    with locked(target):
+        records = into(target)
+        result = Evaluation(records, missing, os.fspath(reference), methods, options, target)
+        result.write(target, parquet=parquet)
+    return result
+
+
+def _finished(
+    jobs: Sequence[Job],
+    options: Options,
+    out: Path,
+    workers: int,
+    verify: bool,
+    progress: Callable[[Progress], None] | None,
+) -> tuple[Record, ...]:
+    """The records of all jobs: from the journal where they are finished, and else computed."""
+    with ThreadPoolExecutor(workers) as pool:
+        inputs = list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
+    requests = {
+        (job.case, job.method): Request(job, options, known)
+        for job, known in zip(jobs, inputs, strict=True)
+    }
+    with Journal(out) as journal:
+        records = _recorded(requests, out, verify)
+        resumed, failed = len(records), 0
+        waiting = [request for key, request in requests.items() if key not in records]
+
+        def tell(latest: Record | None) -> None:
+            if progress is not None:
+                progress(Progress(len(jobs), len(records), failed, resumed, latest))
+
+        tell(None)
+        with closing(run(waiting, workers)) as lines:
+            for line in lines:
+                journal.append(line)
+                record = Record.from_line(loads(line))
+                records[record.case, record.method] = record
+                failed += record.comparison is None
+                tell(record)
+    return tuple(records[key] for key in requests)
+
+
+def _recorded(
+    requests: Mapping[tuple[str, str], Request], out: Path, verify: bool
+) -> dict[tuple[str, str], Record]:
+    """What the journal holds of these requests, for these options and these very files."""
+    found = {}
+    for _, line in read_lines(out):
+        request = requests.get((line["case"], line["method"]))
+        if (
+            request is not None
+            and "comparison" in line
+            and line["options"] == request.options.to_dict()
+            and same_inputs(line["inputs"], request.inputs, verify=verify)
+        ):
+            found[line["case"], line["method"]] = Record.from_line(line)
+    return found
+
+
+def _check_parquet() -> None:
+    for module in ("pandas", "pyarrow"):
+        if find_spec(module) is None:
+            raise MissingExtraError(
+                f'Parquet needs {module}, which is not installed: pip install "pandas" "pyarrow"'
+            )

@@ -1,0 +1,146 @@
+"""The journal of a run: one line of JSON per finished case, durable, and read back after anything.
+
+A line is appended whole and flushed to the disk before the next case counts as finished. What a
+kill or a full disk tears off is the end of the last line; it is dropped when the journal is opened.
+A line that makes no sense is treated as if it had never been written: its case is computed again.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from probdice.errors import InputError
+
+__all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
+
+FORMAT = 1  # version of a line, and of summary.json
+NAME = "cases.jsonl"
+
+
+class Journal:
+    """`cases.jsonl` of a folder, open for appending."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = out / NAME
+        with _naming(self.path):
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            os.ftruncate(self._file, _whole_lines(self.path))
+            _flush_folder(out)
+
+    def append(self, line: str) -> None:
+        """Write one line, all of it, and wait until it is on the disk."""
+        left = memoryview(f"{line}\n".encode())
+        with _naming(self.path):
+            while left:
+                left = left[os.write(self._file, left) :]
+            os.fsync(self._file)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._file)
+
+
+def read_lines(out: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The lines of the journal that are whole, as text and as what they hold."""
+    path = out / NAME
+    if not path.exists():
+        return
+    with _naming(path, "read"), path.open("rb") as stream:
+        for raw in stream:
+            try:
+                content = json.loads(raw) if raw.endswith(b"\n") else None
+            except ValueError:
+                content = None
+            if isinstance(content, dict) and content.get("format") == FORMAT:
+                yield raw.decode("ascii"), content
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold the folder, so that no second run writes into it."""
+    path = out / ".lock"
+    with _naming(path):
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            _lock(file)
+        except OSError:
+            raise InputError(
+                f"{out}: another run is writing into this folder; wait until it has ended, or "
+                f"choose another folder"
+            ) from None
+        yield
+    finally:
+        os.close(file)  # which lets go of the lock, as the end of the process does
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a complete file in the place of whatever is there."""
+    partial = path.with_name(f".{path.name}.partial")
+    with _naming(path):
+        try:
+            with partial.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _flush_folder(path.parent)
+
+
+def _whole_lines(path: Path) -> int:
+    """The length of the journal up to the end of its last whole line."""
+    end = path.stat().st_size
+    with path.open("rb") as stream:
+        while end:
+            start = max(0, end - 2**16)
+            stream.seek(start)
+            newline = stream.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+    return 0
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where folders can be opened."""
+    if sys.platform != "win32":
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _lock(file: int) -> None:
+    """Take the lock or fail at once."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def _naming(path: Path, done: str = "written") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kept = "; every finished case is kept, so run it again" if done == "written" else ""
+        raise InputError(f"{path}: cannot be {done}: {error.strerror}{kept}") from error

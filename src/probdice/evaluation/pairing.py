@@ -1,0 +1,226 @@
+"""Which file of one folder belongs to which of another: folders in, jobs out.
+
+Without a pattern, a case is a file, named without its suffix; in a folder without files to read it
+is a subfolder, whose one file is the segmentation or whose several files are one region each. With
+a pattern such as ``{case}_seg.nii.gz``, ``{case}/pve_*.nii.gz`` or ``{case}.mat:groundTruth/0`` the
+case is what stands in place of ``{case}``.
+
+Two things are known of nnU-Net: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image, not a
+segmentation; and ``case.npz`` beside it holds the probabilities that the label map was made of.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from probdice.errors import InputError
+from probdice.files import FORMATS
+
+__all__ = ["Job", "Missing", "describe_missing", "find_cases", "natural", "pair"]
+
+SUFFIXES = (
+    ".seg.nrrd",
+    *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
+)  # the longest first; a photograph is no segmentation
+INSIDE = re.compile(r"(.*\.(?:h5|hdf5|hdf|ilp|npz|mat)):(.+)", re.IGNORECASE)
+SHOWN = 8  # names in a message
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case of one method: the files of both sides, one per region where there are several."""
+
+    case: str
+    method: str
+    reference: tuple[str, ...]
+    prediction: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A case of a method without one of its sides.
+
+    Attributes
+    ----------
+    case, method : str
+    side : {"reference", "prediction"}
+        The side that is missing.
+    """
+
+    case: str
+    method: str
+    side: Literal["reference", "prediction"]
+
+
+def pair(
+    reference: Path,
+    methods: Mapping[str, Path],
+    *,
+    reference_pattern: str | None,
+    prediction_patterns: Mapping[str, str | None],
+    probabilities: bool,
+) -> tuple[tuple[Job, ...], tuple[Missing, ...]]:
+    """The jobs, case by case, and what has no partner."""
+    ours = find_cases(reference, reference_pattern, probabilities=False)
+    theirs = {
+        name: find_cases(folder, prediction_patterns[name], probabilities=probabilities)
+        for name, folder in methods.items()
+    }
+    cases = sorted({*ours, *(case for found in theirs.values() for case in found)}, key=natural)
+    jobs = []
+    missing = []
+    for case in cases:
+        for name, found in theirs.items():
+            if case in ours and case in found:
+                jobs.append(Job(case, name, ours[case], found[case]))
+            elif case in ours:
+                missing.append(Missing(case, name, "prediction"))
+            elif case in found:
+                missing.append(Missing(case, name, "reference"))
+    if not jobs:
+        raise InputError(_nothing_in_common(reference, ours, methods, theirs))
+    return tuple(jobs), tuple(missing)
+
+
+def find_cases(
+    folder: Path, pattern: str | None, *, probabilities: bool
+) -> dict[str, tuple[str, ...]]:
+    """The cases of a folder, each with its files."""
+    if not folder.is_dir():
+        reason = "is a file, expected a folder of cases" if folder.exists() else "no such folder"
+        raise InputError(f"{folder}: {reason}")
+    try:
+        if pattern is not None:
+            return _by_pattern(folder, pattern)
+        files = _readable(folder)
+        if files:
+            return {stem: (str(_one(stem, found, probabilities)),) for stem, found in files.items()}
+        return _by_subfolder(folder, probabilities)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
+
+
+def describe_missing(missing: Iterable[Missing]) -> str:
+    """What has no partner, method by method."""
+    gathered: dict[tuple[str, str], list[str]] = {}
+    for one in missing:
+        gathered.setdefault((one.method, one.side), []).append(one.case)
+    return "\n".join(
+        f"  {method}: no {side} for {len(cases)} case{'s' * (len(cases) > 1)}: {_listed(cases)}"
+        for (method, side), cases in gathered.items()
+    )
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """An order in which case2 comes before case10."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
+    ] + [(0, name)]
+
+
+def _by_pattern(folder: Path, pattern: str) -> dict[str, tuple[str, ...]]:
+    if "{case}" not in pattern:
+        raise InputError(
+            f"pattern {pattern!r} does not say where the name of the case stands: expected "
+            f"something like '{{case}}_seg.nii.gz'"
+        )
+    inside = INSIDE.fullmatch(pattern)
+    path, within = inside.groups() if inside else (pattern, "")
+    expression = re.compile(_expression(path))
+    found: dict[str, list[Path]] = {}
+    for file in folder.glob(path.replace("[", "[[]").replace("{case}", "*")):
+        match = expression.fullmatch(file.relative_to(folder).as_posix())
+        if match and not file.is_dir():
+            found.setdefault(match["case"], []).append(file)
+    return {
+        case: tuple(
+            f"{file}:{within.replace('{case}', case)}" if within else str(file)
+            for file in sorted(files, key=lambda file: natural(str(file)))
+        )
+        for case, files in found.items()
+    }
+
+
+def _expression(pattern: str) -> str:
+    """The pattern as a regular expression; {case} has no slash, and is the same everywhere."""
+    parts = []
+    for part in re.split(r"(\{case\}|\*\*/|\*|\?)", pattern):
+        if part == "{case}":
+            parts.append("(?P=case)" if "(?P<case>[^/]+?)" in parts else "(?P<case>[^/]+?)")
+        else:
+            wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+            parts.append(wild.get(part) or re.escape(part))
+    return "".join(parts)
+
+
+def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:
+    cases = {}
+    for case in folder.iterdir():
+        if case.is_dir() and not case.name.startswith("."):
+            files = _readable(case)
+            chosen = [_one(f"{case.name}/{stem}", files[stem], probabilities) for stem in files]
+            if chosen:
+                cases[case.name] = tuple(
+                    str(file) for file in sorted(chosen, key=lambda file: natural(file.name))
+                )
+    return cases
+
+
+def _readable(folder: Path) -> dict[str, list[Path]]:
+    """The files of the formats we read, by their names without suffix."""
+    files: dict[str, list[Path]] = {}
+    for file in folder.iterdir():
+        suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
+        stem = file.name[: len(file.name) - len(suffix)]
+        if suffix and stem and not file.name.startswith(".") and not file.is_dir():
+            files.setdefault(stem, []).append(file)
+    images = {stem for stem in files if re.sub(r"_\d{4}$", "", stem) in files.keys() - {stem}}
+    return {stem: found for stem, found in files.items() if stem not in images}
+
+
+def _one(case: str, files: list[Path], probabilities: bool) -> Path:
+    """The file that is meant, of several with one name and different suffixes."""
+    packed = [file for file in files if file.suffix.lower() == ".npz"]
+    if probabilities:
+        if not packed:
+            raise InputError(
+                f"{files[0]}: has no .npz beside it that holds the probabilities of case {case}; "
+                f"let nnU-Net save them (--save_probabilities), or leave out probabilities=True "
+                f"(--probabilities)"
+            )
+        return packed[0]
+    others = [file for file in files if file not in packed] or packed
+    if len(others) > 1:  # values beside their header
+        headers = [f for f in others if not f.name.lower().endswith((".img", ".img.gz", ".raw"))]
+        others = headers or others
+    if len(others) > 1:
+        names = ", ".join(sorted(file.name for file in others))
+        raise InputError(
+            f"{others[0].parent}: case {case} has several files ({names}); say which are meant "
+            f"with a pattern such as '{{case}}{''.join(others[0].suffixes)}'"
+        )
+    return others[0]
+
+
+def _nothing_in_common(
+    reference: Path,
+    ours: Mapping[str, object],
+    methods: Mapping[str, Path],
+    theirs: Mapping[str, Mapping[str, object]],
+) -> str:
+    lines = [f"  {reference}: {_listed(sorted(ours, key=natural))}"]
+    lines += [
+        f"  {methods[name]}: {_listed(sorted(theirs[name], key=natural))}" for name in methods
+    ]
+    return (
+        "no case has both a reference and a prediction; these were found:\n"
+        + "\n".join(lines)
+        + "\nwhere names differ, say how with a pattern such as '{case}_seg.nii.gz'"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = f", … {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(names[:SHOWN]) or "nothing that probdice reads") + more

@@ -1,0 +1,69 @@
+"""One case of one method, as the journal holds it, and its measures."""
+
+import json
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any, Literal
+
+from probdice.result import Comparison
+
+__all__ = ["MEASURES", "Measure", "Record"]
+
+Measure = Literal["score", "adjusted_score", "matched_score", "mean_dice", "lowest_dice"]
+MEASURES: tuple[Measure, ...] = (
+    "score",
+    "adjusted_score",
+    "matched_score",
+    "mean_dice",
+    "lowest_dice",
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One case of one method.
+
+    Attributes
+    ----------
+    case, method : str
+    comparison : Comparison or None
+        What was found, without the table of weights; None where the case failed.
+    error : str
+        Why it failed, or "".
+    seconds : float
+        How long it took.
+    """
+
+    case: str
+    method: str
+    comparison: Comparison | None
+    error: str
+    seconds: float
+
+    @classmethod
+    def from_line(cls, content: dict[str, Any]) -> "Record":
+        """From a line of the journal."""
+        comparison = None
+        if "comparison" in content:
+            light = content["comparison"] | {"weights": []}
+            comparison = Comparison.from_json(json.dumps(light))
+        error = content.get("error", "")
+        return cls(content["case"], content["method"], comparison, error, content["seconds"])
+
+    def value(self, measure: Measure) -> float:
+        """A measure of this case; NaN where it failed.
+
+        "mean_dice" and "lowest_dice" are over all groups, regions without a partner included.
+        """
+        if self.comparison is None:
+            return nan
+        if measure == "score":
+            return self.comparison.score
+        if measure == "adjusted_score":
+            return self.comparison.adjusted_score
+        if measure == "matched_score":
+            return self.comparison.matched_score
+        dice = [group.dice for group in self.comparison.groups if not isnan(group.dice)]
+        if not dice:
+            return nan
+        return min(dice) if measure == "lowest_dice" else sum(dice) / len(dice)

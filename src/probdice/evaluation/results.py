@@ -1,0 +1,290 @@
+"""What an evaluation found: records in, statistics and files out."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import isnan, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.evaluation.environment import environment
+from probdice.evaluation.journal import FORMAT, read_lines, replace_file
+from probdice.evaluation.options import Options
+from probdice.evaluation.pairing import Missing, natural
+from probdice.evaluation.record import MEASURES, Measure, Record
+from probdice.evaluation.tables import (
+    CASES,
+    REGIONS,
+    as_csv,
+    as_frame,
+    as_parquet,
+    case_rows,
+    region_rows,
+)
+from probdice.result import Comparison
+from probdice.segmentation import Label
+from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Evaluation"]
+
+WORST = 5  # cases that are named
+SHOWN = 5  # failures in a printed result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Cases of several methods, and what can be said of them.
+
+    Attributes
+    ----------
+    records : tuple of Record
+        Every case of every method that has both sides, the failed ones too.
+    missing : tuple of Missing
+        What had no partner.
+    reference : str
+        The folder of the reference.
+    methods : dict of str to str
+        The folder of every method.
+    options : Options
+        Everything that changes a score.
+    out : Path or None
+        Where the results lie.
+    """
+
+    records: tuple[Record, ...]
+    missing: tuple[Missing, ...]
+    reference: str
+    methods: dict[str, str]
+    options: Options
+    out: Path | None = None
+
+    @classmethod
+    def load(cls, out: str | Path) -> "Evaluation":
+        """Read back the folder of a finished run."""
+        out = Path(out)
+        content = _read_summary(out)
+        options = Options.from_dict(content["options"])
+        latest = {
+            (line["case"], line["method"]): line
+            for _, line in read_lines(out)
+            if line["options"] == content["options"]
+        }
+        try:
+            lines = [latest[case, method] for case, method in content["jobs"]]
+        except KeyError as error:
+            raise InputError(
+                f"{out}: cases.jsonl has no line for {error}; evaluate into this folder again"
+            ) from None
+        return cls(
+            records=tuple(Record.from_line(line) for line in lines),
+            missing=tuple(Missing(**one) for one in content["missing"]),
+            reference=content["reference"],
+            methods=content["methods"],
+            options=options,
+            out=out,
+        )
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """The names of the cases, in their natural order."""
+        return tuple(sorted({record.case for record in self.records}, key=natural))
+
+    @property
+    def failures(self) -> tuple[Record, ...]:
+        """The cases that could not be scored."""
+        return tuple(record for record in self.records if record.comparison is None)
+
+    def values(self, measure: Measure = "score") -> dict[str, NDArray[np.float64]]:
+        """A measure of every method over `cases`; NaN where there is none."""
+        if measure not in MEASURES:
+            raise InputError(f"measure must be one of {', '.join(MEASURES)}, found {measure!r}")
+        return self._over_cases(lambda record: record.value(measure))
+
+    def summaries(self, measure: Measure = "score") -> dict[str, Summary]:
+        """Mean, median, spread and interval of every method."""
+        return {name: summarise(values) for name, values in self.values(measure).items()}
+
+    def differences(self, measure: Measure = "score") -> tuple[Difference, ...]:
+        """Every pair of methods on the cases they share."""
+        return differences(self.values(measure))
+
+    def ranks(self, measure: Measure = "score") -> tuple[Rank, ...]:
+        """The methods from best to worst, on the cases that all share."""
+        return ranks(self.values(measure))
+
+    def worst(self, measure: Measure = "score", count: int = WORST) -> dict[str, list[str]]:
+        """The cases with the lowest values of every method, the lowest first."""
+        found = {}
+        for name, values in self.values(measure).items():
+            order = np.argsort(values, kind="stable")[: min(count, int(np.sum(~np.isnan(values))))]
+            found[name] = [self.cases[k] for k in order]
+        return found
+
+    def regions(self) -> dict[tuple[str, Label], Summary]:
+        """The Dice of every label of the reference, per method, over the cases that have it.
+
+        A region that was merged has the Dice of its group, one without a partner has 0.
+        """
+        dice: dict[tuple[str, Label], list[float]] = {}
+        for record in self.records:
+            for group in record.comparison.groups if record.comparison else ():
+                for label in group.reference:
+                    dice.setdefault((record.method, label), []).append(group.dice)
+        order = list(self.methods)
+        keys = sorted(dice, key=lambda key: (order.index(key[0]), _label_order(key[1])))
+        return {key: summarise(dice[key]) for key in keys}
+
+    def comparison(self, case: str, method: str | None = None) -> Comparison:
+        """The whole comparison of one case, read from the journal."""
+        if method is None and len(self.methods) == 1:
+            method = next(iter(self.methods))
+        record = next((r for r in self.records if (r.case, r.method) == (case, method)), None)
+        if record is None:
+            raise InputError(
+                f"no case {case!r} of method {method!r}; the methods are "
+                f"{', '.join(self.methods)}, and the cases {', '.join(self.cases[:10])}"
+                f"{', …' if len(self.cases) > 10 else ''}"
+            )
+        if record.comparison is None:
+            raise InputError(f"case {case} of {method} failed: {record.error}")
+        if self.out is None:
+            raise InputError("comparisons are only kept in a folder: evaluate with out=…")
+        options = self.options.to_dict()
+        for _, line in reversed(list(read_lines(self.out))):
+            if (line["case"], line["method"], line["options"]) == (case, method, options):
+                return Comparison.from_json(json.dumps(line["comparison"]))
+        raise InputError(f"{self.out}: cases.jsonl no longer holds case {case} of {method}")
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All of the above as plain types, NaN as None: what summary.json holds."""
+        content = {
+            "format": FORMAT,
+            "options": self.options.to_dict(),
+            **environment(),
+            "reference": self.reference,
+            "methods": self.methods,
+            "jobs": [[record.case, record.method] for record in self.records],
+            "missing": [asdict(one) for one in self.missing],
+            "failures": [
+                {"case": record.case, "method": record.method, "error": record.error}
+                for record in self.failures
+            ],
+            "measures": {measure: self._measured(measure) for measure in MEASURES},
+            "regions": [
+                {"method": method, "label": label, **asdict(summary)}
+                for (method, label), summary in self.regions().items()
+            ],
+        }
+        plain: dict[str, Any] = _null_for_nan(content)
+        return plain
+
+    def cases_frame(self) -> "pandas.DataFrame":
+        """The content of cases.csv as a table of pandas."""
+        return as_frame(case_rows(self.records, self.missing, list(self.methods)), CASES)
+
+    def regions_frame(self) -> "pandas.DataFrame":
+        """The content of regions.csv as a table of pandas."""
+        return as_frame(region_rows(self.records), REGIONS)
+
+    def write(self, out: str | Path, *, parquet: bool = False) -> None:
+        """Write cases.csv, regions.csv and summary.json, each complete or not at all.
+
+        Parameters
+        ----------
+        out : path
+            An existing folder.
+        parquet : bool, optional
+            Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
+        """
+        out = Path(out)
+        cases = case_rows(self.records, self.missing, list(self.methods))
+        replace_file(out / "cases.csv", as_csv(cases, CASES))
+        replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
+        if parquet:
+            replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
+            replace_file(out / "regions.parquet", as_parquet(self.regions_frame()))
+        text = json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False)
+        replace_file(out / "summary.json", f"{text}\n".encode(errors="surrogateescape"))
+
+    def __repr__(self) -> str:
+        scored = len(self.records) - len(self.failures)
+        lines = [
+            f"Evaluation ({self.options.similarity}): {len(self.cases)} cases, "
+            f"{len(self.methods)} method{'s' * (len(self.methods) != 1)}: {scored} scored, "
+            f"{len(self.failures)} failed, {len(self.missing)} without a partner"
+        ]
+        for name, summary in self.summaries().items():
+            lines.append(
+                f"  {name}: mean score {summary.mean:.4f} over {summary.n}, "
+                f"95 % interval {summary.interval}"
+            )
+        lines += [f"  failed: {r.case} ({r.method}): {r.error}" for r in self.failures[:SHOWN]]
+        if len(self.failures) > SHOWN:
+            lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
+        return "\n".join(lines)
+
+    def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
+        place = {case: k for k, case in enumerate(self.cases)}
+        found = {name: np.full(len(place), nan) for name in self.methods}
+        for record in self.records:
+            found[record.method][place[record.case]] = value(record)
+        return found
+
+    def _measured(self, measure: Measure) -> dict[str, Any]:
+        worst, values = self.worst(measure), self.values(measure)
+        place = {case: k for k, case in enumerate(self.cases)}
+        return {
+            "methods": [
+                {
+                    "method": name,
+                    **asdict(summary),
+                    "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
+                }
+                for name, summary in self.summaries(measure).items()
+            ],
+            "differences": [asdict(pair) for pair in self.differences(measure)],
+            "ranks": [asdict(rank) for rank in self.ranks(measure)],
+        }
+
+
+def _label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
+    """Numbers by size, then names."""
+    return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))
+
+
+def _null_for_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _null_for_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_null_for_nan(item) for item in value]
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+def _read_summary(out: Path) -> dict[str, Any]:
+    """summary.json of a finished run."""
+    path = out / "summary.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        started = sum(1 for _ in read_lines(out))
+        hint = (
+            f"a run was begun there ({started} cases are finished) and not ended; start it again "
+            f"to continue"
+            if started
+            else "expected the folder that evaluate wrote into"
+        )
+        raise InputError(f"{path}: no such file; {hint}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path}: expected a summary of format {FORMAT}")
+    return content

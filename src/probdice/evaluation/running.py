@@ -1,0 +1,135 @@
+"""Processes over cases, and threads inside a case, within the cores and the memory there are.
+
+There are as many shares as `workers`, each of one core and an equal part of half the machine's
+memory. A case takes one share; one whose images need more memory takes as many as it needs, all of
+them at most, and works with as many threads. So large cases run one at a time on all cores, small
+ones side by side on one core each. When fewer cases than free shares are left, they divide them
+among themselves.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from pathlib import Path
+
+from probdice.errors import ProbdiceError
+from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
+from probdice.evaluation.worker import READY
+
+__all__ = ["run"]
+
+TINY = 2**22  # bytes of images in all; less is done before a worker process has started
+START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
+START += "from probdice.evaluation.worker import main; main()"
+
+
+def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]:
+    """The lines of the journal, each as soon as its case is finished."""
+    needs = [bytes_needed(request.job) for request in requests]
+    if sum(needs) - OVERHEAD * len(needs) < TINY:
+        for request in requests:
+            yield scored(request, workers)
+        return
+    share = max(1, memory() // 2 // workers)
+    shares = [min(workers, -(-need // share)) for need in needs]
+    yield from _shared_out(requests, shares, workers)
+
+
+def memory() -> int:
+    """What this machine, or the container, has: bytes."""
+    found = 2**33  # where nothing can be known
+    with suppress(AttributeError, ValueError, OSError):
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
+
+
+def _shared_out(
+    requests: Sequence[Request], shares: Sequence[int], workers: int
+) -> Generator[str, None, None]:
+    waiting = deque(zip(requests, shares, strict=True))
+    running: dict[Future[str], tuple[_Worker, int]] = {}
+    idle: list[_Worker] = []
+    free = workers
+    threads = ThreadPoolExecutor(workers)  # each only waits for the answer of a process
+    try:
+        while waiting or running:
+            while waiting and waiting[0][1] <= free:
+                taken = max(waiting[0][1], free // len(waiting))
+                request, _ = waiting.popleft()
+                worker = idle.pop() if idle else _Worker()
+                running[threads.submit(worker.answer, request, taken)] = worker, taken
+                free -= taken
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                worker, taken = running.pop(future)
+                free += taken
+                if worker.alive:
+                    idle.append(worker)
+                yield future.result()
+    finally:
+        for worker, _ in running.values():
+            worker.process.kill()  # whoever waits for it stops it
+        threads.shutdown()
+        for worker in idle:
+            worker.stop()
+
+
+class _Worker:
+    """A process that scores one case after the other."""
+
+    def __init__(self) -> None:
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115
+        self.alive, self.ready = True, False
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.complaints,
+            encoding="ascii",
+        )
+
+    def answer(self, request: Request, threads: int) -> str:
+        """The line for a request; that of a failed case, where the process does not survive it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        line = ""
+        with suppress(OSError):
+            self.ready = self.ready or self.process.stdout.readline() == f"{READY}\n"
+            self.process.stdin.write(json.dumps([threads, request.to_json()]) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        if line.endswith("\n"):
+            return line[:-1]
+        self.alive = False
+        self.process.wait()
+        death = self._death()
+        self.stop()
+        if not self.ready:
+            raise ProbdiceError(f"the process that should compare cases cannot start: it {death}")
+        return unscored(request, f"the process that compared it {death}")
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self.alive = False
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        self.complaints.close()
+
+    def _death(self) -> str:
+        code = self.process.returncode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        self.complaints.seek(0)
+        said = self.complaints.read()[-2000:].decode(errors="replace").strip().splitlines()
+        reason = " (out of memory?)" if code == -9 else f": {said[-1]}" if said else ""
+        return f"{how}{reason}"

@@ -1,0 +1,113 @@
+"""Records as tidy tables: rows, and the same as CSV, Parquet or a frame of pandas."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from io import StringIO
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from probdice.errors import MissingExtraError
+from probdice.evaluation.pairing import Missing, natural
+from probdice.evaluation.record import MEASURES, Record
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["CASES", "REGIONS", "as_csv", "as_frame", "as_parquet", "case_rows", "region_rows"]
+
+Row = Mapping[str, Any]
+
+CASES = (
+    *("case", "method", "status", *MEASURES, "chance", "pixels", "reference_regions"),
+    *("prediction_regions", "merged", "unmatched_reference", "unmatched_prediction"),
+    *("notes", "error"),
+)
+REGIONS = (
+    *("case", "method", "group", "reference", "prediction", "similarity", "dice", "jaccard"),
+    *("reference_volume", "prediction_volume"),
+)
+
+
+def case_rows(
+    records: Iterable[Record], missing: Iterable[Missing], methods: Sequence[str]
+) -> list[Row]:
+    """One row per case and method, those that failed or have no partner included."""
+    rows = [_case_row(record) for record in records]
+    rows += [
+        {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
+        for one in missing
+    ]
+    return sorted(rows, key=lambda row: (natural(row["case"]), methods.index(row["method"])))
+
+
+def region_rows(records: Iterable[Record]) -> list[Row]:
+    """One row per group of every case and method."""
+    return [
+        {
+            **asdict(group),
+            "case": record.case,
+            "method": record.method,
+            "group": number,
+            "reference": ";".join(str(label) for label in group.reference),
+            "prediction": ";".join(str(label) for label in group.prediction),
+        }
+        for record in records
+        if record.comparison is not None
+        for number, group in enumerate(record.comparison.groups)
+    ]
+
+
+def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
+    """Numbers as Python writes them, which reads back to the same number; NaN as nothing."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(column, "")) for column in columns])
+    return text.getvalue().encode(errors="surrogateescape")
+
+
+def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
+    """The rows as a table of pandas."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+    frame = pandas.DataFrame([dict(row) for row in rows], columns=list(columns))
+    for column in ("notes", "error"):
+        if column in frame:
+            frame[column] = frame[column].fillna("")
+    return frame
+
+
+def as_parquet(frame: "pandas.DataFrame") -> bytes:
+    """The content of a Parquet file."""
+    content: bytes = frame.to_parquet(engine="pyarrow", index=False)
+    return content
+
+
+def _case_row(record: Record) -> Row:
+    row: dict[str, Any] = {"case": record.case, "method": record.method}
+    found = record.comparison
+    if found is None:
+        return row | {"status": "failed", "error": record.error}
+    return row | {
+        "status": "scored",
+        **{str(measure): record.value(measure) for measure in MEASURES},
+        "chance": found.chance,
+        "pixels": found.pixels,
+        "reference_regions": len(found.reference_labels),
+        "prediction_regions": len(found.prediction_labels),
+        "merged": len(found.merges),
+        "unmatched_reference": len(found.unmatched["reference"]),
+        "unmatched_prediction": len(found.unmatched["prediction"]),
+        "notes": " | ".join(found.notes),
+        "error": "",
+    }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if isnan(value) else repr(value)
+    return str(value)

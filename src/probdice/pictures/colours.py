@@ -1,0 +1,145 @@
+"""One colour for every group, the same in every picture and on every page.
+
+The palette is for eyes of all kinds: it starts with the colours of Okabe and Ito (2008), and each
+further one lies as far as possible (in CIELAB) from those before it, from black, white and the
+neutral grey, be it seen by normal, by deuteranopic or by protanopic vision (Machado et al. 2009).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.result import Comparison, Group
+from probdice.segmentation import Label
+from probdice.tally import Side
+
+__all__ = ["NEUTRAL", "PALETTE", "RGB", "Colours", "Palette", "colours_of", "triples"]
+
+Palette = Literal["safe", "rgb"]
+
+NEUTRAL = "#B8B8B8"
+RGB = ("#FF0000", "#00FF00", "#0000FF")
+PALETTE = (
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#0D4CD9"),
+    *("#7F260D", "#CCE699", "#663359", "#408CFF", "#E61A4C", "#FF9959", "#D9D9FF", "#0D4099"),
+    *("#7F1A33", "#BFE6BF", "#59407F", "#8C5973", "#A6400D", "#0DCC8C", "#0D7F40", "#1A99E6"),
+    *("#0D66CC", "#7FB2CC", "#8C598C", "#FFD973", "#999933", "#2673FF", "#FF5973", "#598CBF"),
+    *("#0D40B2", "#CCCC40", "#F28C66", "#B2E6D9", "#FFA699", "#26734C", "#7F3326", "#994C26"),
+    *("#99CCFF", "#BF8C99", "#66D9D9", "#E64C73", "#0D7FD9", "#0D59A6", "#7F334C", "#4CB2FF"),
+    *("#CCCC73", "#FF6633", "#734073", "#D91A33", "#0D4C40", "#59A6CC", "#268C59", "#99738C"),
+    *("#A6CC7F", "#7F4C73", "#B28C4C", "#CC59A6", "#4C5999", "#40408C", "#B2CCA6", "#CC4C1A"),
+)
+SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # towards white or black, how far
+
+
+@dataclass(frozen=True)
+class Colours:
+    """A colour (#RRGGBB) for each group of a comparison and for each region of both sides.
+
+    Regions are in the order of `reference_labels` and `prediction_labels`. A region that was
+    merged has a shade of its group's colour.
+    """
+
+    groups: tuple[str, ...]
+    regions: dict[Side, tuple[str, ...]]
+
+    def by_label(self, comparison: Comparison) -> dict[tuple[Side, Label], str]:
+        """The colour of a region by its side and label."""
+        labels = {
+            "reference": comparison.reference_labels,
+            "prediction": comparison.prediction_labels,
+        }
+        return {
+            (side, label): colour
+            for side, colours in self.regions.items()
+            for label, colour in zip(labels[side], colours, strict=True)
+        }
+
+
+def colours_of(comparison: Comparison, palette: Palette = "safe") -> Colours:
+    """The colours of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What was compared.
+    palette : {"safe", "rgb"}, optional
+        Colours that colour-blind people tell apart as well, or red, green and blue for at most
+        three groups, so that a colour shows three probabilities.
+
+    Returns
+    -------
+    Colours
+        With more than 64 groups colours come back in turn.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.pictures.colours import colours_of
+    >>> result = probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
+    >>> colours_of(result).groups
+    ('#0072B2', '#E69F00')
+    >>> colours_of(result).regions["prediction"]  # 5 was merged into the group of 7
+    ('#5AA3CD', '#0072B2', '#E69F00')
+    """
+    groups = _group_colours(comparison, palette)
+    merged = {(merge.side, merge.region) for merge in comparison.merges}
+    labels: dict[Side, tuple[Label, ...]] = {
+        "reference": comparison.reference_labels,
+        "prediction": comparison.prediction_labels,
+    }
+    regions: dict[Side, tuple[str, ...]] = {}
+    for side in labels:
+        found: dict[Label, str] = {}
+        for group, colour in zip(comparison.groups, groups, strict=True):
+            members = group.reference if side == "reference" else group.prediction
+            shade = 0
+            for label in members:
+                if (side, label) in merged:
+                    found[label] = _shade(colour, *SHADES[shade % len(SHADES)])
+                    shade += 1
+                else:
+                    found[label] = colour
+        regions[side] = tuple(found[label] for label in labels[side])
+    return Colours(groups, regions)
+
+
+def triples(colours: tuple[str, ...]) -> NDArray[np.float64]:
+    """Colours as rows of red, green and blue from 0 to 1."""
+    bytes_ = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
+    return np.array(bytes_, np.float64).reshape(-1, 3) / 255
+
+
+def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
+    groups = comparison.groups
+    if palette == "rgb":
+        if len(groups) > len(RGB):
+            raise InputError(
+                f"palette='rgb' shows at most {len(RGB)} groups, found {len(groups)}; "
+                f"palette='safe' shows any number"
+            )
+        return RGB[: len(groups)]
+    if palette != "safe":
+        raise InputError(f"palette must be 'safe' or 'rgb', found {palette!r}")
+    quiet = _background(groups)
+    loud = iter(PALETTE[k % len(PALETTE)] for k in range(len(groups)))
+    return tuple(NEUTRAL if k == quiet else next(loud) for k in range(len(groups)))
+
+
+def _background(groups: tuple[Group, ...]) -> int | None:
+    """The group that reads as background: the largest, if the reference calls it 0 or so.
+
+    The method knows no background. An eye does: a strong colour over most of an image drowns the
+    rest.
+    """
+    largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
+    named = {str(label).strip().lower() for label in groups[largest].reference}
+    return largest if named & {"0", "background"} else None
+
+
+def _shade(colour: str, towards: float, share: float) -> str:
+    mixed = triples((colour,))[0] * (1 - share) + towards * share
+    return "#" + "".join(f"{round(255 * value):02X}" for value in mixed)

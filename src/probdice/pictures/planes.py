@@ -1,0 +1,117 @@
+"""Which way up an image is shown.
+
+An image of known anatomy is shown as radiologists hang it: the front or the top of the patient
+up, the patient's right on the left, the nose to the left. Any other is shown as an array is
+printed: the first axis down, the second to the right.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.segmentation import Geometry
+
+__all__ = ["Plane", "planes_of"]
+
+# Along R, A, S: the name of a slice across it, the axis down and the axis to the right.
+ANATOMY = {2: ("axial", 1, 0), 1: ("coronal", 2, 0), 0: ("sagittal", 2, 1)}
+ENDS = (("L", "R"), ("P", "A"), ("I", "S"))
+FIRST = ("A", "R", "S")  # what is at the top or the left, where it lies that way
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two axes of an image and how they are drawn.
+
+    Attributes
+    ----------
+    name : str
+        What a slice of this kind is called.
+    rows, columns : int
+        The axis that runs down and the one that runs to the right; −1 for no axis.
+    flip_rows, flip_columns : bool
+        Whether they run the other way.
+    edges : tuple of str
+        What lies at the top, right, bottom and left; empty where nobody knows.
+    aspect : float
+        Height of a pixel by its width.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    flip_rows: bool = False
+    flip_columns: bool = False
+    edges: tuple[str, str, str, str] = ("", "", "", "")
+    aspect: float = 1.0
+
+    def across(self, axes: int) -> tuple[int, ...]:
+        """The axes that a slice lies across."""
+        return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
+
+    def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
+        """A slice of an image of so many axes as rows and columns, turned the right way."""
+        order = [axis for axis in (self.rows, self.columns) if axis >= 0]
+        across = self.across(axes)
+        beyond = tuple(range(axes, image.ndim))
+        plane: NDArray[Any] = image.transpose(*across, *order, *beyond)[(0,) * len(across)]
+        for _ in range(2 - len(order)):
+            plane = plane[None]
+        if self.flip_rows:
+            plane = plane[::-1]
+        return plane[:, ::-1] if self.flip_columns else plane
+
+
+def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
+    """The planes in which an image of so many axes can be shown, the best one first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice import Geometry
+    >>> from probdice.pictures.planes import planes_of
+    >>> planes = planes_of(3, Geometry((9, 9, 9), np.diag([2.0, 2.0, 3.0, 1.0])))
+    >>> [(plane.name, plane.edges, plane.aspect) for plane in planes]
+    [('axial', ('A', 'L', 'P', 'R'), 1.0), ('coronal', ('S', 'L', 'I', 'R'), 1.5), \
+('sagittal', ('S', 'P', 'I', 'A'), 1.5)]
+    """
+    spacing = geometry.spacing if geometry is not None else (1.0,) * axes
+    if axes < 2:
+        return (Plane("all", -1, axes - 1),)
+    if axes == 2:
+        return (Plane("all", 0, 1, aspect=spacing[0] / spacing[1]),)
+    if axes == 3 and geometry is not None:
+        towards = np.argmax(np.abs(geometry.direction), axis=0)
+        if sorted(towards) == [0, 1, 2]:
+            return tuple(_anatomical(geometry, towards, world) for world in ANATOMY)
+    found = [
+        Plane(_named(rows, columns, axes), rows, columns, aspect=spacing[rows] / spacing[columns])
+        for rows, columns in combinations(range(axes), 2)
+    ]
+    return tuple(reversed(found))
+
+
+def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:
+    """The plane across one direction of the body."""
+    name, down, right = ANATOMY[across]
+    rows, columns = (int(np.flatnonzero(towards == world)[0]) for world in (down, right))
+    flips, ends = [], []
+    for axis, world in ((rows, down), (columns, right)):
+        low, high = ENDS[world]
+        if geometry.direction[world, axis] < 0:
+            low, high = high, low
+        flip = low not in FIRST
+        flips.append(flip)
+        ends.append((high, low) if flip else (low, high))
+    (top, bottom), (left, right_end) = ends
+    aspect = geometry.spacing[rows] / geometry.spacing[columns]
+    return Plane(name, rows, columns, flips[0], flips[1], (top, right_end, bottom, left), aspect)
+
+
+def _named(rows: int, columns: int, axes: int) -> str:
+    if axes == 3:
+        return f"axis {3 - rows - columns}"
+    return f"axes {rows} and {columns}"

@@ -1,0 +1,177 @@
+"""The pixels of a page: few enough, rounded to the digits that are shown, and compressed.
+
+A page carries for every n-th pixel the largest few regions of each side and f. Probabilities are
+stored rounded to as many digits as the page shows, so that what it shows is what the arrays hold,
+to the digits shown.
+"""
+
+import zlib
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.pictures.colours import NEUTRAL, Colours
+from probdice.pictures.planes import planes_of
+from probdice.pictures.views import View, every_nth, largest, look, worst_place
+from probdice.result import Comparison
+from probdice.solution import SIDES
+from probdice.tally import Side
+
+__all__ = ["Pixels", "pixels_of", "shortened"]
+
+ROOM = 6_000_000  # bytes, before base64 makes four of three
+MOST_PIXELS = 2**21
+MOST_VALUES = 2**24  # probabilities of one side that are looked at
+KEPT = 6  # regions of a pixel
+NAMED = 4096  # regions of a side that the images tell apart
+DIGITS = ((2**21, 4), (2**23, 3))  # up to so many probabilities: so many digits; else 2
+LONGEST = 80  # characters of a name
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What the viewer needs, ready for JSON, and what it leaves out, in words."""
+
+    content: dict[str, Any]
+    omissions: tuple[str, ...]
+
+
+def pixels_of(comparison: Comparison, colours: Colours) -> Pixels:
+    """The pixels of a comparison, in at most `ROOM` bytes."""
+    problem, _ = comparison._worked("a page with images")
+    image = problem.pair.reference
+    regions = max(len(problem.regions[side].keys) for side in SIDES)
+    most = min(MOST_PIXELS, MOST_VALUES // regions)
+    while True:
+        view = look(comparison, every_nth(image.shape, most))
+        parts = {side: largest(view, side, KEPT) for side in SIDES}
+        values = sum(codes.size for codes, _ in parts.values())
+        digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
+        for count in range(digits, 1, -1):
+            sides = {
+                side: _packed_side(comparison, side, *parts[side], colours, count) for side in SIDES
+            }
+            f = _packed(_rounded(view.f, count))
+            size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
+            if size <= ROOM * 4 / 3:
+                return Pixels(
+                    _content(comparison, view, sides, f, count), _omissions(view, comparison, count)
+                )
+        # Compressed sizes grow about as the number of pixels does.
+        most = max(1, int(view.f.size * 0.9 * ROOM * 4 / 3 / size))
+
+
+def shortened(text: object, most: int = LONGEST) -> str:
+    """A text from outside, cut where it would fill the page."""
+    told = str(text)
+    return told if len(told) <= most else told[: most - 1] + "…"
+
+
+def _content(
+    comparison: Comparison, view: View, sides: dict[Side, dict[str, Any]], f: str, digits: int
+) -> dict[str, Any]:
+    """Everything the viewer knows."""
+    problem, _ = comparison._worked("a page with images")
+    axes = len(view.ranges)
+    return {
+        "shape": [len(indices) for indices in view.ranges],
+        "start": [indices.start for indices in view.ranges],
+        "step": [indices.step for indices in view.ranges],
+        "size": list(problem.pair.reference.shape),
+        "here": list(worst_place(view)),
+        "digits": digits,
+        "planes": [
+            {
+                "name": plane.name,
+                "rows": plane.rows,
+                "columns": plane.columns,
+                "flipRows": plane.flip_rows,
+                "flipColumns": plane.flip_columns,
+                "edges": plane.edges,
+                "aspect": plane.aspect,
+                "across": plane.across(axes),
+            }
+            for plane in planes_of(axes, problem.pair.reference.geometry)
+        ],
+        "f": f,
+        **sides,
+    }
+
+
+def _packed_side(
+    comparison: Comparison,
+    side: Side,
+    codes: NDArray[np.int32],
+    values: NDArray[np.floating[Any]],
+    colours: Colours,
+    digits: int,
+) -> dict[str, Any]:
+    """The regions of one side and, per pixel, which of them are largest and how large."""
+    problem, _ = comparison._worked("a page with images")
+    names = problem.regions[side].names
+    group_of = {
+        label: number
+        for number, group in enumerate(comparison.groups)
+        for label in (group.reference if side == "reference" else group.prediction)
+    }
+    shades = colours.regions[side]
+    told = [shortened(name) for name in names]
+    groups = [group_of[name] for name in names]
+    if len(names) > NAMED:
+        ascending = np.argsort(np.asarray(problem.sums.volumes[side]), kind="stable")
+        kept = np.sort(ascending[-NAMED:])
+        place = np.full(len(names), NAMED)
+        place[kept] = np.arange(NAMED)
+        codes = np.where(codes >= 0, place[codes], 0)
+        told = [*(told[k] for k in kept), f"one of {len(names) - NAMED} small regions"]
+        groups = [*(groups[k] for k in kept), -1]
+        shades = (*(shades[k] for k in kept), NEUTRAL)
+    rounded = _rounded(values, digits)
+    # A region that rounds to nothing is not told apart: zeros compress.
+    stored = np.where(rounded > 0, np.maximum(codes, 0), 0)
+    wide = len(told) > 256
+    return {
+        "kept": codes.shape[0],
+        "names": told,
+        "groups": groups,
+        "colours": list(shades),
+        "wide": wide,
+        "codes": _packed(stored.astype("<u2" if wide else "u1")),
+        "values": "" if problem.pair.side(side).crisp else _packed(rounded),
+    }
+
+
+def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
+    """Whole multiples of the last digit shown; the largest integer where there is no number."""
+    dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
+    scaled = np.rint(values.astype(np.float64) * 10**digits)
+    return np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled).astype(dtype)
+
+
+def _packed(values: NDArray[Any]) -> str:
+    return b64encode(zlib.compress(values.tobytes(), 6)).decode("ascii")
+
+
+def _omissions(view: View, comparison: Comparison, digits: int) -> tuple[str, ...]:
+    """What the images do not show, as sentences."""
+    problem, _ = comparison._worked("a page with images")
+    told = []
+    steps = {axis: indices.step for axis, indices in enumerate(view.ranges) if indices.step > 1}
+    if steps:
+        axes = ", ".join(f"every {_ordinal(n)} pixel along axis {k}" for k, n in steps.items())
+        told.append(f"The images show {axes}; all numbers above them are of all pixels.")
+    for side in SIDES:
+        count = len(problem.regions[side].keys)
+        if not problem.pair.side(side).crisp and count > KEPT:
+            told.append(f"Of the {count} {side} regions the {KEPT} largest at a pixel are shown.")
+        if count > NAMED:
+            told.append(f"The {NAMED} largest {side} regions are told apart in the images.")
+    told.append(f"Probabilities and f are rounded to {digits} digits.")
+    return tuple(told)
+
+
+def _ordinal(n: int) -> str:
+    return {2: "2nd", 3: "3rd"}.get(n, f"{n}th" if n % 10 not in (1, 2, 3) or n % 100 in (11, 12, 13) else f"{n}" + ("st", "nd", "rd")[n % 10 - 1])

@@ -1,0 +1,342 @@
+"""The page of one comparison, as data: every text and number that the template shows."""
+
+import platform
+from dataclasses import dataclass
+from math import isnan
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from probdice.pictures.colours import Colours, colours_of
+from probdice.pictures.layout import Layout, arrange, widths
+from probdice.report.packing import pixels_of, shortened
+from probdice.result import Comparison, Group, listed
+from probdice.segmentation import Segmentation
+from probdice.solution import SIDES
+
+__all__ = ["Page", "page_of"]
+
+DRAWN = 100  # groups in the drawing of the correspondence
+LISTED = 2000  # groups in the table
+LEGEND = 12  # groups up to which the images have a legend
+LONGEST = 2000  # characters of a note
+ROW = 38  # height of a region in the drawing
+ABOVE = 34  # height of the heading over the columns
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of the headline, and a word of what it is."""
+
+    name: str
+    value: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The score and chance on a line from 0 to 100 per cent."""
+
+    score: float
+    chance: float
+
+    @property
+    def start(self) -> float:
+        """Where the bar between the two starts."""
+        return min(self.score, self.chance)
+
+    @property
+    def length(self) -> float:
+        """How long it is."""
+        return abs(self.score - self.chance)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A group in the table."""
+
+    number: int
+    reference: str
+    prediction: str
+    colour: str
+    numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A region in the drawing."""
+
+    side: str
+    group: int
+    name: str
+    full: str
+    volume: str
+    colour: str
+    y: float
+    alone: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in the drawing."""
+
+    group: int
+    start: float
+    end: float
+    width: float
+    merged: bool
+    about: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The correspondence."""
+
+    dots: tuple[Dot, ...]
+    lines: tuple[Line, ...]
+    height: int
+    hidden: int
+    merged: bool
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A line of what was run: one value for both sides, or one for each."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything on the page of a comparison."""
+
+    title: str
+    subtitle: str
+    figures: tuple[Figure, ...]
+    scale: Scale | None
+    sentence: str
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    hidden_rows: int
+    legend: tuple[Row, ...]
+    drawing: Drawing
+    options: tuple[Fact, ...]
+    sides: tuple[Fact, ...]
+    viewer: dict[str, Any] | None
+    omissions: tuple[str, ...]
+    axes: int
+
+
+def page_of(comparison: Comparison, title: str | None = None) -> Page:
+    """The page of a comparison, with images where it still has them."""
+    colours = colours_of(comparison)
+    rows = tuple(
+        _row(k, group, colours.groups[k]) for k, group in enumerate(comparison.groups[:LISTED])
+    )
+    viewer, omissions, axes = None, ("The images are not at hand: it was read from JSON.",), 0
+    if comparison._work is not None:
+        pixels = pixels_of(comparison, colours)
+        viewer, omissions = pixels.content, pixels.omissions
+        axes = len(pixels.content["shape"])
+    names = _names(comparison)
+    return Page(
+        title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
+        subtitle=comparison._title(),
+        figures=_figures(comparison),
+        scale=_scale(comparison),
+        sentence=_sentence(comparison),
+        notes=tuple(shortened(note, LONGEST) for note in comparison.notes),
+        rows=rows,
+        hidden_rows=len(comparison.groups) - len(rows),
+        legend=rows if len(comparison.groups) <= LEGEND else (),
+        drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
+        options=_options(comparison),
+        sides=_sides(comparison),
+        viewer=viewer,
+        omissions=omissions,
+        axes=axes,
+    )
+
+
+def volume(pixels: float) -> str:
+    """A volume in pixels, in groups of three digits."""
+    text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
+    return text.replace(",", "\u2009")
+
+
+def _figures(comparison: Comparison) -> tuple[Figure, ...]:
+    lowest = comparison.lowest
+    pair = f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}"
+    figures = [
+        Figure("Score", f"{comparison.score:.4f}", "1 is equal"),
+        Figure("Adjusted score", _number(comparison.adjusted_score), "0 is chance"),
+        Figure("Chance", _number(comparison.chance), "if unrelated"),
+        Figure("Lowest Dice", f"{lowest.dice:.4f}", shortened(pair, 60)),
+    ]
+    if comparison.merges:
+        text = f"{len(comparison.merges)} {comparison.merges[0].side} "
+        text += "region merged" if len(comparison.merges) == 1 else "regions merged"
+        figures.insert(1, Figure("Before merging", f"{comparison.matched_score:.4f}", text))
+    return tuple(figures)
+
+
+def _scale(comparison: Comparison) -> Scale | None:
+    if isnan(comparison.chance):
+        return None
+    return Scale(round(100 * comparison.score, 3), round(100 * comparison.chance, 3))
+
+
+def _sentence(comparison: Comparison) -> str:
+    """What the score means, in one sentence."""
+    score, chance, adjusted = comparison.score, comparison.chance, comparison.adjusted_score
+    crisp = comparison._work is not None and all(
+        comparison._work[0].pair.side(side).crisp for side in SIDES
+    )
+    if crisp and not comparison.floor:
+        what = f"{score:.1%} of the pixels carry corresponding labels"
+    elif comparison.similarity == "absolute":
+        what = f"On average the two agree on {score:.1%} of the probability at a pixel"
+    else:
+        what = f"The mean similarity of the probabilities at a pixel is {score:.3f} (1 is equal)"
+    if isnan(chance):
+        return f"{what}."
+    level = f"{chance:.1%}" if crisp or comparison.similarity == "absolute" else f"{chance:.3f}"
+    if isnan(adjusted):
+        return f"{what}, but unrelated segmentations would reach {level} too: it says nothing."
+    if adjusted < 0:
+        return f"{what}, less than the {level} that unrelated segmentations would reach."
+    return (
+        f"{what}; unrelated segmentations with regions of these sizes would reach {level}, so "
+        f"{adjusted:.0%} of the way from chance to identity is covered."
+    )
+
+
+def _row(number: int, group: Group, colour: str) -> Row:
+    return Row(
+        number,
+        shortened(listed(group.reference), 300),
+        shortened(listed(group.prediction), 300),
+        colour,
+        (
+            ("Dice", group.dice, f"{group.dice:.4f}"),
+            ("Jaccard", group.jaccard, f"{group.jaccard:.4f}"),
+            ("Similarity", group.similarity, f"{group.similarity:.4f}"),
+            ("Reference pixels", group.reference_volume, volume(group.reference_volume)),
+            ("Prediction pixels", group.prediction_volume, volume(group.prediction_volume)),
+        ),
+    )
+
+
+def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawing:
+    shades = colours.by_label(comparison)
+    linked = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
+    dots = tuple(
+        Dot(
+            side=node.side,
+            group=node.group,
+            name=shortened(node.label, 18),
+            full=shortened(node.label, 200),
+            volume="" if isnan(node.volume) else f"{volume(node.volume)} px",
+            colour=shades[node.side, node.label],
+            y=ABOVE + ROW * (node.row + 0.5),
+            alone=id(node) not in linked,
+        )
+        for node in layout.nodes
+    )
+    lines = tuple(
+        Line(
+            group=link.group,
+            start=ABOVE + ROW * (link.reference.row + 0.5),
+            end=ABOVE + ROW * (link.prediction.row + 0.5),
+            width=round(width, 2),
+            merged=link.merged,
+            about=f"{shortened(link.reference.label)} {'merged with' if link.merged else '↔'} "
+            f"{shortened(link.prediction.label)}: weight {link.weight:.4f}",
+        )
+        for link, width in zip(layout.links, widths(layout.links), strict=True)
+    )
+    height = ABOVE + ROW * layout.rows
+    return Drawing(dots, lines, height, layout.hidden, any(line.merged for line in lines))
+
+
+def _options(comparison: Comparison) -> tuple[Fact, ...]:
+    """What was asked for, and of which software."""
+    from probdice import __version__
+
+    measure = comparison.similarity
+    if comparison.similarity == "aitchison":
+        measure += f", floor {comparison.floor:g}"
+    facts = [
+        Fact("Similarity", (measure,)),
+        Fact("Regions", ("matched" if comparison.match else "equal labels correspond",)),
+        Fact("Merging", (comparison.merge,)),
+        Fact("Pixels compared", (volume(comparison.pixels),)),
+    ]
+    if comparison._work is not None:
+        pair = comparison._work[0].pair
+        total = int(np.prod(pair.reference.shape, dtype=np.int64))
+        if pair.mask is not None or pair.reference.ignore:
+            share = f"{comparison.pixels / total:.1%} of {volume(total)}"
+            told = [f"mask ({share})"] if pair.mask is not None else []
+            if ignored := pair.reference.ignore:
+                told.append(f"labels ignored: {listed(ignored)}")
+            facts.append(Fact("Left out by", ("; ".join(told),)))
+    versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    return (*facts, Fact("Made with", (versions,)))
+
+
+def _sides(comparison: Comparison) -> tuple[Fact, ...]:
+    """What each side was."""
+    empty = tuple(
+        shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
+        for side in SIDES
+    )
+    if comparison._work is None:
+        return (Fact("Empty regions", empty),)
+    sides = [comparison._work[0].pair.side(side) for side in SIDES]
+    facts = [
+        Fact("File", tuple(shortened(side.source, 1000) or "an array" for side in sides)),
+        Fact("Kind", tuple(_kind(side) for side in sides)),
+        Fact("Empty regions", empty),
+    ]
+    if all(side.geometry is None for side in sides):
+        facts.append(Fact("Size", tuple(_size(side) for side in sides)))
+        return (*facts, Fact("Place", ("unknown, taken to be the same",)))
+    described = [side.geometry.describe() if side.geometry else {} for side in sides]
+    facts += [
+        Fact(key.capitalize(), tuple(entry.get(key, "unknown") for entry in described))
+        for key in described[0]
+    ]
+    return tuple(facts)
+
+
+def _kind(side: Segmentation) -> str:
+    if side.crisp:
+        return f"label map, {side.array.dtype}"
+    reading = {
+        "error": "",
+        "normalise": ", divided by their sum",
+        "background": ", what is missing to 1 as background",
+        "foreground": ", of one foreground",
+        "softmax": ", from logits",
+    }[side.reading]
+    return f"probabilities of {len(side.regions)} regions, {side.array.dtype}{reading}"
+
+
+def _size(side: Segmentation) -> str:
+    return " × ".join(str(n) for n in side.shape) or "one pixel"
+
+
+def _names(comparison: Comparison) -> tuple[str, str]:
+    """Short names of the sides: the files', or what they are."""
+    if comparison._work is None:
+        return "Reference", "prediction"
+    pair = comparison._work[0].pair
+    first, second = (PurePath(pair.side(side).source).name for side in SIDES)
+    return shortened(first or "Reference", 90), shortened(second or "prediction", 90)
+
+
+def _number(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.4f}"

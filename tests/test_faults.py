@@ -1,0 +1,161 @@
+"""Values that cannot be are refused with their side, their place and a remedy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from probdice import ProbdiceError, Segmentation, compare
+
+GOOD = np.full((2, 3, 4), 0.5, np.float32)
+
+
+def spoilt(index, value, array=GOOD):
+    array = array.copy()
+    array[index] = value
+    return array
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (math.nan, r"prediction: found nan at pixel \(1, 2\), where a finite number must be; leave"),
+        (math.inf, r"prediction: found inf at pixel \(1, 2\)"),
+        (-0.25, r"prediction: probability -0.25 at pixel \(1, 2\) is negative; use .*from_logits"),
+        (1.75, r"prediction: probability 1.75 at pixel \(1, 2\) is above 1"),
+        (0.25, r'probabilities sum to 0.75 at pixel \(1, 2\); pass sums="normalise".*"background"'),
+    ],
+)
+def test_a_bad_value_is_told_with_its_pixel(value, message, dtype):
+    with pytest.raises(ProbdiceError, match=message) as caught:
+        compare(GOOD.astype(dtype), spoilt((1, 1, 2), value, GOOD.astype(dtype)))
+    assert isinstance(caught.value, ValueError)
+
+
+def test_the_first_and_the_worst_pixel_are_told():
+    bad = spoilt((0, 0, 3), 0.4)
+    bad[0, 2, 1] = 0.0
+    with pytest.raises(
+        ProbdiceError,
+        match=r"reference: probabilities sum to 0.9 at pixel \(0, 3\) \(the first of 2 such pixels\)"
+        r", at worst to 0.5 at pixel \(2, 1\)",
+    ):
+        compare(bad, GOOD)
+
+
+def test_the_first_of_many_slabs_is_told():
+    big = np.full((2, 700, 1000), 0.5, np.float32)
+    big[0, 650, 3] = big[0, 699, 999] = 0.3
+    with pytest.raises(ProbdiceError, match=r"0.8 at pixel \(650, 3\) \(the first of 2"):
+        compare(big, np.full((2, 700, 1000), 0.5, np.float32), workers=2)
+
+
+def test_places_are_in_the_order_of_the_axes_whatever_the_memory():
+    bad = np.asfortranarray(spoilt((1, 1, 2), 0.3))
+    with pytest.raises(ProbdiceError, match=r"at pixel \(1, 2\)"):
+        compare(bad, GOOD)
+    last = np.moveaxis(spoilt((1, 1, 2), 0.3), 0, -1)
+    with pytest.raises(ProbdiceError, match=r"at pixel \(1, 2\)"):
+        compare(Segmentation.from_probabilities(last, axis=-1), GOOD)
+    mask = np.ones((3, 4), bool)
+    mask[0] = False
+    with pytest.raises(ProbdiceError, match=r"at pixel \(1, 2\)"):
+        compare(spoilt((1, 1, 2), 0.3), GOOD, mask=mask)
+
+
+def test_a_negative_zero_is_a_zero():
+    p = np.array([[-0.0, 1.0], [1.0, -0.0]], np.float32)
+    assert compare(p, [1, 0]).score == 1
+
+
+def test_sums_within_a_thousandth_pass():
+    assert compare(GOOD * np.float32(1.0009), GOOD).score == pytest.approx(1, abs=1e-3)
+
+
+def test_whole_numbers_are_labels():
+    labels = np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 1.0]])
+    with pytest.raises(ProbdiceError, match=r"above 1; use Segmentation.from_labels"):
+        compare(labels, labels)
+    assert compare(*[Segmentation.from_labels(labels)] * 2).score == 1
+    with pytest.raises(ProbdiceError, match=r"sum to 2 at pixel.*from_labels"):
+        compare([[1.0, 0.0], [1.0, 1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(("full", "name"), [(100, "percentages"), (255, "values up to 255")])
+def test_percentages_and_bytes_are_to_be_divided(full, name):
+    scaled = np.array([[0.9, 0.25], [0.1, 0.75]]) * full
+    with pytest.raises(ProbdiceError, match=f"divide {name} by {full}"):
+        compare([0, 1], scaled)
+    with pytest.raises(ProbdiceError, match=f"divide {name} by {full}"):
+        compare([0, 1], Segmentation.from_probabilities(scaled, sums="background"))
+
+
+def test_fractions_are_no_labels():
+    fractions = Segmentation.from_labels(np.array([0.0, 1.0, 1.5, 2.5]))
+    with pytest.raises(ProbdiceError, match=r"label 1.5 at pixel \(2,\) \(the first of 2"):
+        compare(fractions, [0, 1, 1, 2])
+    masked = compare(fractions, [0, 1, 1, 2], mask=[True, True, False, False])
+    assert masked.score == 1
+
+
+def test_nan_labels_outside_the_mask_are_never_read():
+    labels = Segmentation.from_labels(np.array([1.0, 2.0, math.nan]))
+    assert compare(labels, [1, 2, 2], mask=[True, True, False]).empty["reference"] == ()
+
+
+def test_nothing_to_divide():
+    zeros = Segmentation.from_probabilities([[0.5, 0.0], [0.5, 0.0]], sums="normalise")
+    with pytest.raises(ProbdiceError, match=r'are 0 at pixel \(1,\).*sums="background"'):
+        compare(zeros, [0, 1])
+
+
+def test_logits_must_be_finite():
+    with pytest.raises(ProbdiceError, match=r"prediction: found nan at pixel \(0,\)"):
+        compare([0, 1], Segmentation.from_logits([[math.nan, 0.0], [1.0, -1e6]]))
+
+
+def test_a_foreground_lies_between_0_and_1():
+    with pytest.raises(ProbdiceError, match=r"probability 1.5 at pixel \(1,\) is above 1"):
+        compare([0, 1], Segmentation.from_probabilities([0.2, 1.5], axis=None))
+    with pytest.raises(ProbdiceError, match=r"probability -0.5 at pixel \(0,\) is negative"):
+        compare([0, 1], Segmentation.from_probabilities([-0.5, 0.5], axis=None))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compare(np.zeros((2, 3), int), np.zeros((3, 2), int)), r"\(2, 3\) but .*\(3, 2\)"),
+        (lambda: compare(np.zeros((2, 3)), np.zeros((2, 3), int)), r"\(3,\) but.*from_labels"),
+        (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must hold labels"),
+        (lambda: compare(np.array([None]), [1]), "reference: must hold labels.*found object"),
+        (lambda: compare([1, 2], [1, 2], mask=[False, False]), "mask is empty"),
+        (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),
+        (lambda: compare([1, 2], [1, 2], mask=[0.5, 1.0]), "booleans or integers, found float64"),
+        (lambda: compare(np.zeros((0, 3), int), np.zeros((0, 3), int)), "have no pixels"),
+        (
+            lambda: compare(Segmentation.from_labels([5, 5], ignore=[5]), [1, 2]),
+            r"no pixel but those with ignored labels \(5,\)",
+        ),
+        (
+            lambda: compare([1, 2], Segmentation.from_labels([1, 2], ignore=[1])),
+            "prediction must not ignore labels",
+        ),
+        (lambda: compare([1], [1], similarity="dice"), "similarity must be 'absolute'"),
+        (lambda: compare([1], [1], merge="all"), "merge must be 'none'"),
+        (lambda: compare([1], [1], workers=0), "workers must be at least 1"),
+        (
+            lambda: compare([1], [1], mask=Segmentation.from_probabilities([[1.0]])),
+            "mask must be a label map",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit(call, message):
+    with pytest.raises(ProbdiceError, match=message):
+        call()
+
+
+def test_too_many_regions_for_a_table_are_refused():
+    labels = np.arange(20_000)
+    with pytest.raises(ProbdiceError, match="20000 reference and 20000 prediction regions make"):
+        compare(labels, labels)

@@ -1,0 +1,253 @@
+"""Making segmentations: what is kept as it is, and what is refused at once."""
+
+import numpy as np
+import pytest
+
+from probdice import Geometry, ProbdiceError, Segmentation, compare
+
+
+def test_arrays_are_kept_as_they_are():
+    labels = np.zeros((4, 5), np.int16)
+    assert Segmentation.from_labels(labels).array is labels
+    probabilities = np.full((2, 4, 5), 0.5, np.float16)
+    assert Segmentation.from_probabilities(probabilities).array is probabilities
+    last = np.moveaxis(probabilities, 0, -1)
+    moved = Segmentation.from_probabilities(last, axis=-1).array
+    assert np.shares_memory(moved, probabilities)
+    assert moved.shape == (2, 4, 5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_the_regions_may_lie_along_any_axis(axis):
+    p = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
+    array = np.moveaxis(p, -1, axis)
+    segmentation = Segmentation.from_probabilities(array, axis=axis)
+    assert segmentation.shape == (4, 5)
+    assert compare(segmentation, np.moveaxis(p, -1, 0), match=False).score == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "u1", "i1", "u2", ">i2", "i4", ">u4", "i8", "u8", ">i8", "f2", "f4", ">f8"]
+)
+def test_labels_of_any_type_and_byte_order(dtype):
+    labels = np.array([[0, 1, 1], [1, 0, 0]]).astype(dtype)
+    result = compare(Segmentation.from_labels(labels), [[0, 1, 1], [1, 1, 0]])
+    assert result.reference_labels == (0, 1)
+    assert result.score == pytest.approx(5 / 6)
+
+
+def test_labels_may_be_negative_gapped_and_huge():
+    labels = np.array([-5, 500_000_000, 500_000_000, 7, -(2**62)])
+    result = compare(labels, [3, 1, 1, 2, 0])
+    assert result.score == 1
+    assert result.reference_labels == (-(2**62), -5, 7, 500_000_000)
+    top = np.array([2**64 - 1, 0], np.uint64)
+    assert compare(top, [0, 1]).reference_labels == (0, 2**64 - 1)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i4"])
+def test_negative_labels_are_in_ascending_order(dtype):
+    result = compare(np.array([-1, 3, -128, 127], dtype), np.array([0, 1, 2, 3], dtype))
+    assert result.reference_labels == (-128, -1, 3, 127)
+
+
+def test_a_label_map_is_its_one_hot_probabilities():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 4, 200), rng.integers(0, 3, 200)
+    one_hot_a = np.stack([a == k for k in range(4)])
+    one_hot_b = np.stack([b == k for k in range(3)]).astype(np.float32)
+    expected = compare(a, b)
+    for reference, prediction in (
+        (Segmentation.from_probabilities(one_hot_a), b),
+        (a, one_hot_b),
+        (Segmentation.from_probabilities(one_hot_a.astype(np.uint8)), one_hot_b),
+    ):
+        result = compare(reference, prediction)
+        assert result.score == pytest.approx(expected.score, abs=1e-12)
+        np.testing.assert_allclose(result.weights, expected.weights, atol=1e-12)
+
+
+def test_a_single_foreground_has_a_complement():
+    foreground = np.array([0.9, 0.2, 0.5])
+    segmentation = Segmentation.from_probabilities(foreground, axis=None)
+    assert segmentation.regions == (0, 1)
+    assert compare(segmentation, np.stack([1 - foreground, foreground]), match=False).score == 1
+
+
+def test_a_background_is_what_is_missing():
+    p = np.array([[0.5, 0.0, 0.7], [0.3, 0.0, 0.7]])
+    segmentation = Segmentation.from_probabilities(p, names=["grey", "white"], sums="background")
+    expected = np.array([[0.5, 0, 0.5], [0.3, 0, 0.5], [0.2, 1, 0]])
+    assert segmentation.regions == ("grey", "white", "background")
+    result = compare(segmentation, expected)
+    assert result.score == pytest.approx(1, abs=1e-15)
+    assert result.weights[2] == pytest.approx([0.4, 0.3, 0.3 * 0], abs=0.5)
+
+
+def test_less_than_a_millionth_missing_is_rounding():
+    p = np.array([[1 - 5e-7, 0.5], [0.0, 0.5]])
+    segmentation = Segmentation.from_probabilities(p, sums="background")
+    assert compare(segmentation, [0, 1]).empty["reference"] == ("background",)
+
+
+def test_sums_are_divided_out():
+    p = np.array([[0.5, 1.004], [0.3, 0.0]])
+    segmentation = Segmentation.from_probabilities(p, sums="normalise")
+    assert compare(segmentation, [[0.625, 1], [0.375, 0]], match=False).score == 1
+
+
+def test_logits_are_never_certain():
+    logits = np.array([[0.0, 1000.0], [0.0, -1000.0]], np.float32)
+    segmentation = Segmentation.from_logits(logits)
+    result = compare(segmentation, [[0.5, 0.5], [0.5, 0.5]], match=False, similarity="aitchison")
+    assert 0.5 < result.score < 0.52
+    axis_last = Segmentation.from_logits(logits.T, axis=1)
+    assert compare(segmentation, axis_last, match=False).score == 1
+
+
+def test_any_number_of_spatial_dimensions():
+    for shape in ((), (7,), (3, 4), (2, 3, 4), (2, 1, 3, 4)):
+        p = np.random.default_rng(0).dirichlet(np.ones(3), shape)
+        result = compare(np.moveaxis(p, -1, 0), np.moveaxis(p, -1, 0))
+        assert result.score == 1
+        assert result.map().shape == shape
+
+
+def test_plain_lists_are_arrays():
+    assert compare([0, 1], [[1.0, 0.0], [0.0, 1.0]]).score == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Segmentation.from_labels(np.zeros(3, complex)), "whole numbers, found complex128"),
+        (lambda: Segmentation.from_labels(np.array(["a"])), "whole numbers, found <U1"),
+        (lambda: Segmentation.from_labels([1], names={1: "a", 2: "a"}), "differ, found 'a' twice"),
+        (lambda: Segmentation.from_probabilities(np.zeros((2, 3), object)), "found object"),
+        (lambda: Segmentation.from_probabilities(np.zeros((0, 3))), "no regions: axis 0"),
+        (lambda: Segmentation.from_probabilities(np.zeros((2, 3)), axis=2), "have no axis 2"),
+        (
+            lambda: Segmentation.from_probabilities(np.zeros((2, 3)), names=["a"]),
+            "each of the 2 regions, found 1",
+        ),
+        (
+            lambda: Segmentation.from_probabilities(np.zeros((2, 3)), names=["a", "a"]),
+            "'a' twice",
+        ),
+        (
+            lambda: Segmentation.from_probabilities(np.zeros((1, 3)), sums="ignore"),
+            "sums must be 'error', 'normalise' or 'background'",
+        ),
+        (
+            lambda: Segmentation.from_probabilities(
+                np.zeros((1, 3)), names=["background"], sums="background"
+            ),
+            "'background' twice",
+        ),
+        (
+            lambda: Segmentation.from_probabilities(np.zeros(3), axis=None, sums="normalise"),
+            "does not go with axis=None",
+        ),
+        (lambda: Segmentation.from_logits(np.zeros((2, 3), int)), "logits must be floating"),
+        (
+            lambda: Segmentation.from_labels([1, 2], geometry=Geometry((3,), np.eye(2))),
+            r"shape \(3,\), found shape \(2,\)",
+        ),
+        (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array of one shape"),
+        (lambda: Geometry((2, 2), np.eye(4)), "must be 3 × 3"),
+        (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "give every axis a direction"),
+    ],
+)
+def test_structure_is_checked_at_once(make, message):
+    with pytest.raises(ProbdiceError, match=message) as caught:
+        make()
+    assert isinstance(caught.value, ValueError)
+
+
+# Geometry --------------------------------------------------------------------------------------
+
+
+def turned(labels, affine, order, flips):
+    """The same image with its axes stored in another order and direction."""
+    shape = labels.shape
+    permutation = np.zeros((4, 4))
+    permutation[3, 3] = 1
+    for new, old in enumerate(order):
+        permutation[old, new] = -1 if new in flips else 1
+        permutation[old, 3] = shape[old] - 1 if new in flips else 0
+    array = np.flip(labels.transpose(order), flips)
+    return Segmentation.from_labels(array, geometry=Geometry(array.shape, affine @ permutation))
+
+
+AFFINE = np.array([[0.9, 0.1, 0, -30], [-0.1, 0.9, 0.2, 12], [0, -0.2, 2.0, 7], [0, 0, 0, 1.0]])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 0, 2)])
+@pytest.mark.parametrize("flips", [(), (0,), (1, 2), (0, 1, 2)])
+def test_axes_are_brought_into_the_reference_order(order, flips):
+    labels = np.random.default_rng(0).integers(0, 9, (4, 5, 6))
+    reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
+    prediction = turned(labels, AFFINE, order, flips)
+    assert compare(reference, prediction, match=False).score == 1
+    assert np.array_equal(prediction.onto(reference.geometry).array, labels)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda a: a @ np.diag([1 + 1e-7, 1, 1, 1]), True),
+        (lambda a: a + 0.09 * np.outer(a[:, 0], [0, 0, 0, 1]), True),
+        (lambda a: a + 0.2 * np.outer(a[:, 0], [0, 0, 0, 1]), False),
+        (lambda a: a @ np.diag([1, 1.1, 1, 1]), False),
+        (lambda a: a @ np.diag([1, 1, -1, 1]), False),
+    ],
+)
+def test_grids_are_the_same_to_a_tenth_of_a_pixel(change, same, scale):
+    affine = np.diag([scale, scale, scale, 1]) @ AFFINE
+    labels = np.random.default_rng(0).integers(0, 3, (4, 5, 6))
+    reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, affine))
+    moved = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, change(affine)))
+    if same:
+        assert compare(reference, moved).score == 1
+    else:
+        with pytest.raises(ProbdiceError, match=r"(?s)not lie on the same grid.*spacing.*origin"):
+            compare(reference, moved)
+
+
+def test_one_side_without_geometry_is_refused_unless_it_is_dropped():
+    here = Segmentation.from_labels([[1, 2]], geometry=Geometry((1, 2), np.eye(3)))
+    with pytest.raises(ProbdiceError, match="prediction has no geometry"):
+        compare(here, [[1, 2]])
+    with pytest.raises(ProbdiceError, match="reference has no geometry"):
+        compare([[1, 2]], here)
+    assert compare(here.without_geometry(), [[1, 2]]).score == 1
+
+
+def test_what_can_only_be_sliced_is_reordered_in_blocks():
+    class Sliced:
+        def __init__(self, array):
+            self.inner, self.shape, self.dtype = array, array.shape, array.dtype
+
+        def __getitem__(self, index):
+            assert all(isinstance(part, slice) for part in index)
+            return self.inner[index]
+
+    labels = np.random.default_rng(0).integers(0, 9, (4, 5, 6))
+    reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
+    prediction = turned(labels, AFFINE, (2, 0, 1), (0, 2))
+    lazy = Segmentation.from_labels(
+        Sliced(np.ascontiguousarray(prediction.array)), geometry=prediction.geometry
+    )
+    assert compare(reference, lazy, match=False).score == 1
+
+
+def test_the_mask_lies_on_the_same_grid():
+    labels = np.random.default_rng(0).integers(0, 3, (4, 5, 6))
+    reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
+    mask = (labels > 0).astype(np.uint8)
+    turned_mask = turned(mask, AFFINE, (1, 0, 2), (0,))
+    assert compare(reference, reference, mask=turned_mask).pixels == mask.sum()
+    shifted = Segmentation.from_labels(mask, geometry=Geometry(mask.shape, AFFINE * 1.5))
+    with pytest.raises(ProbdiceError, match="mask does not lie"):
+        compare(reference, reference, mask=shifted)

@@ -1,0 +1,257 @@
+"""Statistics against scipy and statsmodels called directly, and samples worked by hand."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from probdice.errors import InputError
+from probdice.statistics import Difference, differences, holm, ranks, summarise
+
+NAN = float("nan")
+SCORES = [0.71, 0.83, 0.64, 0.92, 0.88, 0.79, 0.95, 0.58]
+
+
+def test_a_summary_worked_by_hand() -> None:
+    summary = summarise([0.2, 0.4, 0.6, 0.8])
+    assert (summary.n, summary.missing) == (4, 0)
+    assert summary.mean == pytest.approx(0.5)
+    assert summary.median == pytest.approx(0.5)
+    assert summary.deviation == pytest.approx(math.sqrt(0.2 / 3))
+    assert summary.lower_quartile == pytest.approx(0.35)
+    assert summary.upper_quartile == pytest.approx(0.65)
+    assert (summary.lowest, summary.highest) == (0.2, 0.8)
+
+
+def test_what_is_not_a_number_is_counted_apart() -> None:
+    summary = summarise([1.0, NAN, 0.5, NAN])
+    assert (summary.n, summary.missing) == (2, 2)
+    assert summary.mean == 0.75
+    assert summary.lowest == 0.5
+
+
+def test_no_value_at_all_has_no_mean() -> None:
+    for values in ([], [NAN, NAN]):
+        summary = summarise(values)
+        assert summary.n == 0
+        assert math.isnan(summary.mean)
+        assert summary.interval.kind == "withheld"
+
+
+def test_one_value_has_no_deviation() -> None:
+    assert math.isnan(summarise([0.5]).deviation)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_fewer_than_six_cases_get_no_interval_and_are_told_why(n: int) -> None:
+    interval = summarise(SCORES[:n]).interval
+    assert interval.kind == "withheld"
+    assert math.isnan(interval.low) and math.isnan(interval.high)
+    assert interval.reason == f"{n} case{'' if n == 1 else 's'}, fewer than 6"
+
+
+def test_nan_does_not_help_to_reach_six() -> None:
+    assert summarise([*SCORES[:5], NAN, NAN]).interval.kind == "withheld"
+
+
+def test_the_interval_is_scipys_bca() -> None:
+    interval = summarise(SCORES, seed=3).interval
+    direct = scipy.stats.bootstrap(
+        (np.array(SCORES),), np.mean, n_resamples=2000, rng=np.random.default_rng(3), method="BCa"
+    ).confidence_interval
+    assert interval.kind == "bca" and interval.reason == ""
+    assert (interval.low, interval.high) == (direct.low, direct.high)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    assert summarise(SCORES).interval == summarise(SCORES).interval
+    assert summarise(SCORES).interval != summarise(SCORES, seed=1).interval
+
+
+def test_equal_values_have_a_percentile_interval_that_says_so() -> None:
+    interval = summarise([0.75] * 8).interval
+    assert (interval.low, interval.high, interval.kind) == (0.75, 0.75, "percentile")
+    assert interval.reason == "BCa is undefined: all values are equal"
+
+
+def test_the_interval_covers_the_mean_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    inside = 0
+    for _ in range(200):
+        interval = summarise(generator.normal(size=25), resamples=500).interval
+        inside += interval.low <= 0 <= interval.high
+    assert 0.89 <= inside / 200 <= 0.99
+
+
+def test_many_values_are_resampled_in_bounded_memory() -> None:
+    values = np.random.default_rng(0).normal(size=20_000)
+    interval = summarise(values, resamples=200).interval
+    assert interval.low < values.mean() < interval.high
+
+
+def test_infinite_values_and_tables_are_refused() -> None:
+    with pytest.raises(InputError, match="infinite"):
+        summarise([0.5, math.inf])
+    with pytest.raises(InputError, match=r"one number per case, found shape \(1, 2\)"):
+        summarise([[0.5, 0.6]])
+    with pytest.raises(InputError, match=r"one value per case for every method.*'a': 2, 'b': 1"):
+        differences({"a": [1, 2], "b": [1]})
+
+
+def test_holms_correction_worked_by_hand() -> None:
+    # Sorted: 0.01·4, 0.02·3, 0.03·2, 0.04·1; each at least the one before.
+    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx((0.06, 0.04, 0.06, 0.06))
+    assert holm([]) == ()
+    assert holm([0.9, 0.8]) == (1.0, 1.0)
+
+
+def test_holm_agrees_with_statsmodels() -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    generator = np.random.default_rng(5)
+    for n in range(1, 12):
+        p = generator.uniform(size=n) ** 2
+        _, expected, _, _ = multitest.multipletests(p, method="holm")
+        assert holm(p.tolist()) == pytest.approx(tuple(expected))
+
+
+def test_a_test_that_was_not_made_does_not_count_in_the_correction() -> None:
+    corrected = holm([0.01, NAN, 0.04])
+    assert corrected[0] == pytest.approx(0.02)
+    assert math.isnan(corrected[1])
+    assert corrected[2] == pytest.approx(0.04)
+
+
+def pair_of(first: list[float], second: list[float]) -> Difference:
+    (pair,) = differences({"a": first, "b": second})
+    return pair
+
+
+def test_a_difference_worked_by_hand() -> None:
+    # Differences 1, 2, 3, 4, 5, 6, −7 of distinct size: the negative ranks sum to 7. Of the 2⁷
+    # assignments of signs, those whose smaller sum is at most 7 are counted below.
+    pair = pair_of([1, 2, 3, 4, 5, 6, 0], [0, 0, 0, 0, 0, 0, 7])
+    as_extreme = sum(
+        min(s := sum(k for k, sign in enumerate(signs, 1) if sign), 28 - s) <= 7
+        for signs in product([0, 1], repeat=7)
+    )
+    assert pair.statistic == 7
+    assert pair.p == pytest.approx(as_extreme / 2**7)
+    assert pair.p == pytest.approx(38 / 128)
+    assert (pair.n, pair.mean, pair.median) == (7, 2.0, 3.0)
+    assert pair.reason == ""
+
+
+def test_the_test_and_interval_are_scipys() -> None:
+    generator = np.random.default_rng(1)
+    first, second = generator.uniform(size=(2, 30))
+    pair = pair_of(first.tolist(), (second - 0.1).tolist())
+    paired = first - (second - 0.1)
+    direct = scipy.stats.wilcoxon(paired)
+    assert pair.p == pytest.approx(float(direct.pvalue), rel=1e-12)
+    assert pair.statistic == float(direct.statistic)
+    interval = scipy.stats.bootstrap(
+        (paired,), np.mean, n_resamples=2000, rng=np.random.default_rng(0)
+    ).confidence_interval
+    assert pair.interval.low == pytest.approx(interval.low, abs=1e-9)
+    assert pair.interval.high == pytest.approx(interval.high, abs=1e-9)
+
+
+def test_only_shared_cases_are_paired() -> None:
+    pair = pair_of([1, NAN, 3, 4, 5, 6, 7, 8], [0, 5, NAN, 0, 0, 0, 0, 0])
+    assert pair.n == 6
+    assert pair.mean == pytest.approx(31 / 6)
+    assert pair.p == pytest.approx(2 / 2**6)
+
+
+def test_equal_methods_differ_with_probability_one() -> None:
+    pair = pair_of(SCORES, SCORES)
+    assert (pair.p, pair.p_holm, pair.mean, pair.reason) == (1.0, 1.0, 0.0, "all differences are 0")
+    assert pair.interval.kind == "percentile"
+
+
+def test_rounding_makes_no_difference_out_of_none() -> None:
+    tenths = [0.1 + 0.2] * 7
+    pair = pair_of(tenths, [0.3] * 7)
+    assert (pair.mean, pair.p) == (0.0, 1.0)
+
+
+def test_zero_differences_are_left_out_and_counted() -> None:
+    first = [1, 2, 3, 4, 5, 6, 7, 0, 0]
+    pair = pair_of(first, [0.0] * 9)
+    assert pair.n == 9
+    assert pair.p == pytest.approx(2 / 2**7)
+    assert pair.reason == "2 of 9 differences are 0 and left out"
+
+
+def test_fewer_than_six_pairs_are_not_tested() -> None:
+    three = {"a": SCORES[:5], "b": [0.0] * 5, "c": [1.0] * 5}
+    for pair in differences(three):
+        assert math.isnan(pair.p) and math.isnan(pair.p_holm)
+        assert pair.reason == "5 cases, fewer than 6: no outcome could be significant"
+        assert pair.interval.kind == "withheld"
+        assert not math.isnan(pair.mean)
+
+
+def test_methods_without_a_shared_case_have_no_difference() -> None:
+    pair = pair_of([1, NAN], [NAN, 1])
+    assert pair.n == 0 and math.isnan(pair.mean) and math.isnan(pair.p)
+
+
+def test_all_pairs_are_corrected_together() -> None:
+    generator = np.random.default_rng(2)
+    base = generator.uniform(size=12)
+    scores = {"a": base, "b": base + generator.normal(0.1, 0.1, 12), "c": base + 0.3}
+    pairs = differences(scores)
+    assert [(pair.first, pair.second) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [pair.p_holm for pair in pairs] == list(holm([pair.p for pair in pairs]))
+    assert pairs[1].p_holm == pytest.approx(3 * 2 / 2**12)
+
+
+def test_ranks_worked_by_hand() -> None:
+    # Per case: b a c; a and b share 1.5, c 3; c a b; the last is left out, c has no value there.
+    scores = {
+        "a": [0.5, 0.8, 0.5, 0.9],
+        "b": [0.6, 0.8, 0.4, 0.9],
+        "c": [0.1, 0.2, 0.9, NAN],
+    }
+    found = ranks(scores)
+    assert [rank.method for rank in found] == ["a", "b", "c"]
+    assert [rank.mean_rank for rank in found] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
+    assert [rank.place for rank in found] == [1.5, 1.5, 3.0]
+    assert {rank.n for rank in found} == {3}
+    assert {rank.place_interval.kind for rank in found} == {"withheld"}
+
+
+def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
+    generator = np.random.default_rng(4)
+    base = generator.uniform(size=10)
+    found = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
+    best = found[0]
+    assert (best.method, best.place, best.mean_rank) == ("high", 1.0, 1.0)
+    assert (best.place_interval.low, best.place_interval.high) == (1.0, 1.0)
+    assert best.place_interval.kind == "percentile"
+
+
+def test_intervals_of_ranks_are_those_of_cases_drawn_again() -> None:
+    generator = np.random.default_rng(6)
+    scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
+    found = {rank.method: rank for rank in ranks(dict(zip("abc", scores, strict=True)), seed=9)}
+    drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
+    within = scipy.stats.rankdata(-scores, axis=0)
+    means = np.array([[within[m, chosen].mean() for chosen in drawn] for m in range(3)])
+    places = np.array([scipy.stats.rankdata(column) for column in means.T]).T
+    for k, name in enumerate("abc"):
+        low, high = np.quantile(means[k], [0.025, 0.975])
+        interval = found[name].mean_rank_interval
+        assert (interval.low, interval.high) == pytest.approx((low, high))
+        low, high = np.quantile(places[k], [0.025, 0.975])
+        assert (found[name].place_interval.low, found[name].place_interval.high) == (low, high)
+
+
+def test_ranks_of_nothing() -> None:
+    assert ranks({}) == ()
+    (only,) = ranks({"a": [NAN]})
+    assert only.n == 0 and math.isnan(only.place)
+    assert ranks({"a": SCORES})[0].place == 1.0
