@@ -40,7 +40,10 @@ def main() -> None:
 
 
 def _row(folder: Path, suffix: str, rounds: int) -> dict[str, object]:
-    paths = [str(folder / f"{name}{suffix}") for name in ("reference", "prediction")]
+    # A folder of its own: beside x.nii.gz, ITK would read x.nii instead.
+    own = folder / suffix.strip(".")
+    own.mkdir()
+    paths = [str(own / f"{name}{suffix}") for name in ("reference", "prediction")]
     for seed, path in enumerate(paths):
         _make(path, seed)
     commands = {

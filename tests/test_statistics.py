@@ -255,3 +255,11 @@ def test_ranks_of_nothing() -> None:
     (only,) = ranks({"a": [NAN]})
     assert only.n == 0 and math.isnan(only.place)
     assert ranks({"a": SCORES})[0].place == 1.0
+
+
+def test_a_bootstrap_without_bca_falls_back_to_percentiles_and_says_so() -> None:
+    # With a single resample the bias correction is infinite.
+    interval = summarise(SCORES, resamples=1).interval
+    assert interval.kind == "percentile"
+    assert interval.reason == "BCa is undefined for these values"
+    assert interval.low == interval.high

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
 from math import isnan, nan
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from probdice.tally import Side
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
+
+    from probdice.pictures import Kind, Palette
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge"]
 
@@ -195,6 +199,60 @@ class Comparison:
         array([1, 1, 1, 2, 2])
         """
         return relabelled(*self._worked("relabelled()"))
+
+    def plot(
+        self,
+        kind: "Kind" = "overview",
+        *,
+        place: Sequence[int] | None = None,
+        palette: "Palette" = "safe",
+    ) -> "Figure":
+        """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "overview", "regions", "map", "views", "correspondence", "weights", "slices" or
+            "histogram".
+        place : sequence of int, optional
+            Index of the pixel through which a volume is cut; where the two differ most by default.
+        palette : {"safe", "rgb"}, optional
+            Colours for all eyes, or red, green and blue for up to three groups.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("weights")
+        >>> figure.axes[0].images[0].get_array().tolist()
+        [[0.25, 0.75], [0.75, 0.25]]
+        """
+        from probdice import pictures
+
+        return pictures.plot(self, kind, place=place, palette=palette)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a page to look at: one HTML file that needs no network. See `report.write`.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        title : str, optional
+            What stands on top; the names of the files by default.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import probdice
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = os.path.join(folder, "page.html")
+        ...     probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).report(page)
+        ...     os.path.exists(page)
+        True
+        """
+        from probdice import report
+
+        report.write(self, path, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as plain types, with the version of the format.

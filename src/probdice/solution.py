@@ -55,8 +55,10 @@ class Grouped:
         """The regions of one side."""
         return self.reference if side == "reference" else self.prediction
 
-    def with_regions(self, side: Side, regions: tuple[int, ...], loss: float) -> "Grouped":
-        """The group with other regions on one side."""
+    def joined_by(self, side: Side, more: list[int], gains: list[float]) -> "Grouped":
+        """The group with more regions on one side."""
+        regions = tuple(sorted((*self.side(side), *more)))
+        loss = self.loss - sum(gains)
         if side == "reference":
             return replace(self, reference=regions, loss=loss)
         return replace(self, prediction=regions, loss=loss)
@@ -169,7 +171,7 @@ class Problem:
             replace(group, difference=float(difference))
             for group, difference in zip(groups, scored.differences, strict=True)
         )
-        return settled, 1 - scored.loss / pixels, scored.infinite
+        return settled, max(1 - scored.loss / pixels, 0.0), scored.infinite
 
     def _merge(
         self, matched: Sequence[Grouped], side: Side, spare: Sequence[int]
@@ -180,12 +182,14 @@ class Problem:
         targets = [group.side(across)[0] for group in matched]
 
         def grown(joins: Sequence[Joined]) -> list[Grouped]:
-            groups = list(matched)
+            """The matched groups with the spare regions that have joined them so far."""
+            added: list[list[Joined]] = [[] for _ in matched]
             for join in joins:
-                group = groups[join.group]
-                regions = tuple(sorted((*group.side(side), spare[join.spare])))
-                groups[join.group] = group.with_regions(side, regions, group.loss - join.gain)
-            return groups
+                added[join.group].append(join)
+            return [
+                group.joined_by(side, [spare[join.spare] for join in more], [j.gain for j in more])
+                for group, more in zip(matched, added, strict=True)
+            ]
 
         def trial(joins: Sequence[Joined], changed: Sequence[int]) -> NDArray[np.float64]:
             """What the changed groups would gain from each spare region that is left."""

@@ -351,7 +351,9 @@ def _bootstrap(
     from scipy.stats import DegenerateDataWarning, bootstrap
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDataWarning)  # the caller sees the NaN
+        # The caller sees the NaN.
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         found: Any = bootstrap(
             (values,),
             np.mean,

@@ -7,6 +7,8 @@ completion are quick; its body runs inside `outcome.answering`, which turns erro
 Exit codes: 0 done, 1 the input cannot be compared, 2 wrong usage, 130 interrupted.
 """
 
+import gc
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -17,7 +19,7 @@ from probdice import __version__
 from probdice.cli.compare import compare
 from probdice.cli.demo import demo
 from probdice.cli.info import info
-from probdice.cli.outcome import interrupted
+from probdice.cli.outcome import INTERRUPTED
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -57,7 +59,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a terminal without “↔” shows another sign instead
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # To look for cycles among all that is imported takes a fifth of a second, and as long again
+    # on the way out.
+    gc.set_threshold(100_000)
     try:
         app(prog_name="probdice")
-    except KeyboardInterrupt:
-        interrupted()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # a thread that unpacks a file would hold up an ordinary exit
+            os._exit(INTERRUPTED)
+        raise
+    finally:
+        gc.freeze()

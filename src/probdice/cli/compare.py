@@ -33,7 +33,7 @@ from probdice.cli.options import (
     sums_of,
 )
 from probdice.cli.outcome import answering, shown
-from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.outputs import check_outputs, rehearse, write_text
 from probdice.cli.progress import Progress, progress
 from probdice.cli.sides import Inputs, Sides, read_sides
 
@@ -130,6 +130,7 @@ def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
     with progress(shown=not outputs.quiet) as display:
         display.say("reading")
         sides = read_sides(inputs)
+        _rehearse(sides, outputs)
         result, promises = _compared(sides, question, display, silent)
         written = _write(result, sides, outputs, display)
     if outputs.json == "-":
@@ -143,6 +144,21 @@ def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
         show_comparison(result, title, promises, written)
     sys.stdout.flush()
     return result
+
+
+def _rehearse(sides: Sides, outputs: Outputs) -> None:
+    """Find out what cannot be written before the work, not after."""
+    import numpy as np
+
+    from probdice.segmentation import Segmentation
+
+    pixel = np.ones((1,) * len(sides.reference.shape), np.float32)
+    if outputs.map is not None:
+        rehearse(outputs.map, pixel)
+    if outputs.relabelled is not None:
+        crisp = sides.prediction.crisp
+        like = Segmentation.from_labels if crisp else Segmentation.from_probabilities
+        rehearse(outputs.relabelled, like(pixel if crisp else pixel[None]))
 
 
 def _compared(

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from probdice.segmentation import Sums
     from probdice.similarity import Similarity
 
 __all__ = [
@@ -248,13 +249,13 @@ def similarity_of(name: SimilarityName, floor: float | None) -> "Similarity":
         raise typer.BadParameter(str(error), param_hint="--floor") from None
 
 
-def sums_of(words: Sequence[str] | None) -> PerSide[SumsName]:
+def sums_of(words: Sequence[str] | None) -> PerSide["Sums"]:
     """What --sums asks for."""
 
-    def parse(word: str) -> SumsName:
+    def parse(word: str) -> "Sums":
         if word not in list(SumsName):
             raise ValueError(f"expected error, normalise or background, found {word!r}")
-        return SumsName(word)
+        return cast("Sums", word)
 
     return _per_side(words, "--sums", parse)
 

@@ -13,7 +13,7 @@ import typer
 
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
-__all__ = ["INTERRUPTED", "REFUSED", "answering", "in_options", "interrupted", "shown"]
+__all__ = ["INTERRUPTED", "REFUSED", "answering", "in_options", "shown"]
 
 REFUSED = 1  # the input cannot be compared; wrong usage is Typer's 2
 INTERRUPTED = 130
@@ -53,19 +53,13 @@ def answering(*, debug: bool = False) -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit from None
         except KeyboardInterrupt:
-            raise
+            raise typer.Exit(INTERRUPTED) from None
         except (ProbdiceError, OSError, MemoryError) as error:
             _refuse(_message(error), debug)
         except (typer.Exit, typer.BadParameter):
             raise
         except Exception as error:
             _refuse(f"unexpected {type(error).__name__}: {error}; --debug shows where", debug)
-
-
-def interrupted() -> NoReturn:
-    """Leave at once: a thread that unpacks a file would hold up an ordinary exit."""
-    sys.stdout.flush()
-    os._exit(INTERRUPTED)
 
 
 def in_options(text: str) -> str:

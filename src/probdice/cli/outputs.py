@@ -1,12 +1,19 @@
 """The files that a command writes: looked at before the work begins, complete when it ends."""
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-__all__ = ["check_outputs", "write_text"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from probdice.segmentation import Segmentation
+
+__all__ = ["check_outputs", "rehearse", "write_text"]
 
 
 def check_outputs(
@@ -38,13 +45,32 @@ def check_outputs(
         taken[real] = f"written by {option}"
 
 
+def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:
+    """Write something small of the same kind elsewhere: a PNG, say, cannot hold a map."""
+    from probdice.errors import ProbdiceError
+    from probdice.files import FORMATS
+    from probdice.files.writing import payload_of
+
+    form = next(form for form in FORMATS if form.write and path.lower().endswith(form.writes))
+    assert form.write is not None
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            form.write(Path(folder, Path(path).name), payload_of(stand_in, None))
+        except ProbdiceError as error:
+            raise type(error)(f"{path}: {error}") from error
+
+
 def write_text(path: str, text: str) -> None:
     """Write a text file, all of it or nothing."""
     from probdice.errors import FormatError
     from probdice.files.writing import replacing
 
+    target = Path(path)
     try:
-        with replacing(Path(path)) as partial:
+        if target.exists() and not target.is_file():  # a pipe, /dev/null
+            target.write_text(text, encoding="utf-8")
+            return
+        with replacing(target) as partial:
             partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from error

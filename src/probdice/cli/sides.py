@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from probdice.cli.options import PerSide, SumsName
+from probdice.cli.options import PerSide
 from probdice.errors import GeometryError, InputError
 from probdice.segmentation import Geometry, Segmentation, Sums
 
@@ -19,7 +19,7 @@ class Inputs:
     prediction: str
     mask: str | None = None
     ignore: Sequence[int] = ()
-    sums: PerSide[SumsName] = field(default_factory=PerSide)
+    sums: PerSide[Sums] = field(default_factory=PerSide)
     scales: PerSide[float] = field(default_factory=PerSide)
     tolerance: float | None = None
     ignore_geometry: bool = False
@@ -73,7 +73,7 @@ def read_sides(inputs: Inputs) -> Sides:
 def read_file(
     path: str,
     side: str,
-    sums: PerSide[SumsName],
+    sums: PerSide[Sums],
     scales: PerSide[float],
     ignore: Sequence[int] = (),
 ) -> tuple[Segmentation, list[str]]:
@@ -82,7 +82,7 @@ def read_file(
     A scale for both sides is only for those that need it: the reference may well be a label map
     where the prediction is in percent.
     """
-    how = (sums.of(side) or SumsName.error).value
+    how = sums.of(side) or "error"
     if (forced := scales.sides.get(side)) is not None:
         return _read(path, scale=forced, sums=how, ignore=ignore), [_divided(side, forced)]
     scale = scales.both
@@ -109,13 +109,16 @@ def _read(
 
 
 def _warm_up() -> None:
-    """Load the compiled code while files are unpacked, by comparing a single pixel."""
+    """Load Numba while files are unpacked, by comparing a single pixel.
+
+    It takes half a second to import and to find its feet; each kernel then is a matter of
+    milliseconds. That of label maps is the smallest, should it have to be compiled.
+    """
     import numpy as np
 
     import probdice
 
-    pixel = np.ones((1, 1), np.float32)
-    pixel.flags.writeable = False  # like what is read, or other code would be loaded
+    pixel = np.ones(1, np.uint8)
     probdice.compare(pixel, pixel)
 
 

@@ -218,7 +218,7 @@ class Evaluation:
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
         lines = [
-            f"Evaluation ({self.options.similarity}): {len(self.cases)} cases, "
+            f"Evaluation ({self.options.similarity}): {len(self.cases)} case{'s' * (len(self.cases) != 1)}, "
             f"{len(self.methods)} method{'s' * (len(self.methods) != 1)}: {scored} scored, "
             f"{len(self.failures)} failed, {len(self.missing)} without a partner"
         ]

@@ -115,7 +115,9 @@ def bytes_needed(job: Job) -> int:
 
 def _compared(request: Request, threads: int) -> str:
     job, options = request.job, request.options
-    with ThreadPoolExecutor(min(threads, 2)) as pool:  # unpacking takes longer than comparing
+    # Unpacking takes longer than comparing, and holds no lock; other files have nothing to unpack.
+    gzipped = all(path.lower().endswith((".gz", ".mgz")) for path in job.reference + job.prediction)
+    with ThreadPoolExecutor(2 if gzipped and threads > 1 else 1) as pool:
         reference, prediction = pool.map(lambda side: _read(job, options, side), SIDES)
     if options.ignore_geometry:
         reference, prediction = reference.without_geometry(), prediction.without_geometry()

@@ -60,6 +60,8 @@ def replacing(target: Path, suffix: str = "") -> Iterator[Path]:
     """
     if target.is_dir():
         raise InputError("is a folder, expected the name of a file")
+    if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
+        raise InputError("is a device or a pipe, expected the name of a file")
     stem = target.name[: len(target.name) - len(suffix)]
     partial = target.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
     try:

@@ -42,6 +42,7 @@ from probdice.paper.figures import (
     pixel_similarities,
     two_regions,
 )
+from probdice.paper.images import paper_images
 from probdice.paper.pairs import MergeStep, Merging, PairWeight, merging, pair_weight
 from probdice.paper.photographs import (
     METHODS,
@@ -55,10 +56,12 @@ from probdice.paper.photographs import (
     sources,
     watershed,
 )
-from probdice.paper.run import paper_images, run_paper, stand_in_answers
+from probdice.paper.run import run_paper
+from probdice.paper.sections import stand_in_answers
 from probdice.paper.study import (
     PAPER_PEARSON,
     PAPER_SLOPE,
+    STAND_IN,
     Fit,
     RankedPoint,
     Study,
@@ -71,6 +74,7 @@ __all__ = [
     "PAPER_PEARSON",
     "PAPER_SLOPE",
     "PHOTOGRAPHS",
+    "STAND_IN",
     "STRENGTHS",
     "VERSIONS",
     "Answer",

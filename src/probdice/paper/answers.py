@@ -63,17 +63,20 @@ def _rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            found = list(reader.fieldnames or ())
+            missing = [name for name in columns if name not in found]
             if missing:
                 raise FormatError(
-                    f"{path}: has no column {', '.join(map(repr, missing))}; its first line must "
-                    f"name {', '.join(columns)}"
+                    f"{path}: has no column {', '.join(map(repr, missing))}; found "
+                    f"{', '.join(map(repr, found)) or 'nothing'}"
                 )
             rows = [
                 (f"{path}, line {reader.line_num}", {name: (row[name] or "") for name in columns})
                 for row in reader
             ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{path}: cannot be read as CSV: {error}") from None
     return [(place, {name: text.strip() for name, text in row.items()}) for place, row in rows]
 

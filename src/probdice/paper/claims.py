@@ -162,7 +162,7 @@ def linear_claim(data: TwoRegions) -> Claim:
     return Claim(
         "f₁ is linear",
         "As the prediction's probability moves away from the reference's, f₁ varies linearly.",
-        f"Largest second difference on either side of equality: {largest:.1e} "
+        f"Largest second difference on either side of equality: {largest:.1g} "
         f"({away.sum()} places).",
         largest < ROUNDING,
     )
@@ -181,6 +181,11 @@ def steep_claim(data: TwoRegions) -> Claim:
     fastest = np.array(near) > np.array(far)
     faster = np.array(near) > np.array(straight)
     width = float(data.probability[step])
+    exceptions = tuple(
+        f"reference {data.probability[inner[place]]:.3f}, prediction moving towards {'01'[side]}: "
+        f"f₂ falls by {near[side][place]:.3f}, then by {far[side][place]:.3f}"
+        for side, place in np.argwhere(~(fastest & faster))
+    )
     return Claim(
         "f₂ falls faster near equality",
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
@@ -189,7 +194,8 @@ def steep_claim(data: TwoRegions) -> Claim:
         f"{np.min(far):.3f} to {np.max(far):.3f}. The first fall of f₂ is the larger of its two "
         f"in {fastest.sum()} of {fastest.size} places, and larger than that of f₁ in "
         f"{faster.sum()}.",
-        bool(fastest.all() and faster.all()),
+        not exceptions,
+        exceptions,
     )
 
 
@@ -229,7 +235,7 @@ def crisp_claim(table: DegradationTable) -> Claim:
         "With all probabilities 0 or 1, D₁ and D₂ are the crisp multi-region coefficient: the "
         "fraction of pixels that carry the same label.",
         f"Largest difference of D₁ or D₂ from that fraction over {pairs} pairs of crisp "
-        f"segmentations, given as one-hot probabilities: {largest:.1e}.",
+        f"segmentations, given as one-hot probabilities: {largest:.1g}.",
         largest < ROUNDING,
     )
 

@@ -94,7 +94,7 @@ def draw_merging(data: Merging) -> "Figure":
 
 def draw_sources(image: NDArray[np.float64], found: Sequence[Source]) -> "Figure":
     """A photograph and its segmentations by several methods, with their scores."""
-    figure = figure_of(11.0, 5.4)
+    figure = figure_of(11.0, 6.0)
     axes = figure.subplots(2, 3).ravel()
     show(axes[0], image, "photograph")
     for place, source in zip(axes[1:], found, strict=True):
@@ -178,17 +178,19 @@ def _weight_table(
             ha="center",
             va="center",
             fontsize=9,
-            fontweight="bold" if pair in data.matched else "normal",
             color="white" if weight < 0.55 * data.weights.max() else "black",
-            bbox={"boxstyle": "square,pad=0.25", "fc": "none", "ec": RED, "lw": 2}
-            if pair == data.pair
-            else None,
+            bbox={
+                "boxstyle": "square,pad=0.3",
+                "fc": "none",
+                "ec": RED if pair == data.pair else "white" if pair in data.matched else "none",
+                "lw": 2,
+            },
         )
     place.set_xticks(range(len(labels[1])), [str(label) for label in labels[1]])
     place.set_yticks(range(len(labels[0])), [str(label) for label in labels[0]])
     place.set_xlabel("prediction")
     place.set_ylabel("reference")
-    place.set_title("weights; bold: matched", fontsize=10)
+    place.set_title("weights; boxes: matched", fontsize=10)
 
 
 def _steps(place: Any, data: Merging) -> None:

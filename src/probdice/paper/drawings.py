@@ -53,7 +53,14 @@ def draw_dice_forms(data: DiceForms) -> "Figure":
         place.set_title(title)
         place.set_xlabel("a: fraction foreground in both")
         place.set_ylabel("b: fraction background in both")
-        place.text(0.7, 0.78, "cannot occur", ha="center", va="center", rotation=-45)
+        place.text(
+            0.66,
+            0.66,
+            "cannot occur",
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.2", "fc": "#f3e7d3", "ec": "none"},
+        )
     for place, text in ((axes[0], "undefined"), (axes[1], "1")):
         place.plot([0], [1], "o", ms=11, mfc="none", mec=RED, mew=2, clip_on=False, zorder=5)
         place.annotate(
@@ -103,7 +110,8 @@ def draw_two_regions(data: TwoRegions, *, references: Sequence[float] = (0.5, 0.
     axes[2].set_ylim(0, 1.02)
     axes[2].set_xlim(0, 1)
     axes[2].grid(alpha=0.3)
-    axes[2].legend(loc="upper left", fontsize=8)
+    axes[2].legend(loc="lower center", fontsize=8, ncols=2)
+    axes[2].set_box_aspect(1)
     return figure
 
 
@@ -126,7 +134,7 @@ def draw_pixel_similarities(data: PixelSimilarities) -> "Figure":
 def draw_degradation_table(data: DegradationTable) -> "Figure":
     """Every image and its degraded versions, with D₁ and D₂ beneath."""
     rows, columns = len(data.references), len(data.versions) + 1
-    figure = figure_of(1.62 * columns, 1.98 * rows + 0.3)
+    figure = figure_of(1.62 * columns, 1.86 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row, (name, reference) in enumerate(data.references.items()):
         show(axes[row, 0], blended(reference), "reference" if row == 0 else "")
@@ -164,7 +172,7 @@ def draw_sweep(data: Sweep) -> "Figure":
     return figure
 
 
-def draw_study(study: Study, *, title: str = "", human: str = "average human rank") -> "Figure":
+def draw_study(study: Study, *, title: str = "") -> "Figure":
     """Ranks by score against average human ranks, with the line of best fit and the paper's."""
     figure = figure_of(8.4, 5.2)
     place = figure.subplots()
@@ -174,14 +182,17 @@ def draw_study(study: Study, *, title: str = "", human: str = "average human ran
     shapes = "os^Dv<>ph*"
     for k, image in enumerate(study.images):
         of_image = np.array([point.image == image for point in study.points])
+        # A little apart, or points of several images would hide each other.
+        turn = 2 * np.pi * k / len(study.images)
+        apart = 0.1 if len(study.images) > 1 else 0.0
         place.scatter(
-            x[of_image],
-            y[of_image],
-            s=42,
+            x[of_image] + apart * np.cos(turn),
+            y[of_image] + apart * np.sin(turn),
+            s=34,
             marker=shapes[k % len(shapes)],
-            alpha=0.75,
+            alpha=0.85,
             edgecolors="white",
-            linewidths=0.6,
+            linewidths=0.5,
             label=plain(image),
         )
     fit = study.overall
@@ -199,10 +210,15 @@ def draw_study(study: Study, *, title: str = "", human: str = "average human ran
     place.set_xlim(*ends)
     place.set_ylim(*ends)
     place.set_aspect("equal")
+    place.set_anchor("W")
     place.grid(alpha=0.3)
-    place.set_xlabel(plain(human))
+    place.set_xlabel(
+        "rank by known degradation strength (stand-in)"
+        if study.stand_in
+        else "average human rank (1 is most similar)"
+    )
     place.set_ylabel("rank by score (1 is most similar)")
-    place.set_title(plain(title) if title else f"{study.people} people, {x.size} segmentations")
+    place.set_title(plain(title or study.title))
     place.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
     place.text(1.04, 0.0, _summary(fit), transform=place.transAxes, va="bottom", fontsize=9)
     return figure
@@ -221,5 +237,6 @@ def _summary(fit: Fit) -> str:
             line("Pearson", fit.pearson, fit.pearson_interval, f"\n   the paper: {PAPER_PEARSON}"),
             line("Spearman", fit.spearman, fit.spearman_interval, ""),
             "in brackets: 95 % bootstrap",
+            "points are drawn a little apart",
         ]
     )

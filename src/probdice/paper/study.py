@@ -21,6 +21,7 @@ from probdice.statistics import FEWEST, Interval
 __all__ = [
     "PAPER_PEARSON",
     "PAPER_SLOPE",
+    "STAND_IN",
     "Fit",
     "RankedPoint",
     "Study",
@@ -28,6 +29,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+STAND_IN = "known degradation strength (stand-in, not a person)"
+"""Takes the place of a person where there is no human data; nothing may call it one."""
 
 PAPER_SLOPE = 0.82
 """Slope of the line of best fit that the paper reports."""
@@ -82,19 +86,33 @@ class Study:
         The fit of each image.
     overall : Fit
         The fit over all points, as in the paper.
-    people : int
-        How many people answered.
+    people : tuple of str
+        Who answered.
     """
 
     points: tuple[RankedPoint, ...]
     images: Mapping[str, Fit]
     overall: Fit
-    people: int
+    people: tuple[str, ...]
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether nobody answered, and a stand-in takes the place of people."""
+        return self.people == (STAND_IN,)
+
+    @property
+    def title(self) -> str:
+        """How much was ranked, and by whom."""
+        who = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
+        who = "a stand-in, not by people" if self.stand_in else who
+        images = "1 image" if len(self.images) == 1 else f"{len(self.images)} images"
+        return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain types; what is not a number is None."""
         return {
-            "people": self.people,
+            "people": list(self.people),
+            "stand_in": self.stand_in,
             "overall": _plain(self.overall),
             "images": {image: _plain(fit) for image, fit in self.images.items()},
             "points": [_plain(point) for point in self.points],
@@ -159,7 +177,7 @@ def rank_study(
             for image, part in zip(images, ranges, strict=True)
         },
         everything.fit(repeats, rng),
-        len(people),
+        tuple(people),
     )
 
 
@@ -218,7 +236,7 @@ def _interval(values: Floats) -> Interval:
     if values.size == 0:
         return Interval(nan, nan, "withheld", "no sample has a value")
     low, high = np.percentile(values, [2.5, 97.5])
-    return Interval(float(low), float(high), "percentile", "ranks are drawn afresh")
+    return Interval(float(low), float(high), "percentile", "people and images are drawn together")
 
 
 def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.pictures.colours import Palette, colours_of
-from probdice.pictures.layout import MATCHED, MERGED, Node, arrange, widths
+from probdice.pictures.layout import MATCHED, MERGED, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
 from probdice.pictures.views import View, every_nth, look
 from probdice.result import Comparison
@@ -42,12 +42,12 @@ def draw_correspondence(comparison: Comparison, palette: Palette) -> "Figure":
     figure = Figure(figsize=(6.4, 0.42 * layout.rows + 1.1), layout="constrained", dpi=120)
     ax = figure.subplots()
     x = {"reference": 0.0, "prediction": 1.0}
-    for link, width in zip(layout.links, widths(layout.links), strict=True):
+    for link in layout.links:
         ax.plot(
             [0, 1],
             [link.reference.row, link.prediction.row],
             color=MERGED if link.merged else MATCHED,
-            linewidth=width,
+            linewidth=width_of(link.weight),
             solid_capstyle="butt",
             zorder=1,
         )

@@ -1,14 +1,13 @@
 """The correspondence as a drawing: two columns of regions and the lines between them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import nan, sqrt
 
 from probdice.result import Comparison, Group
 from probdice.segmentation import Label
 from probdice.tally import Side
 
-__all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "widths"]
+__all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # as in the paper: blue and green
 
@@ -93,14 +92,13 @@ def arrange(comparison: Comparison, most: int | None = None) -> Layout:
     return Layout(tuple(nodes), tuple(links), top, len(comparison.groups) - len(shown))
 
 
-def widths(links: Sequence[Link]) -> list[float]:
-    """The width of each line: 6 for a weight of 0, 1 for the largest weight that is drawn.
+def width_of(weight: float) -> float:
+    """The width of a line: 7 for a weight of 0, 1 for a weight of 1.
 
-    Weights count pixels of the whole image, so those of matched regions mostly are small: the
-    scale is theirs. It ends no lower than at 0.1, since less is a good fit.
+    By the square root, since a weight counts pixels of the whole image and so is small for most
+    pairs that belong together.
     """
-    scale = max([0.1, *(link.weight for link in links)])
-    return [6 - 5 * link.weight / scale for link in links]
+    return 7 - 6 * sqrt(weight)
 
 
 def _volumes(comparison: Comparison) -> dict[Side, dict[Label, float]]:

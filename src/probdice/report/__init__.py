@@ -10,7 +10,9 @@ from probdice.result import Comparison
 __all__ = ["write"]
 
 
-def write(comparison: Comparison, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+def write(
+    comparison: Comparison, path: str | os.PathLike[str], *, title: str | None = None
+) -> None:
     """Write the page of a comparison.
 
     Parameters

@@ -51,10 +51,10 @@ def pixels_of(comparison: Comparison, colours: Colours) -> Pixels:
         values = sum(codes.size for codes, _ in parts.values())
         digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
         for count in range(digits, 1, -1):
-            sides = {
+            sides: dict[str, dict[str, Any]] = {
                 side: _packed_side(comparison, side, *parts[side], colours, count) for side in SIDES
             }
-            f = _packed(_rounded(view.f, count))
+            f = _packed(_rounded(view.f[None], count))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
             if size <= ROOM * 4 / 3:
                 return Pixels(
@@ -71,7 +71,7 @@ def shortened(text: object, most: int = LONGEST) -> str:
 
 
 def _content(
-    comparison: Comparison, view: View, sides: dict[Side, dict[str, Any]], f: str, digits: int
+    comparison: Comparison, view: View, sides: dict[str, dict[str, Any]], f: str, digits: int
 ) -> dict[str, Any]:
     """Everything the viewer knows."""
     problem, _ = comparison._worked("a page with images")
@@ -131,15 +131,16 @@ def _packed_side(
         shades = (*(shades[k] for k in kept), NEUTRAL)
     rounded = _rounded(values, digits)
     # A region that rounds to nothing is not told apart: zeros compress.
-    stored = np.where(rounded > 0, np.maximum(codes, 0), 0)
     wide = len(told) > 256
+    stored = np.maximum(codes, 0).astype("<u2" if wide else "u1")
+    stored[rounded == 0] = 0
     return {
         "kept": codes.shape[0],
         "names": told,
         "groups": groups,
         "colours": list(shades),
         "wide": wide,
-        "codes": _packed(stored.astype("<u2" if wide else "u1")),
+        "codes": _packed(stored),
         "values": "" if problem.pair.side(side).crisp else _packed(rounded),
     }
 
@@ -147,12 +148,16 @@ def _packed_side(
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
     """Whole multiples of the last digit shown; the largest integer where there is no number."""
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
-    scaled = np.rint(values.astype(np.float64) * 10**digits)
-    return np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled).astype(dtype)
+    rounded = np.empty(values.shape, dtype)
+    for row, out in zip(values, rounded, strict=True):  # one after the other, to hold little
+        scaled = np.rint(row.astype(np.float64) * 10**digits)
+        out[...] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
+    return rounded
 
 
 def _packed(values: NDArray[Any]) -> str:
-    return b64encode(zlib.compress(values.tobytes(), 6)).decode("ascii")
+    # Level 4 is three times as fast as the default and 5 % larger.
+    return b64encode(zlib.compress(values.tobytes(), 4)).decode("ascii")
 
 
 def _omissions(view: View, comparison: Comparison, digits: int) -> tuple[str, ...]:
@@ -174,4 +179,5 @@ def _omissions(view: View, comparison: Comparison, digits: int) -> tuple[str, ..
 
 
 def _ordinal(n: int) -> str:
-    return {2: "2nd", 3: "3rd"}.get(n, f"{n}th" if n % 10 not in (1, 2, 3) or n % 100 in (11, 12, 13) else f"{n}" + ("st", "nd", "rd")[n % 10 - 1])
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th") if n % 100 // 10 != 1 else "th"
+    return f"{n}{ending}"

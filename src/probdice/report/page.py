@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from probdice.pictures.colours import Colours, colours_of
-from probdice.pictures.layout import Layout, arrange, widths
+from probdice.pictures.layout import Layout, arrange, width_of
 from probdice.report.packing import pixels_of, shortened
 from probdice.result import Comparison, Group, listed
 from probdice.segmentation import Segmentation
@@ -135,7 +135,8 @@ def page_of(comparison: Comparison, title: str | None = None) -> Page:
     rows = tuple(
         _row(k, group, colours.groups[k]) for k, group in enumerate(comparison.groups[:LISTED])
     )
-    viewer, omissions, axes = None, ("The images are not at hand: it was read from JSON.",), 0
+    viewer, axes = None, 0
+    omissions: tuple[str, ...] = ("The comparison was read from JSON, so there are no images.",)
     if comparison._work is not None:
         pixels = pixels_of(comparison, colours)
         viewer, omissions = pixels.content, pixels.omissions
@@ -143,7 +144,7 @@ def page_of(comparison: Comparison, title: str | None = None) -> Page:
     names = _names(comparison)
     return Page(
         title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
-        subtitle=comparison._title(),
+        subtitle=_subtitle(comparison),
         figures=_figures(comparison),
         scale=_scale(comparison),
         sentence=_sentence(comparison),
@@ -164,6 +165,22 @@ def volume(pixels: float) -> str:
     """A volume in pixels, in groups of three digits."""
     text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
     return text.replace(",", "\u2009")
+
+
+def _subtitle(comparison: Comparison) -> str:
+    """What was compared, in a line."""
+    counts = len(comparison.reference_labels), len(comparison.prediction_labels)
+    text = f"{counts[0]} reference and {counts[1]} prediction regions, "
+    text += f"{volume(comparison.pixels)} pixels"
+    if comparison._work is not None:
+        text += f" of a {_size(comparison._work[0].pair.reference)} image"
+    return f"{text}, {_measure(comparison)} similarity"
+
+
+def _measure(comparison: Comparison) -> str:
+    if comparison.floor:
+        return f"{comparison.similarity} (floor {comparison.floor:g})"
+    return comparison.similarity
 
 
 def _figures(comparison: Comparison) -> tuple[Figure, ...]:
@@ -223,8 +240,8 @@ def _row(number: int, group: Group, colour: str) -> Row:
             ("Dice", group.dice, f"{group.dice:.4f}"),
             ("Jaccard", group.jaccard, f"{group.jaccard:.4f}"),
             ("Similarity", group.similarity, f"{group.similarity:.4f}"),
-            ("Reference pixels", group.reference_volume, volume(group.reference_volume)),
-            ("Prediction pixels", group.prediction_volume, volume(group.prediction_volume)),
+            ("Volume, reference", group.reference_volume, volume(group.reference_volume)),
+            ("Volume, prediction", group.prediction_volume, volume(group.prediction_volume)),
         ),
     )
 
@@ -250,12 +267,12 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
             group=link.group,
             start=ABOVE + ROW * (link.reference.row + 0.5),
             end=ABOVE + ROW * (link.prediction.row + 0.5),
-            width=round(width, 2),
+            width=round(width_of(link.weight), 2),
             merged=link.merged,
             about=f"{shortened(link.reference.label)} {'merged with' if link.merged else '↔'} "
             f"{shortened(link.prediction.label)}: weight {link.weight:.4f}",
         )
-        for link, width in zip(layout.links, widths(layout.links), strict=True)
+        for link in layout.links
     )
     height = ABOVE + ROW * layout.rows
     return Drawing(dots, lines, height, layout.hidden, any(line.merged for line in lines))
@@ -265,11 +282,8 @@ def _options(comparison: Comparison) -> tuple[Fact, ...]:
     """What was asked for, and of which software."""
     from probdice import __version__
 
-    measure = comparison.similarity
-    if comparison.similarity == "aitchison":
-        measure += f", floor {comparison.floor:g}"
     facts = [
-        Fact("Similarity", (measure,)),
+        Fact("Similarity", (_measure(comparison),)),
         Fact("Regions", ("matched" if comparison.match else "equal labels correspond",)),
         Fact("Merging", (comparison.merge,)),
         Fact("Pixels compared", (volume(comparison.pixels),)),
@@ -334,8 +348,20 @@ def _names(comparison: Comparison) -> tuple[str, str]:
     if comparison._work is None:
         return "Reference", "prediction"
     pair = comparison._work[0].pair
-    first, second = (PurePath(pair.side(side).source).name for side in SIDES)
-    return shortened(first or "Reference", 90), shortened(second or "prediction", 90)
+    return (
+        _name(pair.reference.source) or "Reference",
+        _name(pair.prediction.source) or "prediction",
+    )
+
+
+def _name(source: str) -> str:
+    """The last part of a path, with what lies inside the file; of several files the first."""
+    first, *more = source.split(",")
+    file, colon, inside = first.partition(":")
+    if len(file) == 1:  # the drive of a Windows path
+        file, colon, inside = first, "", ""
+    name = PurePath(file).name + colon + inside
+    return shortened(name, 90) + (f" and {len(more)} more" if more else "")
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from probdice.errors import FormatError, InputError
 from probdice.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -43,8 +44,15 @@ def render(template: str, page: object, *, style: str, scripts: tuple[str, ...])
 
 def write_page(path: Path, text: str) -> None:
     """Put a complete page in its place."""
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")
+    try:
+        with replacing(path) as partial:
+            # A file name that is no text holds lone surrogates, which no encoding knows.
+            partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FormatError(f"{path}: cannot be written: {reason}") from error
 
 
 @cache

@@ -1,0 +1,110 @@
+"""`probdice rank`: do ranks by score follow the ranks that people give?"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from probdice.cli.options import DebugOption, JsonOption
+from probdice.cli.outcome import answering, shown
+from probdice.cli.outputs import check_outputs, write_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from probdice.paper import Fit, Study
+    from probdice.statistics import Interval
+
+__all__ = ["rank"]
+
+PLOTS = (".png", ".svg", ".pdf")
+
+
+def rank(
+    rankings: Annotated[
+        str,
+        typer.Argument(
+            metavar="RANKINGS",
+            show_default=False,
+            help="CSV with columns person, image, segmentation, rank; 1 is most similar.",
+        ),
+    ],
+    scores: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCORES",
+            show_default=False,
+            help="CSV with columns image, segmentation and the score; higher is more similar.",
+        ),
+    ],
+    column: Annotated[str, typer.Option(metavar="NAME", help="The column of the score.")] = "score",
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the scatter plot, as PNG, SVG or PDF."),
+    ] = None,
+    json: JsonOption = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the bootstrap.")] = 0,
+    debug: DebugOption = False,
+) -> None:
+    """Hold average human ranks against ranks by score, as in the paper's study."""
+    if plot is not None and not plot.lower().endswith(PLOTS):
+        raise typer.BadParameter(f"{plot}: must end in {', '.join(PLOTS)}", param_hint="--plot")
+    check_outputs({"--plot": plot, "--json": json}, inputs=(rankings, scores))
+    with answering(debug=debug):
+        from probdice.paper import rank_study, read_rankings, read_scores
+
+        study = rank_study(read_rankings(rankings), read_scores(scores, column=column), seed=seed)
+        if plot is not None:
+            _write_plot(plot, study)
+        if json is not None:
+            from json import dumps
+
+            text = dumps(study.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+            if json == "-":
+                shown(text)
+                return
+            write_text(json, text)
+        from probdice.cli.display import show
+
+        written = [f"wrote {path}" for path in (plot, json) if path is not None]
+        show(*_parts(study), *written)
+
+
+def _write_plot(path: str, study: "Study") -> None:
+    from pathlib import Path
+
+    from probdice.files.writing import replacing
+    from probdice.paper import draw_study
+
+    with replacing(Path(path)) as partial:
+        draw_study(study).savefig(partial, format=path.rsplit(".", 1)[1].lower(), dpi=150)
+
+
+def _parts(study: "Study") -> "list[RenderableType]":
+    from rich.text import Text
+
+    from probdice.cli.display import plain_table
+    from probdice.paper import PAPER_PEARSON, PAPER_SLOPE
+
+    table = plain_table("image", ">slope", ">Pearson", ">Spearman")
+    for image, fit in study.images.items():
+        table.add_row(Text(image), *_cells(fit))
+    table.add_section()
+    table.add_row(Text("all images", style="bold"), *_cells(study.overall), style="bold")
+    table.add_row("the paper", str(PAPER_SLOPE), str(PAPER_PEARSON), "–")
+    lines = ["in brackets: 95 % bootstrap interval"]
+    if study.overall.slope_interval.kind == "withheld":
+        lines = [f"no intervals: {study.overall.slope_interval.reason}"]
+    return [Text(study.title, style="bold"), "", table, *lines]
+
+
+def _cells(fit: "Fit") -> list[str]:
+    def cell(value: float, interval: "Interval") -> str:
+        if interval.kind == "withheld":
+            return f"{value:.2f}"
+        return f"{value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+    return [
+        cell(fit.slope, fit.slope_interval),
+        cell(fit.pearson, fit.pearson_interval),
+        cell(fit.spearman, fit.spearman_interval),
+    ]

@@ -1,0 +1,39 @@
+"use strict";
+// Tables that are sorted by a click on a heading: numbers by size, text as people sort it.
+(() => {
+  const collator = new Intl.Collator(undefined, { numeric: true });
+
+  function compare(kind, column) {
+    return (one, two) => {
+      const [a, b] = [one, two].map((row) => row.cells[column].dataset.value ?? "");
+      if (kind === "text") return collator.compare(a, b);
+      // What is not a number comes last, whichever way the rest is sorted.
+      const [x, y] = [a, b].map((text) => (text === "" ? NaN : Number(text)));
+      return x - y;
+    };
+  }
+
+  function isMissing(row, kind, column) {
+    const text = row.cells[column].dataset.value ?? "";
+    return kind === "number" && (text === "" || Number.isNaN(Number(text)));
+  }
+
+  function sort(button) {
+    const header = button.closest("th");
+    const table = header.closest("table");
+    const column = header.cellIndex;
+    const kind = button.dataset.kind;
+    const falling = header.getAttribute("aria-sort") === "ascending";
+    for (const other of table.querySelectorAll("th[aria-sort]")) other.setAttribute("aria-sort", "none");
+    header.setAttribute("aria-sort", falling ? "descending" : "ascending");
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const known = rows.filter((row) => !isMissing(row, kind, column)).sort(compare(kind, column));
+    if (falling) known.reverse();
+    body.append(...known, ...rows.filter((row) => isMissing(row, kind, column)));
+  }
+
+  for (const button of document.querySelectorAll(".sortable thead button")) {
+    button.addEventListener("click", () => sort(button));
+  }
+})();

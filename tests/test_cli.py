@@ -1,0 +1,149 @@
+"""The command as it is installed: processes, exit codes, what goes to which stream."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+import probdice
+
+COMMAND = str(Path(sys.executable).with_name("probdice"))
+LABELS = np.repeat(np.array([1, 1, 1, 1, 2, 2, 2, 2], np.uint8)[:, None, None], 2, axis=1)
+SPLIT = np.repeat(np.array([7, 7, 5, 5, 5, 9, 9, 9], np.uint8)[:, None, None], 2, axis=1)
+
+
+def run(
+    *words: str | Path, command: tuple[str, ...] = (COMMAND,)
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*command, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def save(path: Path, array: np.ndarray) -> Path:
+    nibabel.save(nibabel.Nifti1Image(array, np.diag([2.0, 2.0, 2.0, 1.0])), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("pair")
+    return save(folder / "reference.nii.gz", LABELS), save(folder / "prediction.nii.gz", SPLIT)
+
+
+def test_two_files_one_answer(pair: tuple[Path, Path]) -> None:
+    done = run("compare", *pair)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "score           0.6250" in done.stdout
+    assert re.search(r"1 +7 +0\.6667", done.stdout)
+    assert "--merge prediction would join 5 → 1 for a score of 0.8750" in done.stdout
+
+
+def test_json_on_standard_output_is_alone_there(pair: tuple[Path, Path]) -> None:
+    done = run("compare", *pair, "--merge", "both", "--json", "-")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    content = json.loads(done.stdout)
+    assert (content["score"], content["matched_score"]) == (0.875, 0.625)
+    assert probdice.Comparison.from_json(done.stdout).groups[0].prediction == (5, 7)
+
+
+def test_what_cannot_be_compared_is_one_line_and_1(pair: tuple[Path, Path]) -> None:
+    done = run("compare", pair[0], "missing.nii.gz")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: missing.nii.gz: no such file\n"
+    assert "Traceback" in run("compare", pair[0], "missing.nii.gz", "--debug").stderr
+
+
+def test_wrong_usage_is_2(pair: tuple[Path, Path]) -> None:
+    done = run("compare", pair[0])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "PREDICTION" in done.stderr
+
+
+def test_version_and_module() -> None:
+    start = time.perf_counter()
+    assert run("--version").stdout == f"probdice {probdice.__version__}\n"
+    assert time.perf_counter() - start < 5  # far less on a machine with nothing else to do
+    done = run("--version", command=(sys.executable, "-m", "probdice"))
+    assert done.stdout == f"probdice {probdice.__version__}\n"
+
+
+def test_the_command_line_loads_little_before_it_knows_what_to_do() -> None:
+    heavy = {"numba", "scipy", "nibabel", "matplotlib", "SimpleITK", "jinja2", "pandas", "PIL"}
+    code = "import sys, probdice.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    done = run("-c", code, command=(sys.executable,))
+    assert heavy.isdisjoint(done.stdout.split())
+
+
+def test_completion_can_be_shown() -> None:
+    done = subprocess.run(
+        [COMMAND],
+        env=os.environ | {"_PROBDICE_COMPLETE": "complete_bash", "COMP_WORDS": "probdice co",
+                          "COMP_CWORD": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["compare"]
+
+
+def test_a_reader_that_leaves_is_not_an_error(pair: tuple[Path, Path]) -> None:
+    for words in (["--json", "-"], []):
+        with subprocess.Popen(
+            [COMMAND, "compare", *map(str, pair), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None and process.stderr is not None
+            process.stdout.close()
+            assert process.stderr.read() == b""
+        assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal and a named pipe")
+def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    import pty
+
+    endless = tmp_path / "endless.nii"
+    os.mkfifo(endless)
+    screen, terminal = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "compare", str(pair[0]), str(endless)], stdout=subprocess.PIPE, stderr=terminal
+    ) as process:
+        seen = b""
+        while b"reading" not in seen:
+            seen += os.read(screen, 1024)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    os.close(terminal)
+    assert b"Traceback" not in seen
+
+
+def test_a_short_wait_is_not(pair: tuple[Path, Path]) -> None:
+    assert run("compare", *pair, "--quiet").stdout == "0.625\n"
+
+
+def test_demo_makes_files_and_a_command_that_repeats_it(tmp_path: Path) -> None:
+    done = run("demo", "-o", tmp_path / "a b")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    names = {path.name for path in (tmp_path / "a b").iterdir()}
+    assert {"reference.nii.gz", "prediction.nii.gz"} <= names
+    again = shlex.split(done.stdout.strip().splitlines()[-1])
+    assert again[0] == "probdice"
+    repeated = run(*again[1:])
+    assert repeated.returncode == 0
+    assert repeated.stdout.strip() == done.stdout[: done.stdout.index("\nthe same again")].strip()

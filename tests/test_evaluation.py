@@ -1,0 +1,498 @@
+"""evaluate(): folders in, scores and statistics out; nothing lost, nothing hidden."""
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+
+import probdice
+from probdice import Aitchison, compare
+from probdice.errors import InputError, MissingExtraError
+from probdice.evaluation import Evaluation, Progress, evaluate, running, scoring
+
+REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
+PREDICTIONS = {  # per method, one prediction per case; cases a to h
+    "good": [np.roll(REFERENCE, k % 2) for k in range(8)],
+    "poor": [np.array([7, 7, 5, 5, 5, 9, 9, 9]) for _ in range(8)],
+}
+FINAL = ("cases.csv", "regions.csv", "summary.json")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for folder in ("truth", *PREDICTIONS):
+        (tmp_path / folder).mkdir()
+    for k, case in enumerate("abcdefgh"):
+        np.save(tmp_path / "truth" / case, REFERENCE)
+        for method, arrays in PREDICTIONS.items():
+            np.save(tmp_path / method / case, arrays[k])
+    return tmp_path
+
+
+def run(folders: Path, out: str | None = "out", **options: Any) -> Evaluation:
+    return evaluate(
+        folders / "truth",
+        {name: folders / name for name in PREDICTIONS},
+        out=None if out is None else folders / out,
+        **options,
+    )
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def final(out: Path) -> dict[str, bytes]:
+    return {name: (out / name).read_bytes() for name in FINAL}
+
+
+def lines(out: Path) -> int:
+    return (out / "cases.jsonl").read_bytes().count(b"\n")
+
+
+# What comes out --------------------------------------------------------------------------------
+
+
+def test_every_case_of_every_method_is_scored(folders: Path) -> None:
+    result = run(folders)
+    assert result.cases == tuple("abcdefgh")
+    assert result.values()["good"].tolist() == [1.0, 0.75] * 4
+    assert result.values()["poor"].tolist() == [0.625] * 8
+    assert result.failures == () and result.missing == ()
+    assert len(result.records) == 16
+
+
+def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
+    result = run(folders)
+    table = rows(folders / "out" / "cases.csv")
+    assert [(row["case"], row["method"]) for row in table[:3]] == [
+        ("a", "good"),
+        ("a", "poor"),
+        ("b", "good"),
+    ]
+    assert table[1]["score"] == "0.625"
+    assert table[1]["status"] == "scored"
+    assert table[1]["unmatched_prediction"] == "1"
+    assert "no partner" in table[1]["notes"]
+    regions = [row for row in rows(folders / "out" / "regions.csv") if row["method"] == "poor"]
+    assert [(r["reference"], r["prediction"], r["dice"]) for r in regions[:3]] == [
+        ("1", "7", repr(2 * 2 / 6)),
+        ("2", "9", repr(2 * 3 / 7)),
+        ("", "5", "0.0"),
+    ]
+    summary = json.loads((folders / "out" / "summary.json").read_text())
+    assert summary == json.loads(json.dumps(result.summary))
+    assert summary["format"] == 1
+    assert summary["versions"]["probdice"] == probdice.__version__
+    assert summary["options"]["similarity"] == "absolute"
+
+
+def test_the_frames_are_the_tables(folders: Path) -> None:
+    result = run(folders, out=None)
+    assert result.cases_frame()["score"].tolist()[:4] == [1.0, 0.625, 0.75, 0.625]
+    assert result.regions_frame().shape == (8 * 2 + 8 * 3, 10)
+
+
+def test_frames_without_pandas_say_what_to_install(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(folders, out=None)
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match='pip install "pandas"'):
+        result.cases_frame()
+
+
+def test_statistics_of_methods(folders: Path) -> None:
+    result = run(folders)
+    summaries = result.summaries()
+    assert (summaries["good"].mean, summaries["good"].n) == (0.875, 8)
+    assert summaries["good"].interval.kind == "bca"
+    assert summaries["poor"].interval.kind == "percentile"
+    (pair,) = result.differences()
+    assert (pair.first, pair.second, pair.n, pair.mean) == ("good", "poor", 8, 0.25)
+    assert pair.p == pytest.approx(2 / 2**8)
+    assert [rank.method for rank in result.ranks()] == ["good", "poor"]
+    assert result.worst(count=2)["good"] == ["b", "d"]
+
+
+def test_statistics_of_regions_are_over_the_labels_of_the_reference(folders: Path) -> None:
+    np.save(folders / "truth" / "a.npy", np.array([1, 1, 1, 1, 3, 3, 3, 3]))
+    regions = run(folders).regions()
+    assert list(regions) == [(m, label) for m in ("good", "poor") for label in (1, 2, 3)]
+    assert regions["poor", 1].n == 8
+    assert regions["poor", 1].mean == pytest.approx(2 / 3)
+    assert regions["poor", 2].n == 7
+    assert regions["poor", 3].n == 1
+    assert regions["poor", 3].interval.kind == "withheld"
+
+
+def test_a_missed_region_counts_as_zero(folders: Path) -> None:
+    np.save(folders / "good" / "a.npy", np.ones(8, int))
+    result = run(folders)
+    dice = result.regions()["good", 2]
+    assert (dice.n, dice.lowest) == (8, 0.0)
+    assert result.values("lowest_dice")["good"][0] == 0.0
+    assert result.values("mean_dice")["good"][0] == pytest.approx((2 * 4 / 12 + 0) / 2)
+
+
+def test_an_undefined_adjusted_score_is_left_out_of_the_mean(folders: Path) -> None:
+    np.save(folders / "truth" / "a.npy", np.ones(8, int))
+    np.save(folders / "good" / "a.npy", np.ones(8, int))
+    result = run(folders)
+    summary = result.summaries("adjusted_score")["good"]
+    assert (summary.n, summary.missing) == (7, 1)
+    assert rows(folders / "out" / "cases.csv")[0]["adjusted_score"] == ""
+    stored = json.loads((folders / "out" / "summary.json").read_text())
+    assert stored["measures"]["adjusted_score"]["methods"][0]["n"] == 7
+
+
+def test_options_reach_the_comparison(folders: Path) -> None:
+    merged = run(folders, out=None, merge="both", similarity=Aitchison(0.01), ignore=[2])
+    record = next(r for r in merged.records if r.method == "poor")
+    expected = compare(
+        probdice.Segmentation.from_labels(REFERENCE, ignore=[2]),
+        PREDICTIONS["poor"][0],
+        merge="both",
+        similarity=Aitchison(0.01),
+    )
+    assert record.comparison is not None
+    assert record.comparison.score == expected.score
+    assert record.comparison.floor == 0.01
+    assert record.comparison.pixels == 4
+
+
+def test_sums_and_scale_of_one_side(folders: Path) -> None:
+    percent = np.array([[89.5, 80, 100, 50], [10.5, 20, 0, 25]])
+    for folder in ("truth", "soft"):
+        (folders / f"p-{folder}").mkdir()
+    np.save(folders / "p-truth" / "a", np.array([0, 0, 0, 1]))
+    np.save(folders / "p-soft" / "a", percent)
+    result = evaluate(
+        folders / "p-truth",
+        {"soft": folders / "p-soft"},
+        scale=100,
+        sums={"prediction": "background"},
+    )
+    # Label map as it is; background 0.25 at the last pixel has no partner.
+    assert result.values()["soft"].tolist() == pytest.approx([(0.895 + 0.8 + 1 + 0.25) / 4])
+    forced = evaluate(
+        folders / "p-truth", {"soft": folders / "p-soft"}, scale={"prediction": 50}, sums="error"
+    )
+    assert "above 1" in forced.failures[0].error or "sum" in forced.failures[0].error
+
+
+def test_the_whole_comparison_is_read_back(folders: Path) -> None:
+    run(folders)
+    again = Evaluation.load(folders / "out")
+    comparison = again.comparison("a", "poor")
+    assert comparison.weights.tolist() == [[0.375, 0.25, 0.875], [0.625, 0.75, 0.125]]
+    with pytest.raises(InputError, match="no case 'z' of method 'poor'"):
+        again.comparison("z", "poor")
+
+
+def test_a_finished_run_is_read_back(folders: Path) -> None:
+    result = run(folders)
+    again = Evaluation.load(folders / "out")
+    assert again.summary == result.summary
+    assert repr(again) == repr(result)
+    again.write(folders / "out")
+    assert final(folders / "out") == final(folders / "out")
+
+
+def test_a_folder_without_a_finished_run_says_so(folders: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected the folder that evaluate wrote into"):
+        Evaluation.load(tmp_path / "truth")
+    run(folders)
+    (folders / "out" / "summary.json").unlink()
+    with pytest.raises(InputError, match=r"16 cases are finished.*start it again"):
+        Evaluation.load(folders / "out")
+
+
+def test_parquet(folders: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    result = run(folders, parquet=True)
+    frame = pandas.read_parquet(folders / "out" / "cases.parquet")
+    assert frame["score"].tolist() == result.cases_frame()["score"].tolist()
+    assert len(pandas.read_parquet(folders / "out" / "regions.parquet")) == 40
+
+
+def test_parquet_without_pyarrow_is_refused_before_any_work(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probdice.evaluation.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="Parquet needs pandas"):
+        run(folders, parquet=True)
+    assert not (folders / "out").exists()
+
+
+# What has no partner, and what cannot be compared ----------------------------------------------
+
+
+def test_a_missing_partner_is_an_error_before_any_work(folders: Path) -> None:
+    (folders / "good" / "c.npy").unlink()
+    np.save(folders / "poor" / "x.npy", REFERENCE)
+    with pytest.raises(InputError) as caught:
+        run(folders)
+    assert "good: no prediction for 1 case: c" in str(caught.value)
+    assert "poor: no reference for 1 case: x" in str(caught.value)
+    assert "--allow-missing" in str(caught.value)
+    assert not (folders / "out").exists()
+
+
+def test_missing_partners_may_be_allowed_and_are_shown(folders: Path) -> None:
+    (folders / "good" / "c.npy").unlink()
+    result = run(folders, allow_missing=True)
+    assert [(m.case, m.method, m.side) for m in result.missing] == [("c", "good", "prediction")]
+    row = rows(folders / "out" / "cases.csv")[4]
+    assert (row["case"], row["method"], row["status"]) == ("c", "good", "missing")
+    assert (row["score"], row["error"]) == ("", "no prediction")
+    assert result.summaries()["good"].n == 7
+    assert result.differences()[0].n == 7
+    assert Evaluation.load(folders / "out").missing == result.missing
+
+
+def write_bad_cases(folders: Path) -> None:
+    """A truncated file, a shape mismatch, an unreadable file and a NaN map, beside good cases."""
+    image = nibabel.Nifti1Image(np.arange(8, dtype=np.int16).reshape(2, 2, 2), np.eye(4))
+    for folder in ("truth", *PREDICTIONS):
+        nibabel.save(image, folders / folder / "truncated.nii.gz")
+        np.save(folders / folder / "mismatch", REFERENCE)
+        np.save(folders / folder / "unreadable", REFERENCE)
+        np.save(folders / folder / "nan", REFERENCE)
+    file = folders / "good" / "truncated.nii.gz"
+    file.write_bytes(file.read_bytes()[:60])
+    np.save(folders / "good" / "mismatch", REFERENCE[:6])
+    (folders / "good" / "unreadable.npy").unlink()
+    (folders / "good" / "unreadable.npy").symlink_to(folders / "nowhere.npy")
+    np.save(folders / "good" / "nan", np.full((2, 8), np.nan))
+
+
+def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
+    write_bad_cases(folders)
+    result = run(folders)
+    errors = {(r.case, r.method): r.error for r in result.failures}
+    assert errors.keys() == {
+        (case, "good") for case in ("truncated", "mismatch", "unreadable", "nan")
+    }
+    assert "truncated.nii.gz" in errors["truncated", "good"]
+    assert "is it complete" in errors["truncated", "good"]
+    assert "shape (8,)" in errors["mismatch", "good"] and "(6,)" in errors["mismatch", "good"]
+    assert "no such file" in errors["unreadable", "good"]
+    assert "not finite" in errors["nan", "good"] or "nan" in errors["nan", "good"].lower()
+    assert result.summaries()["good"].n == 8
+    assert result.summaries()["good"].missing == 4
+    assert result.summaries()["poor"].n == 12
+    table = {(r["case"], r["method"]): r for r in rows(folders / "out" / "cases.csv")}
+    assert table["nan", "good"]["status"] == "failed"
+    assert table["nan", "good"]["error"] == errors["nan", "good"]
+    assert table["nan", "poor"]["status"] == "scored"
+
+
+def test_failed_cases_are_tried_again(folders: Path) -> None:
+    write_bad_cases(folders)
+    run(folders)
+    assert lines(folders / "out") == 24
+    run(folders)
+    assert lines(folders / "out") == 28
+    np.save(folders / "good" / "nan", REFERENCE)
+    result = run(folders)
+    assert lines(folders / "out") == 32
+    assert {r.case for r in result.failures} == {"truncated", "mismatch", "unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"merge": "all"}, "merge must be"),
+        ({"merge": "both", "match": False}, "does not go with match=False"),
+        ({"similarity": "cosine"}, "similarity must be"),
+        ({"sums": "guess"}, "sums must be"),
+        ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
+        ({"scale": -1}, "scale must be a positive number"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
+    ],
+)
+def test_wrong_options_are_refused_before_any_work(
+    folders: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(folders, **options)
+    assert not (folders / "out").exists()
+
+
+def test_methods_need_names_of_their_own(folders: Path) -> None:
+    with pytest.raises(InputError, match="at least one method"):
+        evaluate(folders / "truth", {})
+    with pytest.raises(InputError, match="a name of its own, found 'reference'"):
+        evaluate(folders / "truth", {"reference": folders / "good"})
+    assert list(evaluate(folders / "truth", folders / "good").methods) == ["good"]
+
+
+def test_patterns_per_side_and_method(folders: Path) -> None:
+    for case in "abcdefgh":
+        (folders / "poor" / f"{case}.npy").rename(folders / "poor" / f"{case}_out.npy")
+    result = run(folders, out=None, pattern={"poor": "{case}_out.npy"})
+    assert len(result.records) == 16
+    general = evaluate(folders / "truth", folders / "poor", pattern={"prediction": "{case}_out.npy"})
+    assert len(general.records) == 8
+
+
+def test_probabilities_of_nnunet_are_not_hardened(tmp_path: Path) -> None:
+    labels = np.zeros((2, 3, 4), np.uint8)
+    labels[1] = 1
+    soft = np.stack([1 - 0.5 * labels, 0.5 * labels]).astype(np.float32)
+    for folder in ("truth", "net"):
+        (tmp_path / folder).mkdir()
+        nibabel.save(nibabel.Nifti1Image(labels, np.eye(4)), tmp_path / folder / "c.nii.gz")
+    np.savez_compressed(tmp_path / "net" / "c.npz", probabilities=soft.transpose(0, 3, 2, 1))
+    nets = {"net": tmp_path / "net"}
+    assert evaluate(tmp_path / "truth", nets).values()["net"].tolist() == [1.0]
+    soft_result = evaluate(tmp_path / "truth", nets, probabilities=True)
+    assert soft_result.values()["net"].tolist() == [0.75]
+
+
+def test_geometry_is_not_ignored_unless_asked(tmp_path: Path) -> None:
+    labels = np.zeros((2, 2, 2), np.uint8)
+    labels[1] = 1
+    for folder, shift in (("truth", 0.0), ("net", 0.3)):
+        (tmp_path / folder).mkdir()
+        affine = np.eye(4)
+        affine[0, 3] = shift
+        nibabel.save(nibabel.Nifti1Image(labels, affine), tmp_path / folder / "c.nii")
+    both = tmp_path / "truth", {"net": tmp_path / "net"}
+    assert "do not lie on the same grid" in evaluate(*both).failures[0].error
+    assert evaluate(*both, geometry_tolerance=0.5).values()["net"].tolist() == [1.0]
+    assert evaluate(*both, ignore_geometry=True).values()["net"].tolist() == [1.0]
+
+
+# Continuing ------------------------------------------------------------------------------------
+
+
+def test_a_second_run_computes_nothing_and_writes_the_same(folders: Path) -> None:
+    run(folders)
+    first = final(folders / "out")
+    seen: list[Progress] = []
+    run(folders, progress=seen.append)
+    assert lines(folders / "out") == 16
+    assert final(folders / "out") == first
+    assert [(p.total, p.done, p.resumed, p.failed) for p in seen] == [(16, 16, 16, 0)]
+
+
+def test_progress_is_told_case_by_case(folders: Path) -> None:
+    np.save(folders / "poor" / "h", REFERENCE[:3])
+    seen: list[Progress] = []
+    run(folders, progress=seen.append)
+    assert [p.done for p in seen] == list(range(17))
+    assert seen[0].latest is None
+    assert seen[-1].failed == 1
+    assert seen[-1].latest is not None and seen[-1].latest.error != ""
+
+
+@pytest.mark.parametrize("cut", [0.0, 0.1, 0.5, 0.77, 0.999])
+def test_a_run_cut_off_anywhere_ends_with_the_same_files(folders: Path, cut: float) -> None:
+    run(folders)
+    whole = final(folders / "out")
+    journal = folders / "out" / "cases.jsonl"
+    content = journal.read_bytes()
+    journal.write_bytes(content[: int(cut * len(content))])
+    for name in FINAL:
+        (folders / "out" / name).unlink()
+    run(folders)
+    assert final(folders / "out") == whole
+    assert lines(folders / "out") == 16
+
+
+def test_the_order_of_the_journal_does_not_matter(folders: Path) -> None:
+    run(folders)
+    whole = final(folders / "out")
+    journal = folders / "out" / "cases.jsonl"
+    journal.write_bytes(b"".join(reversed(journal.read_bytes().splitlines(keepends=True))))
+    run(folders)
+    assert final(folders / "out") == whole
+
+
+def test_other_options_are_computed_anew_and_both_are_kept(folders: Path) -> None:
+    run(folders)
+    first = final(folders / "out")
+    merged = run(folders, merge="both")
+    assert lines(folders / "out") == 32
+    assert merged.values()["poor"].tolist() == [0.875] * 8
+    run(folders)
+    assert lines(folders / "out") == 32
+    assert final(folders / "out") == first
+
+
+def test_changed_inputs_are_computed_again(folders: Path) -> None:
+    run(folders)
+    np.save(folders / "good" / "b", REFERENCE)
+    result = run(folders)
+    assert lines(folders / "out") == 17
+    assert result.values()["good"].tolist()[:2] == [1.0, 1.0]
+
+
+def test_touched_inputs_are_the_same_only_with_verify(folders: Path) -> None:
+    run(folders, verify=True)
+    os.utime(folders / "truth" / "a.npy", ns=(1, 1))
+    run(folders, verify=True)
+    assert lines(folders / "out") == 16
+    run(folders)
+    assert lines(folders / "out") == 18
+
+
+def test_verify_sees_a_change_that_kept_size_and_time(folders: Path) -> None:
+    run(folders, verify=True)
+    file = folders / "good" / "b.npy"
+    times = file.stat().st_mtime_ns
+    np.save(file, REFERENCE)
+    os.utime(file, ns=(times, times))
+    assert run(folders).values()["good"][1] == 0.75
+    assert run(folders, verify=True).values()["good"][1] == 1.0
+
+
+def test_a_change_beside_a_file_of_probabilities_is_a_change(tmp_path: Path) -> None:
+    job = scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
+    (tmp_path / "c.npz").touch()
+    before = scoring.inputs_of(job, verify=False)
+    (tmp_path / "c.nii.gz").touch()  # whose geometry the probabilities take
+    assert not scoring.same_inputs(before, scoring.inputs_of(job, verify=False), verify=False)
+
+
+def test_the_number_of_workers_changes_no_file(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(folders, "one", workers=1)
+    monkeypatch.setattr(running, "TINY", 0)
+    run(folders, "two", workers=2)
+    assert final(folders / "one") == final(folders / "two")
+
+
+def test_nothing_is_kept_without_a_folder(folders: Path) -> None:
+    before = sorted(folders.rglob("*"))
+    result = run(folders, out=None)
+    assert sorted(folders.rglob("*")) == before
+    with pytest.raises(InputError, match="only kept in a folder"):
+        result.comparison("a", "good")
+
+
+def test_no_time_of_day_is_in_the_final_files(folders: Path) -> None:
+    run(folders, "one")
+    os.utime(folders / "truth" / "a.npy", ns=(1, 1))
+    run(folders, "two")
+    assert final(folders / "one") == final(folders / "two")
+
+
+def test_a_print_shows_the_failures_but_not_all(folders: Path) -> None:
+    for case in "abcdefgh":
+        np.save(folders / "good" / case, REFERENCE[:3])
+    text = repr(run(folders))
+    assert "8 scored, 8 failed" in text
+    assert text.count("failed: ") == 5
+    assert "… and 3 more failures" in text

@@ -1,0 +1,149 @@
+"""The journal keeps what was finished, whatever ends the run."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from probdice.errors import InputError
+from probdice.evaluation.journal import Journal, locked, read_lines, replace_file
+
+HOLD = """
+import sys
+sys.path = eval(sys.argv[1])
+from pathlib import Path
+from probdice.evaluation.journal import locked
+with locked(Path(sys.argv[2])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def line(case: str) -> str:
+    return json.dumps({"format": 1, "case": case})
+
+
+def cases_of(out: Path) -> list[str]:
+    return [content["case"] for _, content in read_lines(out)]
+
+
+def test_lines_are_appended_and_read_back(tmp_path: Path) -> None:
+    assert cases_of(tmp_path) == []
+    with Journal(tmp_path) as journal:
+        journal.append(line("a"))
+        journal.append(line("b"))
+        assert cases_of(tmp_path) == ["a", "b"]
+    with Journal(tmp_path) as journal:
+        journal.append(line("c"))
+    assert cases_of(tmp_path) == ["a", "b", "c"]
+
+
+def test_a_line_is_on_the_disk_before_append_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda f, b: steps.append("write") or write(f, b[:10]))
+    monkeypatch.setattr(os, "fsync", lambda f: steps.append("fsync") or fsync(f))
+    with Journal(tmp_path) as journal:
+        steps.clear()
+        journal.append(line("a"))
+    assert set(steps[:-1]) == {"write"} and steps[-1] == "fsync"
+    assert cases_of(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("left", [1, 7, 20])
+def test_a_torn_last_line_is_dropped(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{line('a')}\n{line('b')[:left]}")
+    assert cases_of(tmp_path) == ["a"]
+    with Journal(tmp_path) as journal:
+        journal.append(line("c"))
+    assert path.read_text() == f"{line('a')}\n{line('c')}\n"
+
+
+def test_a_last_line_that_only_lacks_its_end_is_torn_too(tmp_path: Path) -> None:
+    (tmp_path / "cases.jsonl").write_text(f"{line('a')}\n{line('b')}")
+    assert cases_of(tmp_path) == ["a"]
+
+
+def test_a_long_torn_line_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(f"{line('a')}\n{'x' * 200_000}")
+    with Journal(tmp_path):
+        assert path.read_text() == f"{line('a')}\n"
+    path.write_text("x" * 200_000)
+    with Journal(tmp_path):
+        assert path.read_text() == ""
+
+
+def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
+    junk = ["{", "\0" * 50, "[1, 2]", '{"format": 99, "case": "z"}', "\N{SNOWMAN}", ""]
+    text = "\n".join([line("a"), *junk, line("b")]) + "\n"
+    (tmp_path / "cases.jsonl").write_text(text, encoding="utf-8")
+    assert cases_of(tmp_path) == ["a", "b"]
+
+
+def test_a_full_disk_is_told_and_leaves_what_was_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def full(file: int, content: bytes) -> int:
+        if len(content) < 12:  # the first bytes still fit
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, content[:12])
+
+    with Journal(tmp_path) as journal:
+        journal.append(line("a"))
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"):
+            journal.append(line("b"))
+    monkeypatch.undo()
+    with Journal(tmp_path) as journal:
+        journal.append(line("c"))
+    assert cases_of(tmp_path) == ["a", "c"]
+
+
+def test_a_second_run_into_one_folder_is_refused(tmp_path: Path) -> None:
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLD, repr(sys.path), str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdin is not None and first.stdout is not None
+    with first:
+        assert first.stdout.readline() == "held\n"
+        with (
+            pytest.raises(InputError, match="another run is writing into this folder"),
+            locked(tmp_path),
+        ):
+            pass
+        first.kill()
+        first.wait()
+    with locked(tmp_path):  # a killed run leaves no lock behind
+        pass
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cases.csv"
+    replace_file(path, b"old")
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"cases\.csv: cannot be written: No space left"):
+        replace_file(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["cases.csv"]
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"

@@ -1,0 +1,191 @@
+"""Which files belong together, by the layouts people have."""
+
+from pathlib import Path
+
+import pytest
+
+from probdice.errors import InputError
+from probdice.evaluation.pairing import Job, Missing, find_cases, natural, pair
+
+
+def made(folder: Path, *names: str) -> Path:
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return folder
+
+
+def cases(folder: Path, pattern: str | None = None, *, probabilities: bool = False) -> object:
+    """Case to the paths of its files, relative to the folder."""
+    found = find_cases(folder, pattern, probabilities=probabilities)
+    return {case: [path.removeprefix(f"{folder}/") for path in found[case]] for case in found}
+
+
+def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
+    made(tmp_path, "a.nii.gz", "b.2.npy", "c.seg.nrrd", "d.tif", "notes.txt", "a.jpg", ".e.npy")
+    assert cases(tmp_path) == {
+        "a": ["a.nii.gz"],
+        "b.2": ["b.2.npy"],
+        "c": ["c.seg.nrrd"],
+        "d": ["d.tif"],
+    }
+
+
+def test_formats_may_differ_between_the_sides(tmp_path: Path) -> None:
+    reference = made(tmp_path / "r", "a.nii.gz", "b.png")
+    method = made(tmp_path / "m", "b.tif", "a.npy")
+    jobs, missing = pair(
+        reference,
+        {"m": method},
+        reference_pattern=None,
+        prediction_patterns={"m": None},
+        probabilities=False,
+    )
+    assert jobs == (
+        Job("a", "m", (f"{reference}/a.nii.gz",), (f"{method}/a.npy",)),
+        Job("b", "m", (f"{reference}/b.png",), (f"{method}/b.tif",)),
+    )
+    assert missing == ()
+
+
+def test_a_case_is_a_subfolder_where_no_files_lie_above(tmp_path: Path) -> None:
+    made(tmp_path, "one/seg.nii.gz", "two/other.npy", "two/log.txt", "empty/readme.txt", "x.json")
+    assert cases(tmp_path) == {"one": ["one/seg.nii.gz"], "two": ["two/other.npy"]}
+
+
+def test_several_files_of_a_subfolder_are_one_region_each(tmp_path: Path) -> None:
+    made(tmp_path, "one/pve_10.nii.gz", "one/pve_2.nii.gz", "one/pve_0.nii.gz")
+    assert cases(tmp_path) == {
+        "one": ["one/pve_0.nii.gz", "one/pve_2.nii.gz", "one/pve_10.nii.gz"]
+    }
+
+
+def test_subfolders_beside_files_are_left_alone(tmp_path: Path) -> None:
+    made(tmp_path, "a.npy", "old/a.npy", "old/b.npy")
+    assert cases(tmp_path) == {"a": ["a.npy"]}
+
+
+def test_images_of_nnunet_beside_their_labels_are_left_alone(tmp_path: Path) -> None:
+    made(tmp_path, "la_01.nii.gz", "la_01_0000.nii.gz", "la_01_0001.nii.gz", "plans.json")
+    assert cases(tmp_path) == {"la_01": ["la_01.nii.gz"]}
+
+
+def test_four_digits_alone_do_not_make_an_image(tmp_path: Path) -> None:
+    made(tmp_path, "scan_0001.nii.gz", "scan_0002.nii.gz")
+    assert cases(tmp_path) == {
+        "scan_0001": ["scan_0001.nii.gz"],
+        "scan_0002": ["scan_0002.nii.gz"],
+    }
+
+
+def test_probabilities_of_nnunet_are_taken_on_request(tmp_path: Path) -> None:
+    made(tmp_path, "a.nii.gz", "a.npz", "a.pkl", "b.nii.gz", "b.npz", "b.pkl")
+    assert cases(tmp_path) == {"a": ["a.nii.gz"], "b": ["b.nii.gz"]}
+    assert cases(tmp_path, probabilities=True) == {"a": ["a.npz"], "b": ["b.npz"]}
+
+
+def test_probabilities_that_are_not_there_are_an_error(tmp_path: Path) -> None:
+    made(tmp_path, "a.nii.gz", "a.npz", "b.nii.gz")
+    with pytest.raises(InputError, match=r"b\.nii\.gz: has no \.npz beside it"):
+        cases(tmp_path, probabilities=True)
+
+
+def test_a_folder_of_npz_alone_needs_no_option(tmp_path: Path) -> None:
+    made(tmp_path, "a.npz")
+    assert cases(tmp_path) == {"a": ["a.npz"]}
+
+
+def test_a_header_and_its_values_are_one_file(tmp_path: Path) -> None:
+    made(tmp_path, "a.hdr", "a.img", "b.mhd", "b.raw")
+    assert cases(tmp_path) == {"a": ["a.hdr"], "b": ["b.mhd"]}
+
+
+def test_two_files_of_one_name_are_not_guessed_at(tmp_path: Path) -> None:
+    made(tmp_path, "a.nii.gz", "a.nrrd")
+    with pytest.raises(InputError, match=r"case a has several files \(a\.nii\.gz, a\.nrrd\)"):
+        cases(tmp_path)
+    assert cases(tmp_path, "{case}.nrrd") == {"a": ["a.nrrd"]}
+
+
+def test_a_pattern_says_what_the_case_is(tmp_path: Path) -> None:
+    made(tmp_path, "a_seg.nii.gz", "b_seg.nii.gz", "a_image.nii.gz", "[x]_seg.nii.gz")
+    assert cases(tmp_path, "{case}_seg.nii.gz") == {
+        "a": ["a_seg.nii.gz"],
+        "b": ["b_seg.nii.gz"],
+        "[x]": ["[x]_seg.nii.gz"],
+    }
+
+
+def test_a_pattern_may_reach_into_subfolders_and_gather_regions(tmp_path: Path) -> None:
+    made(tmp_path, "s1/mri/p_2.nii", "s1/mri/p_10.nii", "s2/mri/p_2.nii", "s2/mri/brain.nii")
+    assert cases(tmp_path, "{case}/mri/p_*.nii") == {
+        "s1": ["s1/mri/p_2.nii", "s1/mri/p_10.nii"],
+        "s2": ["s2/mri/p_2.nii"],
+    }
+
+
+def test_a_pattern_may_name_the_case_twice_and_skip_folders(tmp_path: Path) -> None:
+    made(tmp_path, "x/s1/s1.npy", "x/s1/s2.npy", "y/z/s3/s3.npy")
+    assert cases(tmp_path, "**/{case}/{case}.npy") == {
+        "s1": ["x/s1/s1.npy"],
+        "s3": ["y/z/s3/s3.npy"],
+    }
+
+
+def test_a_pattern_may_name_what_lies_inside_a_file(tmp_path: Path) -> None:
+    made(tmp_path, "12.mat", "7.mat")
+    assert cases(tmp_path, "{case}.mat:groundTruth/0") == {
+        "7": ["7.mat:groundTruth/0"],
+        "12": ["12.mat:groundTruth/0"],
+    }
+
+
+def test_a_pattern_without_a_case_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not say where the name of the case stands"):
+        cases(tmp_path, "*.nii.gz")
+
+
+def test_what_has_no_partner_is_listed_for_either_side(tmp_path: Path) -> None:
+    reference = made(tmp_path / "r", "a.npy", "b.npy")
+    methods = {"m": made(tmp_path / "m", "a.npy"), "n": made(tmp_path / "n", "a.npy", "c.npy")}
+    jobs, missing = pair(
+        reference,
+        methods,
+        reference_pattern=None,
+        prediction_patterns=dict.fromkeys(methods),
+        probabilities=False,
+    )
+    assert [(job.case, job.method) for job in jobs] == [("a", "m"), ("a", "n")]
+    assert missing == (
+        Missing("b", "m", "prediction"),
+        Missing("b", "n", "prediction"),
+        Missing("c", "n", "reference"),
+    )
+
+
+def test_nothing_in_common_is_an_error_that_shows_what_is_there(tmp_path: Path) -> None:
+    reference = made(tmp_path / "r", "a_seg.npy", "b_seg.npy")
+    with pytest.raises(InputError) as caught:
+        pair(
+            reference,
+            {"m": made(tmp_path / "m", "a.npy")},
+            reference_pattern=None,
+            prediction_patterns={"m": None},
+            probabilities=False,
+        )
+    assert "no case has both a reference and a prediction" in str(caught.value)
+    assert "r: a_seg, b_seg" in str(caught.value)
+    assert "{case}_seg" in str(caught.value)
+
+
+def test_a_folder_must_be_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        cases(tmp_path / "nowhere")
+    made(tmp_path, "file.npy")
+    with pytest.raises(InputError, match="is a file, expected a folder of cases"):
+        cases(tmp_path / "file.npy")
+
+
+def test_cases_are_in_natural_order() -> None:
+    assert sorted(["c10", "c2", "C1", "c2b", "b"], key=natural) == ["C1", "b", "c2", "c2b", "c10"]

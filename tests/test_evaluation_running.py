@@ -1,0 +1,308 @@
+"""Processes and threads: shared out, survived, and killed at any point."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probdice.errors import ProbdiceError
+from probdice.evaluation import evaluate, running
+from probdice.evaluation.scoring import Request
+
+CASES = 24
+FINAL = ("cases.csv", "regions.csv", "summary.json")
+RUN = """
+import sys
+sys.path = eval(sys.argv[1])
+from probdice.evaluation import evaluate, running
+running.TINY = int(sys.argv[2])
+folder = sys.argv[3]
+def tell(progress):
+    print(progress.done, flush=True)
+evaluate(f"{folder}/truth", {"a": f"{folder}/a", "b": f"{folder}/b"}, out=f"{folder}/out",
+         workers=2, progress=tell)
+print("end", flush=True)
+"""
+
+
+def make(folder: Path, cases: int = CASES) -> Path:
+    generator = np.random.default_rng(0)
+    for name in ("truth", "a", "b"):
+        (folder / name).mkdir(parents=True)
+        for k in range(cases):
+            p = generator.dirichlet([1, 2, 3], size=500).T
+            np.save(folder / name / f"case{k}", p)
+    np.save(folder / "b" / "case3", np.full((3, 500), np.nan))
+    return folder
+
+
+def score(folder: Path, out: str = "out", **options: Any) -> Any:
+    methods = {name: folder / name for name in ("a", "b")}
+    return evaluate(folder / "truth", methods, out=folder / out, **options)
+
+
+def final(out: Path) -> dict[str, bytes]:
+    return {name: (out / name).read_bytes() for name in FINAL}
+
+
+# Sharing out -----------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Stands for a worker process: notes how many threads are at work at once."""
+
+    lock = threading.Lock()
+    now = most = 0
+    taken: list[int]
+
+    def __init__(self) -> None:
+        self.alive = True
+
+    def answer(self, request: Request, threads: int) -> str:
+        cls = type(self)
+        with self.lock:
+            cls.now += threads
+            cls.most = max(cls.most, cls.now)
+            cls.taken.append(threads)
+        time.sleep(0.002)
+        with self.lock:
+            cls.now -= threads
+        return request.job.case
+
+    def stop(self) -> None:
+        self.alive = False
+
+
+def shared_out(
+    monkeypatch: pytest.MonkeyPatch, gigabytes: list[float], workers: int
+) -> tuple[list[str], list[int], int]:
+    """Which cases were run, with how many threads each, and the most threads at once."""
+    monkeypatch.setattr(running, "_Worker", Recorder)
+    monkeypatch.setattr(running, "memory", lambda: 16 * 2**30)
+    sizes = dict(zip([f"c{k}" for k in range(len(gigabytes))], gigabytes, strict=True))
+    monkeypatch.setattr(running, "bytes_needed", lambda job: int(sizes[job.case] * 2**30))
+    Recorder.now = Recorder.most = 0
+    Recorder.taken = []
+    blank = running.Request.__new__(Request)
+    requests = []
+    for case in sizes:
+        request = Request.__new__(Request)
+        object.__setattr__(request, "job", type("J", (), {"case": case}))
+        requests.append(request)
+    del blank
+    return list(running.run(requests, workers)), Recorder.taken, Recorder.most
+
+
+def test_small_cases_run_side_by_side_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases, taken, most = shared_out(monkeypatch, [0.5] * 40, workers=4)
+    assert sorted(cases) == sorted(f"c{k}" for k in range(40))
+    assert most == 4
+    assert taken[:30] == [1] * 30
+
+
+def test_large_cases_run_one_at_a_time_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Half of 16 GB among 4 cores: 2 GB each.
+    _, taken, most = shared_out(monkeypatch, [7.0, 30.0, 6.5], workers=4)
+    assert taken == [4, 4, 4]
+    assert most == 4
+
+
+def test_a_case_takes_the_shares_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, taken, most = shared_out(monkeypatch, [3.0] * 10, workers=4)
+    assert taken == [2] * 10
+    assert most == 4
+
+
+def test_few_cases_divide_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, taken, most = shared_out(monkeypatch, [0.5] * 3, workers=8)
+    assert sorted(taken) == [2, 3, 3]
+    assert most == 8
+
+
+def test_one_core_runs_one_case_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, taken, most = shared_out(monkeypatch, [0.5, 9.0, 0.5], workers=1)
+    assert (taken, most) == ([1, 1, 1], 1)
+
+
+# Surviving -------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_dies_costs_its_case_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(tmp_path, 6)
+    monkeypatch.setattr(running, "TINY", 0)
+    answer = running._Worker.answer
+    killed = []
+
+    def murdered(worker: Any, request: Request, threads: int) -> str:
+        if request.job.case == "case1" and not killed:
+            killed.append(request.job.method)
+            worker.process.kill()
+        return answer(worker, request, threads)
+
+    # The process must have started, else the run is at fault and not the case.
+    start = running._Worker.__init__
+
+    def started(worker: Any) -> None:
+        start(worker)
+        worker.ready = worker.process.stdout.readline() == "ready\n"
+
+    monkeypatch.setattr(running._Worker, "__init__", started)
+    monkeypatch.setattr(running._Worker, "answer", murdered)
+    result = score(folder, workers=2)
+    errors = {(r.case, r.method): r.error for r in result.failures}
+    assert errors.pop(("case1", killed[0])) == (
+        "the process that compared it was killed by signal 9 (out of memory?)"
+    )
+    assert set(errors) == {("case3", "b")}
+    monkeypatch.setattr(running._Worker, "answer", answer)
+    again = score(folder, workers=2)
+    assert [(r.case, r.method) for r in again.failures] == [("case3", "b")]
+    assert final(folder / "out") == final_of_fresh_run(folder, monkeypatch)
+
+
+def final_of_fresh_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    monkeypatch.undo()
+    score(folder, "fresh")
+    return final(folder / "fresh")
+
+
+def test_a_worker_that_cannot_start_is_not_blamed_on_the_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(tmp_path, 4)
+    monkeypatch.setattr(running, "TINY", 0)
+    monkeypatch.setattr(running, "START", "import sys; sys.exit('no such module')")
+    with pytest.raises(ProbdiceError, match=r"cannot start: it ended with code 1: no such module"):
+        score(folder, workers=2)
+    assert (folder / "out" / "cases.jsonl").read_bytes() == b""
+
+
+def test_a_worker_prints_nothing_into_its_answers(tmp_path: Path) -> None:
+    script = running.START.replace("main()", "print('noise'); main()")
+    assert script != running.START
+    worker = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(sys.path)],
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    # Before main() takes hold of the output it is an ordinary one.
+    assert worker.stdout in ("noise\nready\n", "ready\n", "noise\n", "")
+
+
+def test_workers_end_with_the_run_that_was_killed(tmp_path: Path) -> None:
+    folder = make(tmp_path, 200)
+    run = started(folder, tiny=0)
+    assert run.stdout is not None
+    for text in run.stdout:
+        if int(text) >= 2:
+            break
+    workers = children(run.pid)
+    assert workers
+    run.kill()
+    run.communicate()
+    end = time.monotonic() + 10
+    while any(alive(worker) for worker in workers) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(alive(worker) for worker in workers)
+
+
+def test_an_interrupted_run_stops_its_workers_and_continues_later(tmp_path: Path) -> None:
+    folder = make(tmp_path, 200)
+    run = started(folder, tiny=0)
+    assert run.stdout is not None
+    for text in run.stdout:
+        if int(text) >= 5:
+            break
+    workers = children(run.pid)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=20)
+    assert run.returncode != 0
+    assert not any(alive(worker) for worker in workers)
+    kept = (folder / "out" / "cases.jsonl").read_bytes().count(b"\n")
+    assert 5 <= kept < 400
+
+
+def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    score(folder, "whole", workers=1)
+    whole = final(folder / "whole")
+    chance = random.Random(0)
+    deadline = time.monotonic() + 25
+    kills = 0
+    ended = False
+    while time.monotonic() < deadline and kills < 30:
+        # Every third run uses worker processes, the others one process.
+        run = started(folder, tiny=0 if kills % 3 == 2 else 2**40)
+        ended = killed_somewhere(run, chance)
+        kills += not ended
+        if ended:  # start afresh, or go on to the end of the time
+            assert final(folder / "out") == whole
+            for file in (folder / "out").iterdir():
+                file.unlink()
+    assert kills >= 4
+    score(folder)
+    assert final(folder / "out") == whole
+    assert sorted(file.name for file in (folder / "out").iterdir() if file.suffix) == [
+        "cases.csv",
+        "cases.jsonl",
+        "regions.csv",
+        "summary.json",
+    ]
+
+
+def killed_somewhere(run: "subprocess.Popen[str]", chance: random.Random) -> bool:
+    """Kill a run after a random number of cases, or while it writes; whether it had ended."""
+    assert run.stdout is not None
+    last = chance.choice([chance.randrange(2 * CASES), chance.randrange(12), 2 * CASES])
+    for text in run.stdout:
+        if text == "end\n" or int(text) >= last:
+            break
+    time.sleep(chance.uniform(0, 0.02) if last < 2 * CASES else chance.uniform(0, 0.6))
+    run.kill()
+    rest, _ = run.communicate()
+    return "end\n" in (text, rest[-4:])
+
+
+def started(folder: Path, tiny: int) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, repr(sys.path), str(tiny), str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process started (Linux)."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                status = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(status[1]) == parent:
+                found.append(int(entry.name))
+    return found
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z" and os.path.exists(f"/proc/{process}")
