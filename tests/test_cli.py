@@ -141,7 +141,7 @@ def test_demo_makes_files_and_a_command_that_repeats_it(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     names = {path.name for path in (tmp_path / "a b").iterdir()}
-    assert {"reference.nii.gz", "prediction.nii.gz"} <= names
+    assert names == {"reference.nii.gz", "prediction.nii.gz", "similarity.nii.gz", "page.html"}
     again = shlex.split(done.stdout.strip().splitlines()[-1])
     assert again[0] == "probdice"
     repeated = run(*again[1:])

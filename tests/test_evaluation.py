@@ -271,7 +271,7 @@ def write_bad_cases(folders: Path) -> None:
     np.save(folders / "good" / "mismatch", REFERENCE[:6])
     (folders / "good" / "unreadable.npy").unlink()
     (folders / "good" / "unreadable.npy").symlink_to(folders / "nowhere.npy")
-    np.save(folders / "good" / "nan", np.full((2, 8), np.nan))
+    np.save(folders / "good" / "nan", np.array([[0.5] * 8, [0.5] * 7 + [np.nan]]))
 
 
 def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
@@ -285,7 +285,8 @@ def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
     assert "is it complete" in errors["truncated", "good"]
     assert "shape (8,)" in errors["mismatch", "good"] and "(6,)" in errors["mismatch", "good"]
     assert "no such file" in errors["unreadable", "good"]
-    assert "not finite" in errors["nan", "good"] or "nan" in errors["nan", "good"].lower()
+    assert errors["nan", "good"].startswith("prediction: ")
+    assert "nan at pixel (7,)" in errors["nan", "good"]
     assert result.summaries()["good"].n == 8
     assert result.summaries()["good"].missing == 4
     assert result.summaries()["poor"].n == 12
@@ -341,7 +342,9 @@ def test_patterns_per_side_and_method(folders: Path) -> None:
         (folders / "poor" / f"{case}.npy").rename(folders / "poor" / f"{case}_out.npy")
     result = run(folders, out=None, pattern={"poor": "{case}_out.npy"})
     assert len(result.records) == 16
-    general = evaluate(folders / "truth", folders / "poor", pattern={"prediction": "{case}_out.npy"})
+    general = evaluate(
+        folders / "truth", folders / "poor", pattern={"prediction": "{case}_out.npy"}
+    )
     assert len(general.records) == 8
 
 

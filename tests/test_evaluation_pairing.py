@@ -56,9 +56,7 @@ def test_a_case_is_a_subfolder_where_no_files_lie_above(tmp_path: Path) -> None:
 
 def test_several_files_of_a_subfolder_are_one_region_each(tmp_path: Path) -> None:
     made(tmp_path, "one/pve_10.nii.gz", "one/pve_2.nii.gz", "one/pve_0.nii.gz")
-    assert cases(tmp_path) == {
-        "one": ["one/pve_0.nii.gz", "one/pve_2.nii.gz", "one/pve_10.nii.gz"]
-    }
+    assert cases(tmp_path) == {"one": ["one/pve_0.nii.gz", "one/pve_2.nii.gz", "one/pve_10.nii.gz"]}
 
 
 def test_subfolders_beside_files_are_left_alone(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,10 @@ import pytest
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
+from probdice.evaluation.options import options_of
+from probdice.evaluation.pairing import Job
 from probdice.evaluation.scoring import Request
+from probdice.similarity import Absolute
 
 CASES = 24
 FINAL = ("cases.csv", "regions.csv", "summary.json")
@@ -83,6 +85,11 @@ class Recorder:
         self.alive = False
 
 
+def request_of(case: str) -> Request:
+    options = options_of(Absolute(), True, "none", (), "error", None, False, None)
+    return Request(Job(case, "a", (), ()), options, {"reference": [], "prediction": []})
+
+
 def shared_out(
     monkeypatch: pytest.MonkeyPatch, gigabytes: list[float], workers: int
 ) -> tuple[list[str], list[int], int]:
@@ -93,13 +100,7 @@ def shared_out(
     monkeypatch.setattr(running, "bytes_needed", lambda job: int(sizes[job.case] * 2**30))
     Recorder.now = Recorder.most = 0
     Recorder.taken = []
-    blank = running.Request.__new__(Request)
-    requests = []
-    for case in sizes:
-        request = Request.__new__(Request)
-        object.__setattr__(request, "job", type("J", (), {"case": case}))
-        requests.append(request)
-    del blank
+    requests = [request_of(case) for case in sizes]
     return list(running.run(requests, workers)), Recorder.taken, Recorder.most
 
 
@@ -189,18 +190,22 @@ def test_a_worker_that_cannot_start_is_not_blamed_on_the_cases(
     assert (folder / "out" / "cases.jsonl").read_bytes() == b""
 
 
-def test_a_worker_prints_nothing_into_its_answers(tmp_path: Path) -> None:
-    script = running.START.replace("main()", "print('noise'); main()")
-    assert script != running.START
-    worker = subprocess.run(
+def test_what_a_library_prints_is_not_an_answer() -> None:
+    noisy = "from probdice.evaluation import worker\n"
+    noisy += "worker.scored = lambda request, threads: print('noise') or f'{threads} answers'\n"
+    script = running.START.replace("from probdice", f"{noisy}from probdice")
+    with subprocess.Popen(
         [sys.executable, "-c", script, json.dumps(sys.path)],
-        input="",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
-    )
-    # Before main() takes hold of the output it is an ordinary one.
-    assert worker.stdout in ("noise\nready\n", "ready\n", "noise\n", "")
+    ) as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        worker.stdin.write(json.dumps([3, request_of("c").to_json()]) + "\n")
+        worker.stdin.flush()
+        assert worker.stdout.readline() == "ready\n"
+        assert worker.stdout.readline() == "3 answers\n"
 
 
 def test_workers_end_with_the_run_that_was_killed(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_the_cut_into_slabs_and_the_workers_do_not_matter(pair, similarity, merg
     assume(unique(before))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slabs, "FEWEST_PIXELS", 1)
-        patch.setattr(slabs, "CELLS", 8)
+        patch.setattr(slabs, "SLAB_BYTES", 32)
         one, four = (quietly(*pair, **options, workers=n) for n in (1, 4))
     assert one.to_dict() == four.to_dict()
     if len(before.merges) <= 1:

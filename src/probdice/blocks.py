@@ -22,7 +22,7 @@ from probdice.errors import InputError
 from probdice.faults import Fault, examine_values
 from probdice.segmentation import Array, Segmentation
 from probdice.similarity import Aitchison, Similarity
-from probdice.slabs import CELLS, Crisp, Portion, Reader, Slab, Soft
+from probdice.slabs import SLAB_BYTES, Crisp, Portion, Reader, Slab, Soft
 from probdice.tally import CrispTally, MixedTally, Side, SoftTally, Tally
 
 __all__ = ["Groups", "Pair", "Scored", "default_workers", "watcher"]
@@ -279,7 +279,7 @@ def _grouping(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _pieces(size: int, sides: Sequence[Soft | Crisp], groups: int) -> Iterator[tuple[int, int]]:
     """Ranges of pixels; short ones where a label map is spread out into a row for each group."""
     spread = any(isinstance(side, Crisp) for side in sides)
-    step = max(1024, CELLS // (groups + 1)) if spread else max(size, 1)
+    step = max(1024, SLAB_BYTES // (8 * (groups + 1))) if spread else max(size, 1)
     for start in range(0, size, step):
         yield start, min(start + step, size)
 
@@ -325,17 +325,18 @@ def _pair_mixed(
 
     crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
-    volumes, outside = np.zeros(soft.rows.shape[0]), np.zeros(soft.rows.shape[0])
-    inside = np.zeros((crisp.labels.size, volumes.size))
+    volumes, counts = np.zeros(soft.rows.shape[0]), np.zeros(crisp.labels.size, np.int64)
+    inside = np.zeros((counts.size, volumes.size))
+    pixels = crisp.codes, soft.rows, soft.start
     if isinstance(similarity, Aitchison):
+        outside = np.zeros(volumes.size)
         sound = kernels.labels.pairs_aitchison(
-            crisp.codes, soft.rows, soft.start, similarity.floor, volumes, outside, inside
+            *pixels, similarity.floor, counts, volumes, outside, inside
         )
     else:
-        sound = kernels.labels.pairs_absolute(
-            crisp.codes, soft.rows, soft.start, volumes, outside, inside
-        )
-    counts = np.bincount(crisp.codes, minlength=crisp.labels.size)
+        outside = volumes
+        sound = kernels.labels.pairs_absolute(*pixels, counts, volumes, inside)
+        inside = counts[:, None] - 2 * inside  # |1 − q| − |q| is 1 − 2 min(q, 1)
     ascending = np.argsort(crisp.labels)
     tally = MixedTally(
         "reference" if crisp is p else "prediction",
@@ -357,7 +358,7 @@ def _pair_crisp(p: Crisp, q: Crisp) -> CrispTally:
         table = kernels.labels.count_codes(p.codes, q.codes, p.labels.size, q.labels.size)
         table = table[np.ix_(p_order, q_order)]
         rows, columns = np.nonzero(table)
-        counts = table[rows, columns]
+        counts = table[rows, columns].astype(np.int64)
     else:
         pairs = np.argsort(p_order)[p.codes] * q.labels.size + np.argsort(q_order)[q.codes]
         distinct, counts = np.unique(pairs, return_counts=True)
@@ -377,4 +378,5 @@ def _pair_bytes(p: NDArray[Any], q: NDArray[Any]) -> CrispTally:
     q_order = q_order[table.sum(axis=0)[q_order] > 0]
     table = table[np.ix_(p_order, q_order)]
     rows, columns = np.nonzero(table)
-    return CrispTally(p_labels[p_order], q_labels[q_order], rows, columns, table[rows, columns])
+    counts = table[rows, columns].astype(np.int64)
+    return CrispTally(p_labels[p_order], q_labels[q_order], rows, columns, counts)

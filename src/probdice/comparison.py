@@ -293,7 +293,8 @@ def _notes(
     for side in SIDES:
         if spare := unmatched[side]:
             regions = "region has" if len(spare) == 1 else "regions have"
-            remedy = f'; merge="{side}" would join each to a matched one' if problem.match else ""
+            each = "it" if len(spare) == 1 else "each"
+            remedy = f'; merge="{side}" would join {each} to a matched one' if problem.match else ""
             notes.append(f"{len(spare)} {side} {regions} no partner ({listed(spare)}){remedy}")
     if problem.match:
         crossed = _crossed(problem, groups)

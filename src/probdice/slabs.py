@@ -20,7 +20,7 @@ from probdice.segmentation import Array, Segmentation, reordered
 
 __all__ = ["Crisp", "Portion", "Reader", "Slab", "Soft"]
 
-CELLS = 2**20  # values of both sides in a slab: enough to keep a worker busy, few enough to copy
+SLAB_BYTES = 2**22  # of all sides in a slab: enough to keep a worker busy, few enough to copy
 FEWEST_PIXELS = 4096  # in a slab, however many regions there are
 ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
 
@@ -87,8 +87,11 @@ class Reader:
         self._scratch = _Scratch()
         self._mask = None if mask is None else reordered(mask, self.order, ())
         self._sides = [self._side(side) for side in sides]
-        rows = sum(1 if side.crisp else len(side.regions) for side in sides)
-        self.slabs = list(_cut(self.shape, max(FEWEST_PIXELS, CELLS // rows)))
+        pixel = sum(
+            side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
+            for side in sides
+        )
+        self.slabs = list(_cut(self.shape, max(FEWEST_PIXELS, SLAB_BYTES // pixel)))
 
     @property
     def whole(self) -> bool:

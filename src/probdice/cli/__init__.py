@@ -18,13 +18,27 @@ import typer
 from probdice import __version__
 from probdice.cli.compare import compare
 from probdice.cli.demo import demo
+from probdice.cli.evaluate import evaluate
 from probdice.cli.info import info
 from probdice.cli.outcome import INTERRUPTED
+from probdice.cli.paper import paper
+from probdice.cli.rank import rank
+from probdice.cli.show import show
+from probdice.cli.summarise import summarise
 
 __all__ = ["COMMANDS", "app", "main"]
 
 # In the order of the help; the name of the function is that of the command.
-COMMANDS: tuple[Callable[..., Any], ...] = (compare, info, demo)
+COMMANDS: tuple[Callable[..., Any], ...] = (
+    compare,
+    evaluate,
+    summarise,
+    show,
+    info,
+    demo,
+    paper,
+    rank,
+)
 
 app = typer.Typer(
     name="probdice",

@@ -22,6 +22,7 @@ from probdice.cli.options import (
     QuietOption,
     ReferenceArgument,
     RelabelledOption,
+    ReportOption,
     ScaleOption,
     SimilarityName,
     SimilarityOption,
@@ -63,13 +64,19 @@ class Outputs:
 
     map: str | None = None
     relabelled: str | None = None
+    report: str | None = None
     json: str | None = None
     quiet: bool = False
 
     def check(self, inputs: Inputs) -> None:
         """Refuse what could not be written."""
         check_outputs(
-            {"--map": self.map, "--relabelled": self.relabelled, "--json": self.json},
+            {
+                "--map": self.map,
+                "--relabelled": self.relabelled,
+                "--report": self.report,
+                "--json": self.json,
+            },
             images=("--map", "--relabelled"),
             inputs=(inputs.reference, inputs.prediction, inputs.mask),
         )
@@ -91,6 +98,7 @@ def compare(
     ignore_geometry: IgnoreGeometryOption = False,
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
+    report: ReportOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -118,7 +126,7 @@ def compare(
         ignore_geometry,
     )
     question = Question(similarity_of(similarity, floor), match, merge, workers)
-    outputs = Outputs(map_, relabelled, json, quiet)
+    outputs = Outputs(map_, relabelled, report, json, quiet)
     outputs.check(inputs)
     with answering(debug=debug):
         run(inputs, question, outputs)
@@ -180,7 +188,7 @@ def _compared(
 
     display.say("comparing")
     result = ask(question.merge.value)
-    result = replace(result, notes=(*sides.remarks, *result.notes))
+    result = replace(result, notes=(*sides.remarks, *_doubts(result), *result.notes))
     if silent:
         return result, []
     from probdice.cli.display import Promise
@@ -193,6 +201,16 @@ def _compared(
     display.say("chance")
     assert result.chance is not None  # computed here, while the bar is shown
     return result, promises
+
+
+def _doubts(result: "Comparison") -> list[str]:
+    """What looks like a mistake in the files that were given."""
+    labels = {"reference": result.reference_labels, "prediction": result.prediction_labels}
+    return [
+        f"the {side} has negative labels: is it an image of intensities, not a segmentation?"
+        for side, known in labels.items()
+        if any(isinstance(label, int) and label < 0 for label in known)
+    ]
 
 
 def _quick(sides: Sides, result: "Comparison", side: str) -> bool:
@@ -223,6 +241,10 @@ def _write(
         regions = ", ".join(map(str, segmentation.regions))  # most formats hold no names
         order = f", regions in this order: {regions}" if regions else ""
         written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")
+    if outputs.report is not None:
+        display.say("page")
+        result.report(outputs.report)
+        written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, result.to_json() + "\n")
         written.append(f"{outputs.json}: all numbers")

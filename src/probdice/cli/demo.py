@@ -28,19 +28,19 @@ def demo(
         from probdice.cli.sides import Inputs
         from probdice.files import write
         from probdice.similarity import Absolute
+        from probdice.solution import SIDES
         from probdice.synthesis import demo_pair
 
         folder.mkdir(parents=True, exist_ok=True)
-        reference, prediction, similarity = (
-            str(folder / f"{name}.nii.gz") for name in ("reference", "prediction", "similarity")
-        )
+        reference, prediction = (str(folder / f"{side}.nii.gz") for side in SIDES)
         for path, segmentation in zip((reference, prediction), demo_pair(), strict=True):
             write(path, segmentation)
+        page, similarity = str(folder / "page.html"), str(folder / "similarity.nii.gz")
         run(
             Inputs(reference, prediction),
             Question(Absolute(), merge=MergeName.prediction),
-            Outputs(map=similarity),
+            Outputs(map=similarity, report=page),
         )
-        words = ["probdice", "compare", reference, prediction, "--merge", "prediction"]
-        words += ["--map", similarity]
-        typer.echo(f"\nthe same again:\n  {shlex.join(words)}")
+        words = ["compare", reference, prediction, "--merge", "prediction"]
+        words += ["--map", similarity, "--report", page]
+        typer.echo(f"\nthe same again:\n  probdice {shlex.join(words)}")

@@ -55,7 +55,10 @@ def show_comparison(
         parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
     for side, labels in result.empty.items():
         if labels:
-            parts.append(_note(f"nothing of the {side}'s {listed(labels)} lies in the image"))
+            regions = "region is" if len(labels) == 1 else "regions are"
+            parts.append(
+                _note(f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})")
+            )
     for note in map(in_options, result.notes):
         parts.append(_note(reduce(lambda text, promise: promise.in_note(text), promises, note)))
     parts += [f"wrote {line}" for line in written]

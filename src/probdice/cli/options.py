@@ -27,6 +27,7 @@ __all__ = [
     "QuietOption",
     "ReferenceArgument",
     "RelabelledOption",
+    "ReportOption",
     "ScaleOption",
     "SimilarityName",
     "SimilarityOption",
@@ -195,6 +196,15 @@ RelabelledOption = Annotated[
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="Write the prediction with the reference's labels.",
+    ),
+]
+ReportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="Write a page to look at, one HTML file.",
     ),
 ]
 JsonOption = Annotated[

@@ -27,7 +27,7 @@ from probdice.evaluation.options import (
 )
 from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
-from probdice.evaluation.results import Evaluation
+from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Request, inputs_of, same_inputs
 from probdice.segmentation import Sums
@@ -43,6 +43,7 @@ __all__ = [
     "Progress",
     "Record",
     "evaluate",
+    "read_summary",
 ]
 
 

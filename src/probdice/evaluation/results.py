@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError
 from probdice.evaluation.environment import environment
 from probdice.evaluation.journal import FORMAT, read_lines, replace_file
-from probdice.evaluation.options import Options
+from probdice.evaluation.options import Folder, Options
 from probdice.evaluation.pairing import Missing, natural
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.tables import (
@@ -33,7 +33,7 @@ from probdice.statistics import Difference, Rank, Summary, differences, ranks, s
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "read_summary"]
 
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
@@ -57,6 +57,28 @@ class Evaluation:
         Everything that changes a score.
     out : Path or None
         Where the results lie.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import Evaluation, evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> truth, mine, out = (os.path.join(folder.name, name) for name in ("truth", "mine", "out"))
+    >>> os.mkdir(truth), os.mkdir(mine)
+    (None, None)
+    >>> np.save(os.path.join(truth, "a"), np.array([1, 1, 2, 2]))
+    >>> np.save(os.path.join(mine, "a"), np.array([5, 5, 5, 8]))
+    >>> result = evaluate(truth, {"mine": mine}, out=out)
+    >>> sorted(os.listdir(out))
+    ['.lock', 'cases.csv', 'cases.jsonl', 'regions.csv', 'summary.json']
+    >>> Evaluation.load(out).values("score")
+    {'mine': array([0.75])}
+    >>> result.regions()["mine", 1].mean
+    0.8
+    >>> result.comparison("a").groups[1]
+    Group(reference=(2,), prediction=(8,), dice=0.666667)
+    >>> folder.cleanup()
     """
 
     records: tuple[Record, ...]
@@ -67,10 +89,10 @@ class Evaluation:
     out: Path | None = None
 
     @classmethod
-    def load(cls, out: str | Path) -> "Evaluation":
+    def load(cls, out: Folder) -> "Evaluation":
         """Read back the folder of a finished run."""
         out = Path(out)
-        content = _read_summary(out)
+        content = read_summary(out)
         options = Options.from_dict(content["options"])
         latest = {
             (line["case"], line["method"]): line
@@ -195,7 +217,7 @@ class Evaluation:
         """The content of regions.csv as a table of pandas."""
         return as_frame(region_rows(self.records), REGIONS)
 
-    def write(self, out: str | Path, *, parquet: bool = False) -> None:
+    def write(self, out: Folder, *, parquet: bool = False) -> None:
         """Write cases.csv, regions.csv and summary.json, each complete or not at all.
 
         Parameters
@@ -217,9 +239,10 @@ class Evaluation:
 
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
+        cases, methods = len(self.cases), len(self.methods)
         lines = [
-            f"Evaluation ({self.options.similarity}): {len(self.cases)} case{'s' * (len(self.cases) != 1)}, "
-            f"{len(self.methods)} method{'s' * (len(self.methods) != 1)}: {scored} scored, "
+            f"Evaluation ({self.options.similarity}): {cases} case{'s' * (cases != 1)}, "
+            f"{methods} method{'s' * (methods != 1)}: {scored} scored, "
             f"{len(self.failures)} failed, {len(self.missing)} without a partner"
         ]
         for name, summary in self.summaries().items():
@@ -269,8 +292,9 @@ def _null_for_nan(value: Any) -> Any:
     return None if isinstance(value, float) and isnan(value) else value
 
 
-def _read_summary(out: Path) -> dict[str, Any]:
-    """summary.json of a finished run."""
+def read_summary(out: Folder) -> dict[str, Any]:
+    """What summary.json of a finished run holds."""
+    out = Path(out)
     path = out / "summary.json"
     try:
         content = json.loads(path.read_bytes())

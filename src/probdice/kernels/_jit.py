@@ -33,9 +33,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile as a part of kernels only: without what a call from Python needs."""
-    compiled: Callable[P, R] = _njit(
-        no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS
-    )(function)
+    compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
+        function
+    )
     return compiled
 
 

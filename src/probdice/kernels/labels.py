@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.kernels._jit import kernel, part
-from probdice.kernels.aitchison import BLOCK, UNIT, log_ratio
-from probdice.kernels.rows import Indices, Rows, Sums, active, others, survey
+from probdice.kernels.aitchison import BLOCK, CERTAIN, UNIT, log_ratio
+from probdice.kernels.rows import CHUNK, Indices, Rows, Sums, active, others, survey
 
 Codes = NDArray[np.int32]
-Counts = NDArray[np.int64]
+Counts = NDArray[np.int32]
+
+LONGEST = int(CHUNK)  # pixels of a run that are summed at once
 
 
 @kernel
@@ -68,7 +70,7 @@ def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Co
     """Count into four tables in turn: neighbours mostly agree, and an increment of the cell that
     was just written would have to wait for it.
     """
-    c0 = np.zeros((p_labels, q_labels), np.int64)
+    c0 = np.zeros((p_labels, q_labels), np.int32)
     c1, c2, c3 = np.zeros_like(c0), np.zeros_like(c0), np.zeros_like(c0)
     whole = p.size - p.size % 4
     for k in range(0, whole, 4):
@@ -89,33 +91,27 @@ def pairs_absolute(
     codes: Codes,
     q: Rows,
     q_start: int,
+    counts: NDArray[np.int64],
     volumes: Sums,
-    outside: Sums,
-    inside: Sums,
+    shared: Sums,
 ) -> bool:
-    """Add what `_grouped` says, with |1 − q_j| inside a region and |q_j| outside."""
-    real = q.dtype.type
+    """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code."""
     sound = True
     sums = np.empty(BLOCK, q.dtype)
     block = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
-    change = np.empty((q.shape[0] + 1, BLOCK), q.dtype)
+    bounds = np.empty(BLOCK + 1, np.int64)
     for done in range(0, codes.size, BLOCK):
         step = min(BLOCK, codes.size - done)
         start = q_start + done
         sound &= survey(q, start, start + step, sums, block)
-        count = active(block, listed)
         for j in range(q.shape[0]):
             volumes[j] += block[j]
-            outside[j] += block[j]
-        for b in range(count):
-            row, into = q[listed[b], start : start + step], change[b]
-            for k in range(step):
-                into[k] = abs(real(1) - row[k]) - row[k]
-        zero = change[count]
-        for k in range(step):
-            zero[k] = real(1)
-        _grouped(codes[done : done + step], change, block, inside)
+        here = codes[done : done + step]
+        runs = _runs(here, bounds, counts)
+        # A region that is zero throughout shares nothing with any label.
+        columns = listed[: active(block, listed)]
+        _group_sums(here, bounds[: runs + 1], q, start, columns, columns, shared)
     return sound
 
 
@@ -125,15 +121,23 @@ def pairs_aitchison(
     q: Rows,
     q_start: int,
     floor: float,
+    counts: NDArray[np.int64],
     volumes: Sums,
     outside: Sums,
     inside: Sums,
 ) -> bool:
-    """Add what `_grouped` says, with the loss against (1, 0) inside and (0, 1) outside."""
+    """Add the pixels of each code, the volumes, and losses.
+
+    `outside` is the loss of (q_j, rest) against (0, 1), a pixel that does not have a label;
+    `inside` what changes by against (1, 0), over the pixels of each code.
+    """
     sound = True
     sums = np.empty(BLOCK, q.dtype)
     block = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
+    bounds = np.empty(BLOCK + 1, np.int64)
+    places = np.empty(q.shape[0], np.int64)
+    every = np.arange(q.shape[0])
     change = np.empty((q.shape[0] + 1, BLOCK), q.dtype)
     rest = np.empty((q.shape[0] + 1, BLOCK), q.dtype)
     zero = np.zeros(BLOCK, q.dtype)
@@ -143,25 +147,30 @@ def pairs_aitchison(
         sound &= survey(q, start, start + step, sums, block)
         count = active(block, listed)
         others(q, start, start + step, listed[:count], rest)
+        # Regions that are zero throughout share the row after those of the active ones.
         lost = _certain_losses(zero[:step], rest[count, :step], floor, change[count])
         b = 0
         for j in range(q.shape[0]):
             volumes[j] += block[j]
-            if block[j] == 0:
-                outside[j] += lost
-            else:
+            places[j] = count
+            if block[j] != 0:
                 row = q[j, start : start + step]
                 outside[j] += _certain_losses(row, rest[b, :step], floor, change[b])
+                places[j] = b
                 b += 1
-        _grouped(codes[done : done + step], change, block, inside)
+            else:
+                outside[j] += lost
+        here = codes[done : done + step]
+        runs = _runs(here, bounds, counts)
+        _group_sums(here, bounds[: runs + 1], change, 0, places, every, inside)
     return sound
 
 
 @part
 def _certain_losses(a: Rows, b: Rows, floor: float, change: Rows) -> float:
-    """Loss of (a, b) against (0, 1) in all, and what changes where it is (1, 0) instead."""
+    """Loss of (a, b) against (0, 1) in all, and at each pixel what changes by against (1, 0)."""
     real = a.dtype.type
-    certain = real(-math.log2(floor) if floor > 0 else 1e30)
+    certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
     logits = np.empty(a.size, a.dtype)
     log_ratio(a, b, floor, logits)
     total = 0.0
@@ -176,38 +185,61 @@ def _certain_losses(a: Rows, b: Rows, floor: float, change: Rows) -> float:
 
 
 @part
-def _grouped(codes: Codes, change: Rows, block: Sums, into: Sums) -> None:
-    """Add the rows of `change` into the codes of their pixels, run by run.
+def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
+    """Where runs of one code begin, and after them the end; how many there are.
 
-    `change` has a row for each active region (a `block` volume that is not 0), and after these
-    one that all others share.
+    Their lengths are added to `counts`.
     """
-    start = 0
-    while start < codes.size:
-        stop = start + 1
-        while stop < codes.size and stop - start < 256 and codes[stop] == codes[start]:
-            stop += 1
-        code = codes[start]
-        b = 0
-        for j in range(block.size):
-            b += block[j] != 0
-        shared = _sum(change[b, start:stop]) if b < block.size else 0.0
-        b = 0
-        for j in range(block.size):
-            if block[j] != 0:
-                into[code, j] += _sum(change[b, start:stop])
-                b += 1
-            else:
-                into[code, j] += shared
-        start = stop
+    count = 0
+    bounds[0] = 0
+    for k in range(1, codes.size):
+        if codes[k] != codes[k - 1] or k - bounds[count] == LONGEST:
+            counts[codes[k - 1]] += k - bounds[count]
+            count += 1
+            bounds[count] = k
+    counts[codes[codes.size - 1]] += codes.size - bounds[count]
+    bounds[count + 1] = codes.size
+    return count + 1
 
 
 @part
-def _sum(row: Rows) -> float:
-    total: float = row.dtype.type(0)
-    for k in range(row.size):
-        total += row[k]
-    return total
+def _group_sums(
+    codes: Codes,
+    bounds: Indices,
+    rows: Rows,
+    start: int,
+    listed: Indices,
+    columns: Indices,
+    into: Sums,
+) -> None:
+    """Add the listed rows, cut off at 1, run by run into the code of the run and their columns.
+
+    Four rows at a time keep sums of short runs from waiting for each other; where fewer are left,
+    the last one is taken again.
+    """
+    one, last = rows.dtype.type(1), listed.size - 1
+    size = codes.size
+    for a in range(0, listed.size, 4):
+        r0 = rows[listed[a], start : start + size]
+        r1 = rows[listed[min(a + 1, last)], start : start + size]
+        r2 = rows[listed[min(a + 2, last)], start : start + size]
+        r3 = rows[listed[min(a + 3, last)], start : start + size]
+        left = listed.size - a
+        for run in range(bounds.size - 1):
+            s0 = s1 = s2 = s3 = rows.dtype.type(0)
+            for k in range(np.uint64(bounds[run]), np.uint64(bounds[run + 1])):
+                s0 += min(r0[k], one)
+                s1 += min(r1[k], one)
+                s2 += min(r2[k], one)
+                s3 += min(r3[k], one)
+            code = codes[bounds[run]]
+            into[code, columns[a]] += s0
+            if left > 1:
+                into[code, columns[a + 1]] += s1
+            if left > 2:
+                into[code, columns[a + 2]] += s2
+            if left > 3:
+                into[code, columns[a + 3]] += s3
 
 
 @kernel

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import MissingExtraError
 from probdice.segmentation import Segmentation
 from probdice.synthesis import probabilities
 
@@ -78,10 +77,8 @@ def centres(segmentation: Segmentation) -> list[tuple[float, float] | None]:
 
 
 def figure_of(width: float, height: float) -> "Figure":
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError('drawings need Matplotlib: pip install "probdice[paper]"') from None
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -261,7 +261,7 @@ def falling_claim(measured: Sweep) -> Claim:
                     else "never rises, but stands still"
                 )
                 exceptions.append(
-                    f"{name}, {image}, {kind}: ρ = {table[row, column]:.2f}; it {manner}"
+                    f"{name}, {image}, {kind}: ρ = {signed(table[row, column])}; it {manner}"
                 )
     return Claim(
         "Both fall as a degradation grows",
@@ -314,6 +314,11 @@ def merging_claim(measured: Mapping[str, Merging]) -> Claim:
         not exceptions and never_lower,
         exceptions,
     )
+
+
+def signed(value: float) -> str:
+    """Two digits, with a minus sign that is one."""
+    return f"{value:.2f}".replace("-", "−")
 
 
 def _number(value: float) -> str:

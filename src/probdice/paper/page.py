@@ -5,8 +5,6 @@ import hashlib
 from dataclasses import dataclass
 from importlib import resources
 
-from probdice.errors import MissingExtraError
-
 __all__ = ["PagedFigure", "render"]
 
 
@@ -27,10 +25,8 @@ class PagedFigure:
 
 def render(template: str, **values: object) -> str:
     """A page from one of our templates, with its style inside."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError('pages need Jinja2: pip install "probdice[paper]"') from None
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("probdice.paper", "templates"),
         autoescape=True,

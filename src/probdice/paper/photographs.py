@@ -24,6 +24,7 @@ __all__ = [
     "normalised_cuts",
     "photograph",
     "random_walker",
+    "require_extra",
     "sources",
     "watershed",
 ]
@@ -220,14 +221,20 @@ METHODS: dict[str, Callable[..., Segmentation]] = {
 """Every method by its name; each is called with a photograph, a number of regions and a seed."""
 
 
-def _skimage(module: str) -> Any:
-    """A module of scikit-image, which is an extra."""
+def require_extra() -> None:
+    """Say what to install where scikit-image is missing."""
     try:
-        return import_module(f"skimage.{module}")
+        import_module("skimage")
     except ImportError:
         raise MissingExtraError(
             'photographs need scikit-image: pip install "probdice[paper]"'
         ) from None
+
+
+def _skimage(module: str) -> Any:
+    """A module of scikit-image, which is an extra."""
+    require_extra()
+    return import_module(f"skimage.{module}")
 
 
 def _smoothed(image: Image, sigma: float) -> Image:

@@ -9,11 +9,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from probdice.errors import MissingExtraError
 from probdice.paper import sections
 from probdice.paper.figures import degradation_table
 from probdice.paper.images import paper_images
 from probdice.paper.page import PagedFigure, render
+from probdice.paper.photographs import require_extra
 from probdice.paper.sections import Drawing, Section
 from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE, Study
 from probdice.paper.survey import write_rankings, write_scores, write_survey
@@ -56,7 +56,7 @@ def run_paper(
         The page, ``index.html``. Beside it are ``numbers.json``, ``scores.csv``,
         ``stand-in-rankings.csv`` and the folder ``figures``.
     """
-    _check_extra()
+    require_extra()  # at once, not after a minute
     out = Path(out)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     report = _Reporter(progress, 11 + survey)
@@ -150,21 +150,6 @@ def _study_rows(studies: Mapping[str, Study]) -> list[list[str]]:
         cells = [f"{value:.2f}".replace("-", "−") for value in values]
         rows.append([image or "all images", *cells])
     return rows
-
-
-def _check_extra() -> None:
-    """Say at once what is missing, not after a minute."""
-    for module, name in (
-        ("skimage", "scikit-image"),
-        ("matplotlib", "Matplotlib"),
-        ("jinja2", "Jinja2"),
-    ):
-        try:
-            __import__(module)
-        except ImportError:
-            raise MissingExtraError(
-                f'the paper needs {name}: pip install "probdice[paper]"'
-            ) from None
 
 
 def _version() -> str:

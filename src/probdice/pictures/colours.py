@@ -83,7 +83,7 @@ def colours_of(comparison: Comparison, palette: Palette = "safe") -> Colours:
     >>> colours_of(result).groups
     ('#0072B2', '#E69F00')
     >>> colours_of(result).regions["prediction"]  # 5 was merged into the group of 7
-    ('#5AA3CD', '#0072B2', '#E69F00')
+    ('#59A3CD', '#0072B2', '#E69F00')
     """
     groups = _group_colours(comparison, palette)
     merged = {(merge.side, merge.region) for merge in comparison.merges}

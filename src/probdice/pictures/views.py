@@ -153,7 +153,7 @@ def worst_place(view: View) -> tuple[int, ...]:
     from scipy.ndimage import uniform_filter
 
     loss = np.where(view.inside, 1 - view.f, 0).astype(np.float32)
-    if not loss.any():
+    if not loss.any() or not loss.ndim:
         return tuple(n // 2 for n in loss.shape)
     sizes = [2 * (n // NEIGHBOURHOOD // 2) + 1 for n in loss.shape]
     smooth = uniform_filter(loss, sizes, mode="constant")
@@ -211,8 +211,8 @@ def _chosen(
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:
     """Values along the last axis, in the order of traversal, as an image."""
     first = flat.ndim - 1
-    shaped = flat.reshape(*flat.shape[:-1], *shape)
-    return np.ascontiguousarray(shaped.transpose(*range(first), *(first + back)))
+    shaped = flat.reshape((*flat.shape[:-1], *shape))
+    return shaped.transpose((*range(first), *(first + back))).copy(order="C")
 
 
 def _segmentation(values: NDArray[Any]) -> Segmentation:

@@ -149,9 +149,9 @@ def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
     """Whole multiples of the last digit shown; the largest integer where there is no number."""
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)
-    for row, out in zip(values, rounded, strict=True):  # one after the other, to hold little
+    for k, row in enumerate(values):  # one after the other, to hold little
         scaled = np.rint(row.astype(np.float64) * 10**digits)
-        out[...] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
+        rounded[k] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
     return rounded
 
 

@@ -142,7 +142,8 @@
     for (const panel of panels) {
       panel.canvas.width = width;
       panel.canvas.height = height;
-      const context = panel.canvas.getContext("2d");
+      // Painted pixel by pixel, so it had better stay out of the graphics card.
+      const context = panel.canvas.getContext("2d", { willReadFrequently: true });
       const image = context.createImageData(width, height);
       if (panel.side === "f") paintSimilarity(image.data);
       else paintSide(panel.side, image.data);

@@ -1,0 +1,261 @@
+"""`probdice evaluate`: folders of cases."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from probdice.cli.options import (
+    COMPARING,
+    OUTPUT,
+    READING,
+    DebugOption,
+    FloorOption,
+    IgnoreGeometryOption,
+    IgnoreOption,
+    MatchOption,
+    MergeName,
+    MergeOption,
+    PerSide,
+    ScaleOption,
+    SimilarityName,
+    SimilarityOption,
+    SumsOption,
+    ToleranceOption,
+    scales_of,
+    similarity_of,
+    sums_of,
+)
+from probdice.cli.outcome import REFUSED, answering, in_options
+
+if TYPE_CHECKING:
+    from probdice.evaluation import Progress
+
+__all__ = ["evaluate"]
+
+FAILED = REFUSED  # some case could not be compared
+
+
+def evaluate(
+    reference: Annotated[
+        str,
+        typer.Argument(
+            metavar="REFERENCE_DIR",
+            show_default=False,
+            help="The folder of the reference: a file or a subfolder for every case.",
+        ),
+    ],
+    predictions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PREDICTION_DIR…",
+            show_default=False,
+            help="A folder for every method, as DIR or name=DIR.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", "-o",
+            metavar="OUT",
+            rich_help_panel=OUTPUT,
+            help="The folder for the results. The same command continues what is there.",
+        ),
+    ],
+    similarity: SimilarityOption = SimilarityName.absolute,
+    floor: FloorOption = None,
+    match: MatchOption = True,
+    merge: MergeOption = MergeName.none,
+    ignore: IgnoreOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel=COMPARING,
+            help="Cores, by processes and threads together; all by default.",
+        ),
+    ] = None,
+    pattern: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            rich_help_panel=READING,
+            help="Where the case stands in the names, such as '{case}_seg.nii.gz'. For one side "
+            "or method: reference:PATTERN, prediction:PATTERN, name:PATTERN. Can be repeated.",
+        ),
+    ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            metavar="",
+            rich_help_panel=READING,
+            help="Take nnU-Net's .npz of probabilities, not the label map it lies beside.",
+        ),
+    ] = False,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing",
+            metavar="",
+            rich_help_panel=READING,
+            help="Score the cases that have a partner, and list the others.",
+        ),
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            metavar="",
+            rich_help_panel=READING,
+            help="Recognise finished cases by the content of their files, not by size and time.",
+        ),
+    ] = False,
+    sums: SumsOption = None,
+    scale: ScaleOption = None,
+    geometry_tolerance: ToleranceOption = None,
+    ignore_geometry: IgnoreGeometryOption = False,
+    parquet: Annotated[
+        bool,
+        typer.Option(
+            "--parquet",
+            metavar="",
+            rich_help_panel=OUTPUT,
+            help="Write the tables as Parquet too.",
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print failures alone."
+        ),
+    ] = False,
+    debug: DebugOption = False,
+) -> None:  # fmt: skip
+    """Compare every case of a folder with one method or several, and say what follows.
+
+    Every finished case is kept at once. The exit code is 1 where a case could not be compared.
+    """
+    if merge is not MergeName.none and not match:
+        raise typer.BadParameter(
+            "regions are only merged into matched ones: leave out --no-match", param_hint="--merge"
+        )
+    methods = _methods(predictions)
+    how, scales = sums_of(sums), _scales(scales_of(scale))
+    measure = similarity_of(similarity, floor)
+    with answering(debug=debug):
+        from probdice.evaluation import evaluate as evaluate_folders
+
+        with _display(quiet) as tell:
+            result = evaluate_folders(
+                reference,
+                methods,
+                out=out,
+                similarity=measure,
+                match=match,
+                merge=merge.value,
+                ignore=ignore or (),
+                sums={"reference": how.of("reference") or "error",
+                      "prediction": how.of("prediction") or "error"},
+                scale=scales,
+                pattern=_patterns(pattern or (), methods),
+                probabilities=probabilities,
+                allow_missing=allow_missing,
+                ignore_geometry=ignore_geometry,
+                geometry_tolerance=geometry_tolerance,
+                workers=workers,
+                verify=verify,
+                parquet=parquet,
+                progress=tell,
+            )  # fmt: skip
+        if not quiet:
+            from probdice.cli.standings import show_summary
+
+            show_summary(result.summary, out, None)
+    if result.failures:
+        raise typer.Exit(FAILED)
+
+
+def _methods(words: Sequence[str]) -> dict[str, str]:
+    """The folder of every method; its own name where none is given."""
+    import os
+
+    methods: dict[str, str] = {}
+    for word in words:
+        name, equals, folder = word.partition("=")
+        if not equals or os.path.isdir(word):
+            name, folder = os.path.basename(os.path.abspath(word)), word
+        if name in methods:
+            raise typer.BadParameter(
+                f"two methods are called {name!r}; name them, as in first={folder}",
+                param_hint="PREDICTION_DIR",
+            )
+        methods[name] = folder
+    return methods
+
+
+def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
+    """The pattern of each side or method; a plain one is for both sides."""
+    found: dict[str, str] = {}
+    for word in words:
+        which, _, rest = word.partition(":")
+        if which in ("reference", "prediction", *methods):
+            found[which] = rest
+        else:
+            found = {"reference": word, "prediction": word} | found
+    return found or None
+
+
+def _scales(scales: PerSide[float]) -> Any:
+    if scales.sides and scales.both is not None:
+        raise typer.BadParameter(
+            "give one number for both sides, or name the side of each", param_hint="--scale"
+        )
+    return scales.sides or scales.both
+
+
+@contextmanager
+def _display(quiet: bool) -> Iterator[Any]:
+    """What to call after every case: a bar on a terminal, and failures as they come."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not sys.stderr.isatty(),
+    )
+    task = bar.add_task("cases", total=None, rate="")
+
+    def tell(progress: "Progress") -> None:
+        latest = progress.latest
+        if latest is not None and latest.comparison is None:
+            first = in_options(latest.error).splitlines()[0]
+            bar.console.print(f"failed: {latest.case} ({latest.method}): {first}")
+        elapsed = bar.tasks[0].elapsed or 0.0
+        done = progress.done - progress.resumed
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        rate = f"{done / elapsed:.1f}/s{failed}" if done and elapsed else ""
+        bar.update(task, completed=progress.done, total=progress.total, rate=rate)
+
+    with bar:
+        try:
+            yield tell
+        except KeyboardInterrupt:
+            console.print("interrupted: every finished case is kept; the same command continues")
+            raise

@@ -1,0 +1,200 @@
+"""The summary of an evaluation on the terminal, from what summary.json holds."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from probdice.cli.display import number, plain_table, show
+from probdice.cli.outcome import in_options
+from probdice.result import listed
+
+__all__ = ["show_summary"]
+
+NAMES = {
+    "score": "score",
+    "adjusted_score": "adjusted score",
+    "matched_score": "matched score",
+    "mean_dice": "mean Dice",
+    "lowest_dice": "lowest Dice",
+}
+MOST = 20  # regions, failures and missing partners
+
+
+def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
+    """Methods, their differences and ranks, regions, failures and what was withheld.
+
+    The measure by which methods are told apart is, unless one is given, the score, and where
+    regions were merged the adjusted score.
+    """
+    merged = summary["options"]["merge"] != "none"
+    chosen = measure or ("adjusted_score" if merged else "score")
+    headline = list(dict.fromkeys([chosen, "score", "adjusted_score", "lowest_dice"]))
+    parts: list[RenderableType] = [
+        Text(f"{summary['reference']} ↔ {', '.join(summary['methods'])}", style="bold"),
+        _asked(summary),
+        _methods(summary, headline),
+    ]
+    measured = summary["measures"][chosen]
+    if len(summary["methods"]) > 1:
+        parts += [
+            Text(f"between methods, by {NAMES[chosen]}, on the cases they share", style="bold"),
+            _differences(measured["differences"]),
+            _ranks(measured["ranks"]),
+        ]
+    if summary["regions"]:
+        labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
+        title = "Dice of the reference's regions: mean (n), 95 % interval"
+        parts += [Text(title, style="bold"), _regions(summary, labels[:MOST])]
+        if len(labels) > MOST:
+            parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
+    parts += _list("failed", [(f["case"], f["method"], f["error"]) for f in summary["failures"]])
+    parts += _list(
+        "missing", [(m["case"], m["method"], f"no {m['side']}") for m in summary["missing"]]
+    )
+    parts += [Text.assemble(("note: ", "yellow"), note) for note in _notes(measured, chosen)]
+    show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
+
+
+def _asked(summary: dict[str, Any]) -> str:
+    options = summary["options"]
+    cases = len({case for case, _ in summary["jobs"]})
+    floor = f" (floor {options['floor']:g})" if options["floor"] else ""
+    merge = f", merge {options['merge']}" if options["merge"] != "none" else ""
+    match = "" if options["match"] else ", labels taken as corresponding"
+    methods = len(summary["methods"])
+    return (
+        f"{options['similarity']} similarity{floor}{merge}{match}: {cases} "
+        f"case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
+    )
+
+
+def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:
+    table = plain_table(
+        "measure", "method", ">n", ">mean", "95 % interval", ">median", ">deviation",
+        "quartiles", "worst cases",
+    )  # fmt: skip
+    for measure in measures:
+        for k, row in enumerate(summary["measures"][measure]["methods"]):
+            table.add_row(
+                NAMES[measure] if k == 0 else "",
+                Text(row["method"]),
+                str(row["n"]),
+                _number(row["mean"]),
+                _interval(row["interval"]),
+                _number(row["median"]),
+                _number(row["deviation"]),
+                f"{_number(row['lower_quartile'])} {_number(row['upper_quartile'])}",
+                Text(", ".join(case for case, _ in row["worst"][:3])),
+            )
+    return table
+
+
+def _differences(rows: Sequence[dict[str, Any]]) -> Table:
+    table = plain_table(
+        "difference", ">n", ">mean", "95 % interval", ">Wilcoxon p", ">Holm p"
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            Text(f"{row['first']} − {row['second']}"),
+            str(row["n"]),
+            _signed(row["mean"]),
+            _interval(row["interval"], _signed),
+            _probability(row["p"]),
+            _probability(row["p_holm"]),
+        )
+    return table
+
+
+def _ranks(rows: Sequence[dict[str, Any]]) -> Table:
+    table = plain_table(">place", "95 % interval", "method", ">mean rank", "95 % interval", ">n")
+    for row in rows:
+        table.add_row(
+            _short(row["place"]),
+            _interval(row["place_interval"], _short),
+            Text(row["method"]),
+            "–" if row["mean_rank"] is None else f"{row['mean_rank']:.2f}",
+            _interval(row["mean_rank_interval"], lambda x: "–" if x is None else f"{x:.2f}"),
+            str(row["n"]),
+        )
+    return table
+
+
+def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
+    """Methods side by side."""
+    table = plain_table("region", *summary["methods"])
+    cells = {
+        (row["method"], row["label"]): f"{_number(row['mean'])} ({row['n']}) "
+        f"{_interval(row['interval'])}"
+        for row in summary["regions"]
+    }
+    for label in labels:
+        row = [cells.get((method, label), "–") for method in summary["methods"]]
+        table.add_row(Text(str(label)), *row)
+    return table
+
+
+def _list(word: str, found: Sequence[tuple[str, str, str]]) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text.assemble((f"{word}: ", "red"), f"{case} ({method}): {in_options(reason)}")
+        for case, method, reason in found[:MOST]
+    ]
+    if len(found) > MOST:
+        lines.append(f"… and {len(found) - MOST} more {word}; cases.csv names all of them")
+    return lines
+
+
+def _notes(measured: dict[str, Any], measure: str) -> list[str]:
+    """Why numbers are not there, or not what one expects: each reason once, with whom it is for."""
+    whom: dict[str, list[str]] = {}
+    for row in measured["methods"]:
+        if row["interval"]["kind"] == "withheld":
+            reason = f"intervals are withheld: {row['interval']['reason']}"
+            whom.setdefault(reason, []).append(row["method"])
+        elif row["interval"]["kind"] == "percentile":
+            reason = f"interval by percentiles*: {row['interval']['reason']}"
+            whom.setdefault(reason, []).append(row["method"])
+        if row["missing"]:
+            cases = "case has" if row["missing"] == 1 else "cases have"
+            reason = f"{row['missing']} {cases} no {NAMES[measure]}"
+            whom.setdefault(reason, []).append(row["method"])
+    for row in measured["differences"]:
+        if row["reason"]:
+            pair = f"{row['first']} − {row['second']}"
+            whom.setdefault(row["reason"], []).append(pair)
+    notes = [f"{listed(names)}: {reason}" for reason, names in whom.items()]
+    if any(row["p"] is not None for row in measured["differences"]):
+        notes.append(
+            "Holm's correction is for the pairs of methods, not for trying several measures: "
+            "choose one beforehand"
+        )
+    return notes
+
+
+def _interval(interval: dict[str, Any], write: Any = None) -> str:
+    if interval["kind"] == "withheld":
+        return "withheld"
+    write = write or _number
+    mark = "*" if interval["kind"] == "percentile" and "undefined" in interval["reason"] else ""
+    return f"{write(interval['low'])} to {write(interval['high'])}{mark}"
+
+
+def _number(value: float | None) -> str:
+    return number(nan if value is None else value)
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.4f}"
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _probability(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value < 0.001 else f"{value:.3f}"

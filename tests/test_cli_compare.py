@@ -1,0 +1,506 @@
+"""`probdice compare` and `probdice info`: options, files of the field's own writers, refusals."""
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import nibabel
+import numpy as np
+import pytest
+import SimpleITK
+import tifffile
+from numpy.typing import NDArray
+from PIL import Image
+from test_files_dicom import LEFT, TOP
+from test_files_dicom import save as save_dicom
+from typer.testing import CliRunner
+
+import probdice
+from probdice.blocks import watcher
+from probdice.cli import app
+from probdice.cli.options import PerSide, scales_of
+from probdice.cli.outcome import in_options
+from probdice.cli.progress import Progress, progress
+
+LABELS = np.repeat(np.array([1, 1, 1, 1, 2, 2, 2, 2], np.uint8)[:, None, None], 2, axis=1)
+SPLIT = np.repeat(np.array([7, 7, 5, 5, 5, 9, 9, 9], np.uint8)[:, None, None], 2, axis=1)
+SURE = np.stack([LABELS == 1, LABELS == 2], axis=-1).astype(np.float32)
+UNSURE = SURE * np.float32(0.8) + np.float32(0.1)
+AFFINE = np.diag([2.0, 2.0, 3.0, 1.0])
+
+
+class Done:
+    """What a command left behind."""
+
+    def __init__(self, code: int, out: str, err: str):
+        self.code, self.out, self.err = code, out, err
+        self.said = " ".join(re.sub("[│╭╮╰╯─]", " ", err).split())  # without Typer's frame
+
+
+def run(*words: object) -> Done:
+    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
+
+
+def compared(*words: object) -> dict[str, Any]:
+    done = run("compare", *words, "--json", "-")
+    assert done.code == 0, done.err
+    content: dict[str, Any] = json.loads(done.out)
+    return content
+
+
+def refused(*words: object, code: int = 1) -> str:
+    """The message of a command that must fail, with nothing printed and no traceback."""
+    done = run("compare", *words)
+    assert (done.code, done.out) == (code, "")
+    assert "Traceback" not in done.err
+    if code == 1:
+        assert done.err.startswith("error: ")
+    return done.said
+
+
+def save(path: Path, array: NDArray[Any], affine: NDArray[Any] = AFFINE) -> Path:
+    nibabel.save(nibabel.Nifti1Image(array, affine), path)
+    return path
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> Path:
+    return save(tmp_path / "reference.nii.gz", LABELS)
+
+
+@pytest.fixture
+def prediction(tmp_path: Path) -> Path:
+    return save(tmp_path / "prediction.nii.gz", SPLIT)
+
+
+@pytest.fixture
+def unsure(tmp_path: Path) -> Path:
+    return save(tmp_path / "unsure.nii.gz", UNSURE)
+
+
+# ---- files of every kind
+
+
+def test_formats_of_the_field_against_each_other(tmp_path: Path, reference: Path) -> None:
+    image = SimpleITK.GetImageFromArray(LABELS.transpose(2, 1, 0))
+    image.SetSpacing((2.0, 2.0, 3.0))
+    image.SetDirection((-1.0, 0, 0, 0, -1, 0, 0, 0, 1))  # ITK counts left and posterior
+    for name in ("a.mha", "a.nrrd"):
+        SimpleITK.WriteImage(image, tmp_path / name)
+        assert compared(reference, tmp_path / name)["score"] == 1
+    np.save(tmp_path / "a.npy", LABELS)
+    tifffile.imwrite(tmp_path / "a.tif", LABELS, photometric="minisblack")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/labels"] = LABELS
+    for name in ("a.tif", "a.h5:/deep/labels"):
+        assert compared(tmp_path / "a.npy", tmp_path / name)["score"] == 1
+    flat = LABELS[:, :, 0]
+    Image.fromarray(flat).save(tmp_path / "a.png")
+    np.savez(tmp_path / "a.npz", labels=flat)
+    assert compared(tmp_path / "a.png", tmp_path / "a.npz:labels")["score"] == 1
+
+
+def test_segments_carry_their_names(tmp_path: Path) -> None:
+    masks = {"left": LEFT, "top": TOP}
+    crisp = save_dicom(tmp_path / "a.dcm", "BINARY", masks)
+    shares = {name: mask * 0.5 for name, mask in masks.items()}
+    soft = save_dicom(tmp_path / "b.dcm", "FRACTIONAL", shares)
+    result = compared(crisp, soft, "--sums", "background")
+    assert [
+        result["reference_labels"],
+        result["prediction_labels"],
+    ] == [[0, "left", "top"], ["left", "top", "background"]]
+    assert result["groups"][1]["reference"] == result["groups"][1]["prediction"] == ["left"]
+
+
+def test_one_file_per_region(tmp_path: Path, reference: Path) -> None:
+    for k, name in enumerate(("grey", "white")):
+        save(tmp_path / f"seg_{name}.nii.gz", UNSURE[..., k])
+    for words in (
+        f"{tmp_path}/seg_*.nii.gz",
+        f"{tmp_path}/seg_grey.nii.gz,{tmp_path}/seg_white.nii.gz",
+    ):
+        result = compared(reference, words)
+        assert result["prediction_labels"] == ["grey", "white"]
+        assert result["score"] == pytest.approx(0.9)
+
+
+# ---- options
+
+
+def test_merging_and_matching(reference: Path, prediction: Path) -> None:
+    assert compared(reference, prediction)["score"] == 0.625
+    for side in ("prediction", "both"):
+        assert compared(reference, prediction, "--merge", side)["score"] == 0.875
+    shown = run("compare", reference, prediction, "--merge", "both").out
+    assert "matched score   0.6250  before 1 prediction region was merged" in shown
+    swapped = run("compare", reference, reference, "--no-match")
+    assert "score           1.0000" in swapped.out
+    assert "nothing corresponds" in refused(reference, prediction, "--no-match")
+    assert "--no-match" in refused(reference, prediction, "--no-match", "--merge", "both", code=2)
+
+
+def test_spare_regions_come_with_what_merging_would_do(tmp_path: Path, unsure: Path) -> None:
+    three = np.concatenate([UNSURE[..., :1] / 2, UNSURE[..., :1] / 2, UNSURE[..., 1:]], axis=-1)
+    prediction = save(tmp_path / "three.nii.gz", three)
+    shown = run("compare", unsure, prediction)
+    assert "1 prediction region has no partner (1)" in shown.out
+    assert "--merge prediction would join 1 → 0 for a score of 1.0000" in shown.out
+    assert "Python" not in shown.out and "merge=" not in shown.out
+
+
+def test_swapped_labels_are_told(tmp_path: Path, reference: Path) -> None:
+    other = save(tmp_path / "swapped.nii.gz", (3 - LABELS).astype(np.uint8))
+    shown = run("compare", reference, other).out
+    assert "note: 2 labels that both sides have were matched to another one (1, 2)" in shown
+    assert "--no-match compares equal labels" in shown
+    assert compared(reference, other, "--no-match")["score"] == 0
+
+
+def test_mask_and_ignored_labels(tmp_path: Path, reference: Path, prediction: Path) -> None:
+    mask = save(tmp_path / "mask.nii.gz", (LABELS == 2).astype(np.float32))
+    assert compared(reference, prediction, "--mask", mask)["pixels"] == 8
+    result = compared(reference, prediction, "--ignore", 1, "--ignore", 255)
+    assert (result["pixels"], result["reference_labels"]) == (8, [2])
+    assert "--ignore 1" in refused(save(tmp_path / "soft.nii.gz", SURE), prediction, "--ignore", 1)
+    empty = save(tmp_path / "empty.nii.gz", np.zeros_like(LABELS))
+    assert refused(reference, prediction, "--mask", empty).endswith("leaves no pixel to compare")
+
+
+def test_aitchison_says_when_most_is_infinitely_far(reference: Path, unsure: Path) -> None:
+    shown = run("compare", reference, unsure, "--similarity", "aitchison")
+    assert (shown.code, shown.err) == (0, "")
+    assert "note: 100.0% of the pixels are infinitely far apart" in shown.out
+    assert "consider --floor 1e-3, --similarity absolute" in shown.out
+    floored = compared(reference, unsure, "--similarity", "aitchison", "--floor", 0.01)
+    assert floored["score"] == pytest.approx(0.37000384, abs=1e-6)
+    assert "aitchison" in refused(reference, unsure, "--floor", 0.01, code=2)
+    assert "below 0.5" in refused(
+        reference, unsure, "--similarity", "aitchison", "--floor", 0.7, code=2
+    )
+
+
+def test_sums_for_both_sides_or_one(tmp_path: Path, reference: Path) -> None:
+    thin = save(tmp_path / "thin.nii.gz", UNSURE * np.float32(0.5))
+    said = refused(reference, thin)
+    assert "sum to 0.5" in said and "pass --sums normalise to divide by the sum" in said
+    assert compared(reference, thin, "--sums", "normalise")["score"] == pytest.approx(0.9)
+    result = compared(
+        thin, thin, "--sums", "reference:background", "--sums", "prediction:normalise"
+    )
+    assert result["reference_labels"] == [0, 1, "background"]
+    assert result["prediction_labels"] == [0, 1]
+    for wrong in ("sometimes", "both:error"):
+        assert "--sums" in refused(reference, thin, "--sums", wrong, code=2)
+
+
+def test_scale_leaves_label_maps_and_probabilities_alone(
+    tmp_path: Path, reference: Path, unsure: Path
+) -> None:
+    percent = save(tmp_path / "percent.nii.gz", UNSURE * np.float32(100))
+    whole = save(tmp_path / "whole.nii.gz", np.round(UNSURE * 100).astype(np.uint8))
+    for prediction in (percent, whole):
+        result = compared(reference, prediction, "--scale", 100)
+        assert result["reference_labels"] == [1, 2]
+        assert result["score"] == pytest.approx(0.9)
+        assert result["notes"][0] == "the values of the prediction were divided by 100"
+        assert compared(unsure, prediction, "--scale", 100)["score"] == pytest.approx(1)
+    assert compared(percent, whole, "--scale", 100)["score"] == pytest.approx(1)
+    assert "--scale 100 or --scale 255" in refused(reference, whole)
+
+
+def test_scale_for_a_side_whatever_it_holds(tmp_path: Path) -> None:
+    grey, labels = tmp_path / "grey.png", tmp_path / "labels.png"
+    Image.fromarray(np.array([[0, 255], [51, 204]], np.uint8)).save(grey)
+    Image.fromarray(np.array([[0, 1], [0, 1]], np.uint8)).save(labels)
+    said = refused(labels, grey, "--scale", 255)
+    assert "the reference is a label map" in said and "--scale prediction:255" in said
+    result = compared(labels, grey, "--scale", "prediction:255")
+    assert result["score"] == pytest.approx((1 + 1 + 0.8 + 0.8) / 4)
+    assert scales_of(["prediction:255", "2"]) == PerSide(2.0, {"prediction": 255.0})
+    for wrong in ("much", "-1", "inf", "left:3"):
+        assert "--scale" in refused(labels, grey, "--scale", wrong, code=2)
+
+
+def test_an_image_of_intensities_is_doubted(tmp_path: Path, reference: Path) -> None:
+    image = save(tmp_path / "ct.nii.gz", LABELS.astype(np.int16) * 700 - 1000)
+    assert compared(reference, image)["notes"][0].startswith("the prediction has negative labels")
+
+
+def test_quiet_is_one_number(reference: Path, prediction: Path) -> None:
+    assert run("compare", reference, prediction, "-q", "--workers", 1).out == "0.625\n"
+    refused(reference, prediction, "--workers", 0, code=2)
+
+
+# ---- where the images lie
+
+
+def test_the_same_grid_in_another_order_is_the_same(tmp_path: Path, reference: Path) -> None:
+    image = nibabel.load(reference).as_reoriented([[1, 1], [0, -1], [2, -1]])
+    nibabel.save(image, tmp_path / "turned.nii.gz")
+    assert compared(reference, tmp_path / "turned.nii.gz")["score"] == 1
+
+
+@pytest.mark.parametrize("change", ["origin", "spacing", "flip"])
+def test_other_places_are_refused_side_by_side(
+    tmp_path: Path, reference: Path, change: str
+) -> None:
+    affine = AFFINE.copy()
+    if change == "origin":
+        affine[0, 3] = 1.0
+    elif change == "spacing":
+        affine[0, 0] = 2.2
+    else:
+        affine[0, 0] = -2.0
+    moved = save(tmp_path / "moved.nii.gz", LABELS, affine)
+    said = refused(reference, moved)
+    assert "do not lie on the same grid" in said
+    assert "reference prediction size 8 × 2 × 1" in said
+    result = run("compare", reference, moved, "--ignore-geometry")
+    assert "score           1.0000" in result.out
+    assert "note: geometry was ignored" in result.out
+
+
+def test_tolerance_in_pixels(tmp_path: Path, reference: Path) -> None:
+    affine = AFFINE.copy()
+    affine[0, 3] = 0.5  # a quarter of a pixel
+    moved = save(tmp_path / "moved.nii.gz", LABELS, affine)
+    refused(reference, moved)
+    assert compared(reference, moved, "--geometry-tolerance", 0.3)["score"] == 1
+    assert compared(reference, reference, "--mask", moved, "--geometry-tolerance", 0.3)
+    affine[0, 3] = 0.1
+    moved = save(tmp_path / "near.nii.gz", LABELS, affine)
+    assert compared(reference, moved)["score"] == 1
+    assert "reference prediction size" in refused(reference, moved, "--geometry-tolerance", 0.01)
+    assert "mask" in refused(reference, reference, "--mask", moved, "--geometry-tolerance", 0.01)
+    refused(reference, moved, "--geometry-tolerance", 1, "--ignore-geometry", code=2)
+
+
+def test_one_side_without_a_place_is_refused(tmp_path: Path, reference: Path) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+    said = refused(reference, tmp_path / "a.npy")
+    assert "prediction has no geometry" in said and "use --ignore-geometry" in said
+    assert compared(reference, tmp_path / "a.npy", "--ignore-geometry")["score"] == 1
+
+
+# ---- what is written
+
+
+def test_map_relabelled_and_json(tmp_path: Path, reference: Path, prediction: Path) -> None:
+    paths = [tmp_path / name for name in ("map.nii.gz", "new.mha", "result.json")]
+    paths[2].write_text("old")
+    words = ["--map", paths[0], "--relabelled", paths[1], "--json", paths[2], "--merge", "both"]
+    done = run("compare", reference, prediction, *words)
+    assert done.code == 0, done.err
+    image = nibabel.load(paths[0])
+    assert np.array_equal(image.affine, AFFINE)
+    assert image.get_fdata()[:, 0, 0].tolist() == [1, 1, 1, 1, 0, 1, 1, 1]
+    relabelled = probdice.read(paths[1])
+    assert relabelled.names == {} and relabelled.array[:, 0, 0].tolist() == [1] * 5 + [2] * 3
+    result = probdice.Comparison.from_json(paths[2].read_text())
+    assert (result.score, result.merges[0].region) == (0.875, 5)
+    for path in paths:
+        assert f"wrote {path}" in done.out
+    assert sorted(tmp_path.iterdir()) == sorted([reference, prediction, *paths])
+
+
+def test_a_page_to_look_at(tmp_path: Path, reference: Path, prediction: Path) -> None:
+    page = tmp_path / "page.html"
+    done = run("compare", reference, prediction, "--report", page)
+    assert (done.code, done.err) == (0, "")
+    assert f"wrote {page}: a page to open in a browser" in done.out
+    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+def test_files_lie_where_the_reference_lies(tmp_path: Path, reference: Path) -> None:
+    np.save(tmp_path / "a.npy", SPLIT)
+    words = ["--ignore-geometry", "--map", tmp_path / "m.nii", "--relabelled", tmp_path / "r.nii"]
+    assert run("compare", reference, tmp_path / "a.npy", *words).code == 0
+    for name in ("m.nii", "r.nii"):
+        assert np.array_equal(nibabel.load(tmp_path / name).affine, AFFINE)
+
+
+def test_the_order_of_relabelled_regions_is_told(
+    tmp_path: Path, reference: Path, unsure: Path
+) -> None:
+    path = tmp_path / "new.nii.gz"
+    done = run("compare", reference, unsure, "--relabelled", path)
+    assert f"{path}: the prediction with the reference's labels, regions in this order: 1, 2" in (
+        done.out
+    )
+
+
+def test_outputs_are_looked_at_before_the_work(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    both = reference, prediction
+    assert "no suffix" in refused(*both, "--map", tmp_path / "map.doc", code=2)
+    assert "no folder" in refused(*both, "--json", tmp_path / "no" / "a.json", code=2)
+    assert "is a folder" in refused(*both, "--json", tmp_path, code=2)
+    assert "also an input" in refused(*both, "--relabelled", prediction, code=2)
+    twice = tmp_path / "a.nii"
+    said = refused(*both, "--map", twice, "--relabelled", twice, code=2)
+    assert "also written by --map" in said
+    assert "PNG holds whole numbers only" in refused(*both, "--map", tmp_path / "a.png")
+    assert "PNG holds 2 axes" in refused(*both, "--relabelled", tmp_path / "a.png")
+    assert not list(tmp_path.glob("a*"))
+
+
+def test_a_full_disk_leaves_what_was_there(
+    tmp_path: Path, reference: Path, prediction: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.json").write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    for option, name in (("--json", "a.json"), ("--map", "a.nii.gz")):
+        said = refused(reference, prediction, option, tmp_path / name)
+        assert said == f"error: {tmp_path / name}: cannot be written: No space left on device"
+    assert (tmp_path / "a.json").read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {reference.name, prediction.name, "a.json"}
+
+
+def test_a_device_is_written_to_and_not_replaced(reference: Path, prediction: Path) -> None:
+    assert run("compare", reference, prediction, "--json", os.devnull).code == 0
+    assert not os.path.isfile(os.devnull)
+
+
+# ---- what cannot be compared
+
+
+def corrupt(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_files_that_are_not_what_they_should_be(tmp_path: Path, reference: Path) -> None:
+    packed = reference.read_bytes()
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(tmp_path / "rgb.png")
+    cases: Sequence[tuple[Path | str, str]] = [
+        (tmp_path, "is a folder"),
+        (f"{tmp_path}/none_*.nii.gz", "no file matches"),
+        (corrupt(tmp_path / "empty.nii.gz", b""), "is empty"),
+        (corrupt(tmp_path / "cut.nii.gz", packed[:-20]), "complete"),
+        (
+            corrupt(tmp_path / "short.nii.gz", gzip.compress(gzip.decompress(packed)[:-3])),
+            "incomplete",
+        ),
+        (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "does not hold one"),
+        (corrupt(tmp_path / "text.txt", b"hello, this is text"), "no known format"),
+        (tmp_path / "rgb.png", "RGB"),
+        (save(tmp_path / "series.nii.gz", np.full((8, 2, 1, 5), 300, np.int16)), "time series"),
+    ]
+    for path, words in cases:
+        for pair in ((reference, path), (path, reference)):
+            said = refused(*pair)
+            assert words in said and Path(str(path)).name in said
+
+
+def test_values_that_cannot_be(tmp_path: Path, reference: Path) -> None:
+    for value, words in ((np.nan, "found nan"), (-0.5, "is negative"), (3.5, "is above 1")):
+        wrong = UNSURE.copy()
+        wrong[3, 1, 0, 0] = value
+        said = refused(reference, save(tmp_path / "wrong.nii.gz", wrong))
+        assert said.startswith("error: prediction: ")
+        assert words in said and "(3, 1, 0)" in said
+
+
+def test_sizes_that_do_not_fit(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+    np.save(tmp_path / "b.npy", LABELS[:-1])
+    assert "(8, 2, 1)" in refused(tmp_path / "a.npy", tmp_path / "b.npy")
+
+
+def test_a_bug_is_told_in_one_line(reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("oh")
+
+    monkeypatch.setattr(probdice, "compare", broken)
+    assert refused(reference, reference) == "error: unexpected KeyError: 'oh'; --debug shows where"
+    monkeypatch.setattr(probdice, "compare", lambda *_, **__: [][1])
+    assert "IndexError" in refused(reference, reference)
+
+
+def test_no_word_of_python_reaches_the_user() -> None:
+    assert in_options('merge="both" would join each') == "--merge both would join each"
+    assert in_options("with match=False nothing") == "with --no-match nothing"
+    assert in_options('pass sums="normalise" (--sums normalise) to divide') == (
+        "pass --sums normalise to divide"
+    )
+
+
+# ---- progress
+
+
+def test_progress_follows_the_passes() -> None:
+    told: list[tuple[int, int]] = []
+    token = watcher.set(lambda done, total: told.append((done, total)))
+    try:
+        labels = np.ones((2048, 1024), np.int64)
+        probdice.compare(labels, labels)
+    finally:
+        watcher.reset(token)
+    total = told[0][1]
+    assert total > 1
+    assert told[:total] == [(k, total) for k in range(1, total + 1)]
+
+
+def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(shown=True) as display:
+        display.say("reading")
+        display.start()
+        display.stop()
+    assert watcher.get() is None
+    late = Progress()
+    late.stop()
+    late.start()  # after the end nothing is shown
+    assert capsys.readouterr().out == ""
+
+
+# ---- info
+
+
+def test_info_of_a_label_map(reference: Path) -> None:
+    shown = run("info", reference).out
+    assert "label map, 2 labels, stored as uint8" in shown
+    assert "8 × 2 × 1" in shown and "2 2 3 mm" in shown and "(RAS)" in shown
+    assert re.search(r"2 +8 +50\.00%", shown)
+
+
+def test_info_of_probabilities(tmp_path: Path, unsure: Path) -> None:
+    thin = save(tmp_path / "thin.nii.gz", SURE * np.float32(0.5))
+    shown = run("info", thin).out
+    assert "probabilities of 2 regions, stored as float32" in shown
+    assert "from 0.5 to 0.5; not 1 at 100.00% of the pixels" in shown
+    assert "50.00% of the values are 0, 0.00% are 1" in shown
+    assert "compare would refuse it: probabilities sum to 0.5" in shown and "--sums" in shown
+    mended = run("info", thin, "--sums", "background").out
+    assert "a region called background" in mended and "refuse" not in mended
+    assert "not 1" not in run("info", unsure).out
+
+
+def test_info_of_one_foreground_and_of_names(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0.0, 25.0], [100.0, 50.5]], np.float32))
+    shown = run("info", tmp_path / "a.npy").out
+    assert "compare would refuse it" in shown or "whole" in shown
+    Image.fromarray(np.array([[0, 255]], np.uint8)).save(tmp_path / "a.png")
+    shown = run("info", tmp_path / "a.png", "--scale", 255).out
+    assert "probability of one foreground" in shown
+    assert "none: nothing says where the image lies" in shown
+    masks = save_dicom(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "top": TOP})
+    assert re.search(r"2 +top", run("info", masks).out)
+
+
+def test_info_refuses_like_compare(tmp_path: Path) -> None:
+    done = run("info", tmp_path / "missing.nii.gz")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"error: {tmp_path / 'missing.nii.gz'}: no such file\n"

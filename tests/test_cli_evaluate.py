@@ -1,0 +1,133 @@
+"""`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
+SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
+
+
+def probdice(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "probdice", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("evaluate")
+    for name in ("truth", "good", "poor"):
+        (root / name).mkdir()
+        for k in range(7):
+            arrays = {"truth": REFERENCE, "good": np.roll(REFERENCE, k % 3), "poor": SPLIT}
+            np.save(root / name / f"case{k}", arrays[name])
+    return root
+
+
+def test_folders_in_tables_out(folders: Path) -> None:
+    out = folders / "out"
+    done = probdice(
+        "evaluate", folders / "truth", folders / "good", f"other={folders / 'poor'}", "-o", out
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "7 cases, 2 methods" in done.stdout
+    assert "good − other" in done.stdout
+    assert "Holm p" in done.stdout
+    assert "other: interval by percentiles*: BCa is undefined: all values are equal" in done.stdout
+    assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
+    again = probdice("summarise", out)
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    by_dice = probdice("summarise", out, "--measure", "lowest_dice")
+    assert "between methods, by lowest Dice" in by_dice.stdout
+
+
+def test_merging_tells_methods_apart_by_the_adjusted_score(folders: Path) -> None:
+    done = probdice(
+        "evaluate", folders / "truth", folders / "good", folders / "poor",
+        "-o", folders / "merged", "--merge", "both", "--similarity", "aitchison", "--floor", "0.01",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "between methods, by adjusted score" in done.stdout
+    assert "aitchison similarity (floor 0.01), merge both" in done.stdout
+
+
+def test_one_case_is_shown_as_compare_would(folders: Path) -> None:
+    out = folders / "shown"
+    probdice("evaluate", folders / "truth", folders / "good", folders / "poor", "-o", out, "-q")
+    done = probdice("show", out, "case1", "--method", "poor")
+    assert done.returncode == 0
+    assert "case1: poor" in done.stdout
+    assert "score           0.6250" in done.stdout
+    assert "good" not in done.stdout
+    both = probdice("show", out, "case1").stdout
+    assert "case1: good" in both and "case1: poor" in both
+    nobody = probdice("show", out, "case99")
+    assert nobody.returncode == 1
+    assert "no case 'case99'" in nobody.stderr
+
+
+def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    for k in range(7):
+        np.save(tmp_path / "bad" / f"case{k}", REFERENCE[: 8 if k else 3])
+    done = probdice("evaluate", folders / "truth", tmp_path / "bad", "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.startswith("failed: case0 (bad): reference has shape (8,)")
+    assert "failed: case0 (bad)" in done.stdout
+    assert "bad: 1 case has no score" in done.stdout
+    shown = probdice("show", tmp_path / "out", "case0")
+    assert shown.returncode == 0
+    assert "failed: reference has shape (8,)" in shown.stdout
+
+
+def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "few").mkdir()
+    np.save(tmp_path / "few" / "case0", REFERENCE)
+    done = probdice("evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert "few: no prediction for 6 cases: case1, case2" in done.stderr
+    assert "--allow-missing" in done.stderr and "allow_missing=" not in done.stderr
+    assert done.stdout == "" and not (tmp_path / "out").exists()
+    allowed = probdice(
+        "evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out", "--allow-missing"
+    )
+    assert allowed.returncode == 0
+    assert "missing: case1 (few): no prediction" in allowed.stdout
+    assert "intervals are withheld: 1 case, fewer than 6" in allowed.stdout
+
+
+def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    for k in range(7):
+        np.savez(tmp_path / "net" / f"case{k}_out.npz", labels=REFERENCE, other=SPLIT)
+    done = probdice(
+        "evaluate", folders / "truth", f"a={tmp_path / 'net'}", f"b={tmp_path / 'net'}",
+        "-o", tmp_path / "out", "-q",
+        "--pattern", "prediction:{case}_out.npz:labels", "--pattern", "b:{case}_out.npz:other",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    means = {row["method"]: row["mean"] for row in summary["measures"]["score"]["methods"]}
+    assert means == {"a": 1.0, "b": 0.625}
+
+
+def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
+    truth, good = folders / "truth", folders / "good"
+    for words in (
+        (truth, good),
+        (truth, good, good, "-o", tmp_path),
+        (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
+        (truth, good, "-o", tmp_path, "--floor", "0.1"),
+        (truth, good, "-o", tmp_path, "--scale", "100", "--scale", "prediction:255"),
+    ):
+        assert probdice("evaluate", *words).returncode == 2
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    done = probdice("summarise", tmp_path)
+    assert done.returncode == 1
+    assert "expected the folder that evaluate wrote into" in done.stderr

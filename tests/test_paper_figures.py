@@ -1,0 +1,311 @@
+"""The data of the paper's figures at points worked by hand, the claims, and the drawings."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from probdice import Segmentation, compare
+from probdice.errors import InputError
+from probdice.paper import (
+    STRENGTHS,
+    VERSIONS,
+    DegradationTable,
+    certainty_claim,
+    crisp_claim,
+    degradation_table,
+    degraded,
+    dice_forms,
+    draw_degradation_table,
+    draw_dice_forms,
+    draw_merging,
+    draw_pair_weight,
+    draw_pixel_similarities,
+    draw_study,
+    draw_sweep,
+    draw_two_regions,
+    falling_claim,
+    forms_claim,
+    linear_claim,
+    merging,
+    merging_claim,
+    pair_weight,
+    permutation_claim,
+    pixel_similarities,
+    rank_study,
+    stand_in_answers,
+    steep_claim,
+    sweep,
+    two_regions,
+)
+from probdice.paper.answers import Scored
+from probdice.paper.pairs import auxiliary
+from probdice.synthesis import brain_section, deform, nested_ellipses, stripes, voronoi
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CRISP = (
+    Segmentation.from_labels([1, 1, 1, 1, 2, 2, 2, 2]),
+    Segmentation.from_labels([7, 7, 5, 5, 5, 9, 9, 9]),
+)
+SOFT = (
+    Segmentation.from_probabilities([[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]]),
+    Segmentation.from_probabilities(
+        [[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]]
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, Segmentation]:
+    return {"stripes": stripes((40, 40)), "brain": brain_section((40, 40))}
+
+
+@pytest.fixture(scope="module")
+def table(small: dict[str, Segmentation]) -> DegradationTable:
+    return degradation_table(small)
+
+
+def test_the_two_forms_at_known_points() -> None:
+    forms = dice_forms(5)  # steps of a quarter; rows are background, columns foreground
+    # Four pixels, foreground {1, 2, 3} against {1, 3}: two foreground in both, one background.
+    assert forms.s1[1, 2] == pytest.approx(4 / 5)
+    assert forms.s2[1, 2] == pytest.approx(3 / 4)
+    assert forms.s1[0, 0] == 0 and forms.s2[0, 0] == 0
+    assert forms.s1[0, 4] == 1 and forms.s2[0, 4] == 1  # all foreground
+    assert forms.s1[3, 0] == 0 and forms.s2[3, 0] == 0.75
+    assert forms.s1[3, 1] == 1 and forms.s2[3, 1] == 1  # equal
+    assert np.isnan(forms.s1[4, 0]) and forms.s2[4, 0] == 1  # all background: the corner
+    assert np.isnan(forms.s1[3, 2]) and np.isnan(forms.s2[3, 2])  # cannot occur
+
+
+def test_f_of_two_regions_at_known_points() -> None:
+    data = two_regions(11)  # steps of a tenth; rows are the reference
+    np.testing.assert_allclose(data.f1[9, [8, 7, 6]], [0.9, 0.8, 0.7], atol=1e-12)
+    expected = [0.635560531405, 0.511628723387, 0.441118358899]
+    np.testing.assert_allclose(data.f2[9, [8, 7, 6]], expected, atol=1e-12)
+    np.testing.assert_allclose(np.diag(data.f1), 1)
+    np.testing.assert_allclose(np.diag(data.f2), 1)
+    assert data.f1[0, 10] == 0 and data.f2[0, 10] == 0
+    assert data.f2[10, :10].max() == 0 and data.f2[1:, 0].max() == 0
+    np.testing.assert_allclose(data.f2, data.f2.T)
+
+
+def test_pixel_similarities_by_hand() -> None:
+    reference = Segmentation.from_probabilities([[0.9, 0.2], [0.1, 0.3], [0.0, 0.5]])
+    prediction = Segmentation.from_probabilities([[0.7, 0.1], [0.3, 0.6], [0.0, 0.3]])
+    data = pixel_similarities(reference, [prediction, reference])
+    np.testing.assert_allclose(data.f1[0], [0.8, 0.7], atol=1e-6)
+    np.testing.assert_allclose(data.f2[0], [0.511628723387, 0.48419074], atol=1e-6)
+    assert data.d1 == pytest.approx((0.75, 1))
+    assert data.d2 == pytest.approx(((0.511628723387 + 0.48419074) / 2, 1))
+
+
+def test_the_versions_are_seven_by_rising_strength() -> None:
+    assert [version.strength for version in VERSIONS] == [1, 2, 3, 4, 5, 6, 7]
+    assert len({version.name for version in VERSIONS}) == 7
+    last = VERSIONS[-1]
+    units = np.array([last.blur / 0.8, last.deform / 1.5, last.noise / 0.25])
+    assert np.linalg.norm(units) == pytest.approx(7, abs=0.05)
+    plain = replace(VERSIONS[0], blur=0.0)
+    reference = stripes((8, 8))
+    assert degraded(reference, plain) is reference
+
+
+def test_the_table_holds_the_scores_of_its_pictures(
+    table: DegradationTable, small: dict[str, Segmentation]
+) -> None:
+    assert table.d1.shape == table.d2.shape == (2, 7)
+    assert list(table.references) == ["stripes", "brain"]
+    prediction = table.predictions["brain"][2]
+    for scores, similarity in ((table.d1, "absolute"), (table.d2, "aitchison")):
+        found = compare(small["brain"], prediction, similarity=similarity, match=False).score
+        assert scores[1, 2] == found
+    again = degradation_table(small)
+    assert np.array_equal(again.d2, table.d2)
+    assert not np.array_equal(degradation_table(small, seed=1).d2, table.d2)
+
+
+def test_a_pair_weight_is_one_minus_the_mean_of_f() -> None:
+    data = pair_weight(*CRISP, (1, 7))
+    assert data.auxiliaries[0].tolist() == [[1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]]
+    assert data.f.tolist() == [1, 1, 0, 0, 1, 1, 1, 1]
+    assert data.weight == 0.25
+    np.testing.assert_allclose(data.weights, [[0.375, 0.25, 0.875], [0.625, 0.75, 0.125]])
+    assert set(data.matched) == {(1, 7), (2, 9)}
+
+
+@pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
+def test_a_pair_weight_is_that_of_the_comparison(similarity: str) -> None:
+    reference = voronoi((24, 24), regions=3)
+    prediction = deform(reference, 3)
+    for i in range(3):
+        for j in range(3):
+            data = pair_weight(reference, prediction, (i, j), similarity=similarity)
+            assert data.weight == pytest.approx(data.weights[i, j], abs=5e-6)
+
+
+def test_auxiliaries_sum_the_other_regions() -> None:
+    np.testing.assert_allclose(
+        auxiliary(SOFT[1], [0, 2]), [[0.7, 0.7, 0.9, 0.9], [0.3, 0.3, 0.1, 0.1]]
+    )
+
+
+def test_merging_by_hand() -> None:
+    data = merging(*CRISP)
+    assert dict(data.matched) == {1: 7, 2: 9}
+    (step,) = data.steps
+    assert (step.region, step.into) == (5, 1)
+    assert (step.similarity_before, step.similarity_after) == (0.75, 0.875)
+    # Dice of 1: 2·2 / (2 + 4) before, 2·4 / (5 + 4) after.
+    assert step.dice_before == pytest.approx(2 / 3)
+    assert step.dice_after == pytest.approx(8 / 9)
+    assert data.result.matched_score == 0.625 and data.result.score == 0.875
+
+
+def test_merging_of_probabilities_by_hand() -> None:
+    (step,) = merging(*SOFT).steps
+    assert (step.region, step.into) == (1, 0)
+    # Mean |p − q| of (0.6, 0.5, 0.1, 0) is 0.175, of (0.9, 0.8, 0.2, 0.1) 0.025.
+    assert step.similarity_before == pytest.approx(0.825)
+    assert step.similarity_after == pytest.approx(0.975)
+    # Σ min 1.2 of Σp + Σq = 1.2 + 1.9, then 1.9 of 2.0 + 1.9.
+    assert step.dice_before == pytest.approx(2.4 / 3.1)
+    assert step.dice_after == pytest.approx(3.8 / 3.9)
+    aitchison = merging(*SOFT, similarity="aitchison").steps[0]
+    assert (aitchison.region, aitchison.into) == (0, 0)
+    gain = aitchison.similarity_after - aitchison.similarity_before
+    assert gain == pytest.approx(0.32910048, abs=1e-7)
+
+
+def test_merging_wants_the_larger_side_as_prediction() -> None:
+    with pytest.raises(InputError, match="exchange the two"):
+        merging(CRISP[1], CRISP[0])
+
+
+def test_claims_about_f_hold() -> None:
+    data = two_regions()
+    assert linear_claim(data).holds
+    assert certainty_claim(data).holds
+    claim = steep_claim(data)
+    # Next to the edges f₂ falls to 0 at once: the paper's statement has exceptions there.
+    assert not claim.holds and len(claim.exceptions) == 4
+    assert claim.exceptions[0].startswith("reference 0.105, prediction moving towards 0")
+    assert "larger than that of f₁ in 318" in claim.measured
+
+
+def test_claims_can_fail() -> None:
+    data = two_regions(21)
+    bent = replace(data, f1=data.f1**2)
+    assert not linear_claim(bent).holds
+    assert not certainty_claim(replace(data, f2=np.maximum(data.f2, 0.1))).holds
+    assert steep_claim(replace(data, f2=data.f1)).exceptions
+    forms = dice_forms(21)
+    assert not forms_claim(replace(forms, s1=np.nan_to_num(forms.s1))).holds
+
+
+def test_the_corner_is_claimed() -> None:
+    claim = forms_claim(dice_forms())
+    assert claim.holds
+    assert "S₁ is undefined, S₂ is 1" in claim.measured
+
+
+def test_the_crisp_coefficient_is_claimed(table: DegradationTable) -> None:
+    claim = crisp_claim(table)
+    assert claim.holds and "14 pairs" in claim.measured
+
+
+def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> None:
+    data = sweep({"brain": small["brain"]})
+    assert set(data.degradations) == {
+        "blur", "deform", "noise", "grow", "shrink", "split", "merge"
+    }  # fmt: skip
+    assert all(data.d1["brain", kind][0] == 1 for kind in STRENGTHS)
+    assert data.spearman("absolute").shape == (1, 7)
+    continuous = data.spearman("aitchison")[0, :5]
+    np.testing.assert_allclose(continuous, -1)
+    claim = falling_claim(data)
+    # One region without a partner makes D₂ 0, and it cannot fall any further.
+    assert data.d2["brain", "split"][1:] == (0, 0, 0, 0)
+    assert "D₂, brain, split: ρ = −0.71; it never rises, but stands still" in claim.exceptions
+    assert not claim.holds
+
+
+def test_the_sweep_refuses_what_it_does_not_know(small: dict[str, Segmentation]) -> None:
+    with pytest.raises(InputError, match="found melt"):
+        sweep(small, strengths={"melt": (0, 1)})
+
+
+def test_a_rise_is_an_exception() -> None:
+    data = sweep({"stripes": stripes((16, 16))}, strengths={"blur": (0, 1, 2)})
+    risen = replace(data, d1={("stripes", "blur"): (1.0, 0.5, 0.75)})
+    claim = falling_claim(risen)
+    assert claim.exceptions == (
+        "D₁, stripes, blur: ρ = −0.50; it rises by at most 0.2500 from one strength to the next",
+    )
+
+
+def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) -> None:
+    assert permutation_claim(small).holds
+    claim = merging_claim({"by hand": merging(*CRISP)})
+    assert claim.holds and "1 of 1 merges over 1 pairs" in claim.measured
+
+
+def test_a_merge_that_lowers_dice_is_named() -> None:
+    # 3 belongs to nothing, but must go somewhere: a quarter of the pixels wrong either way.
+    reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 2])
+    prediction = Segmentation.from_labels([1, 1, 1, 1, 3, 2, 2, 3])
+    data = merging(reference, prediction)
+    assert data.steps[0].dice_after > data.steps[0].dice_before
+    worse = replace(data, steps=(replace(data.steps[0], dice_after=0.1),))
+    claim = merging_claim({"worse": worse})
+    assert not claim.holds and claim.exceptions[0].startswith("worse: 3 joins")
+
+
+def texts_of(figure: "Figure") -> str:
+    import matplotlib.text
+
+    return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
+
+
+def test_drawings_say_what_they_show(
+    tmp_path: Path, table: DegradationTable, small: dict[str, Segmentation]
+) -> None:
+    reference = nested_ellipses((24, 24), regions=3)
+    study = rank_study(
+        stand_in_answers(table),
+        [
+            Scored(image, version.name, float(table.d1[i, j]))
+            for i, image in enumerate(table.references)
+            for j, version in enumerate(table.versions)
+        ],
+        repeats=20,
+    )
+    prediction = voronoi((24, 24), regions=4)
+    drawn = {
+        "undefined": draw_dice_forms(dice_forms(21)),
+        "Aitchison": draw_two_regions(two_regions(21)),
+        "D₁ = ": draw_pixel_similarities(pixel_similarities(reference, [reference, reference])),
+        "D₂ ": draw_degradation_table(table),
+        "Spearman's ρ": draw_sweep(sweep(small, strengths={"blur": (0, 2), "permute": (0,)})),
+        "weights": draw_pair_weight(pair_weight(reference, prediction, (0, 1))),
+        "joins": draw_merging(merging(reference, prediction)),
+        "stand-in": draw_study(study),
+    }
+    for k, (words, figure) in enumerate(drawn.items()):
+        assert words in texts_of(figure)
+        figure.savefig(tmp_path / f"{k}.png", dpi=40)
+        assert (tmp_path / f"{k}.png").stat().st_size > 2000
+
+
+def test_names_from_outside_are_not_mathematics(tmp_path: Path) -> None:
+    from probdice.paper import Answer
+
+    study = rank_study(
+        [Answer("Ann", "$\\frac$", "a", 1), Answer("Ann", "$\\frac$", "b", 2)],
+        [Scored("$\\frac$", "a", 0.9), Scored("$\\frac$", "b", 0.1)],
+    )
+    draw_study(study, title="$x").savefig(tmp_path / "study.png", dpi=40)

@@ -1,0 +1,351 @@
+"""The whole run, its page and sheets, the photographs, and the commands."""
+
+import base64
+import csv
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from probdice.errors import InputError, MissingExtraError
+from probdice.paper import (
+    METHODS,
+    PHOTOGRAPHS,
+    STAND_IN,
+    Claim,
+    degradation_table,
+    photograph,
+    random_walker,
+    rank_study,
+    read_rankings,
+    read_scores,
+    run_paper,
+    sources,
+    write_survey,
+)
+from probdice.paper import run as run_module
+from probdice.paper.page import PagedFigure, render
+from probdice.paper.sections import Drawing
+from probdice.synthesis import probabilities, stripes
+
+Command = Callable[..., Any]
+
+FIGURES = {
+    "dice-forms",
+    "two-regions",
+    "pixel-similarities",
+    "degradation-table",
+    "sweep",
+    "pair-weight",
+    "merging",
+    "sources",
+    "study-d1",
+    "study-d2",
+}
+
+
+@pytest.fixture(scope="module")
+def told() -> list[tuple[str, int, int]]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory, told: list[tuple[str, int, int]]) -> Path:
+    pytest.importorskip("skimage")
+    folder = tmp_path_factory.mktemp("paper")
+    run_paper(folder, survey=True, people=2, progress=lambda *what: told.append(what))
+    return folder
+
+
+def test_everything_is_written(out: Path) -> None:
+    assert {path.stem for path in (out / "figures").iterdir()} == FIGURES
+    for name in ("index.html", "numbers.json", "scores.csv", "stand-in-rankings.csv"):
+        assert (out / name).stat().st_size > 1000
+    assert {path.name for path in (out / "survey").iterdir()} == {
+        "sheet-01.html", "sheet-02.html", "answers.csv", "scores.csv", "guide.txt"
+    }  # fmt: skip
+
+
+def test_progress_is_told_to_the_end(out: Path, told: list[tuple[str, int, int]]) -> None:
+    assert [done for _, done, _ in told] == list(range(len(told)))
+    assert told[-1] == ("done", told[-1][2], told[-1][2])
+
+
+def test_the_same_numbers_twice(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpainted(drawing: Drawing, _: Path) -> PagedFigure:
+        return PagedFigure(drawing.name, drawing.title, drawing.caption, b"")
+
+    monkeypatch.setattr(run_module, "_paged", unpainted)
+    run_paper(tmp_path)
+    for name in ("numbers.json", "scores.csv", "stand-in-rankings.csv"):
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_the_claims_hold_but_for_the_known_exceptions(out: Path) -> None:
+    claims = json.loads((out / "numbers.json").read_text())["claims"]
+    held = {claim["name"]: claim["holds"] for claim in claims}
+    assert held == {
+        "The undefined corner": True,
+        "f₁ is linear": True,
+        "f₂ falls faster near equality": False,
+        "Contradicted certainty": True,
+        "Both reduce to the crisp coefficient": True,
+        "Both fall as a degradation grows": False,
+        "Unordered labels": True,
+        "Merging raises the region's Dice": True,
+    }
+    falling = next(claim for claim in claims if "degradation" in claim["name"])
+    assert all(re.match(r"D₂, \w+, (split|merge): .* stands still", exception)
+               for exception in falling["exceptions"])  # fmt: skip
+
+
+def test_the_study_is_that_of_the_rank_tool(out: Path) -> None:
+    stored = json.loads((out / "numbers.json").read_text())
+    for column, key in (("D1", "d1"), ("D2", "d2")):
+        study = rank_study(
+            read_rankings(out / "stand-in-rankings.csv"),
+            read_scores(out / "scores.csv", column=column),
+        )
+        assert study.people == (STAND_IN,) and len(study.points) == 49
+        assert study.to_dict() == stored[f"stand-in study {key}"]
+
+
+class Page(HTMLParser):
+    """Tags and what they refer to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.meta: dict[str, dict[str, str]] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        self.tags.append(tag)
+        if tag == "img":
+            self.addresses.append(attributes["src"])
+            assert attributes["alt"]
+        if tag == "meta":
+            self.meta[attributes.get("http-equiv") or attributes.get("name", "")] = attributes
+
+
+@pytest.mark.parametrize("name", ["index.html", "survey/sheet-01.html"])
+def test_pages_are_self_contained_and_strict(out: Path, name: str) -> None:
+    text = (out / name).read_text(encoding="utf-8")
+    page = Page(text)
+    assert not {"script", "iframe", "object", "link", "form"} & set(page.tags)
+    assert page.addresses
+    assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
+    policy = page.meta["Content-Security-Policy"]["content"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    style = text.split("<style>")[1].split("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert " style=" not in text
+    assert "width=device-width" in page.meta["viewport"]["content"]
+    assert "prefers-color-scheme: dark" in style
+
+
+def test_the_page_says_that_there_is_no_human_data(out: Path) -> None:
+    text = (out / "index.html").read_text(encoding="utf-8")
+    assert "No human data here." in text
+    assert "0.82" in text and "0.72" in text
+    assert len(Page(text).addresses) == len(FIGURES)
+
+
+def test_what_comes_from_outside_is_escaped() -> None:
+    hostile = "<script>alert(1)</script>\"'"
+    figure = PagedFigure(hostile, hostile, hostile, b"x")
+    text = render(
+        "page.html",
+        title=hostile,
+        version=hostile,
+        seed=0,
+        claims=[Claim(hostile, hostile, hostile, False, (hostile,))],
+        holding=0,
+        figures=[figure],
+        studies=[figure],
+        study_columns=[hostile],
+        study_rows=[[hostile]],
+        paper_slope=0.82,
+        paper_pearson=0.72,
+    )
+    assert "<script" not in text
+    assert "script" not in Page(text).tags
+
+
+def test_sheets_are_shuffled_and_give_nothing_away(tmp_path: Path) -> None:
+    table = degradation_table({"<b>one</b>": stripes((12, 12)), "two": stripes((12, 12), seed=1)})
+    written = write_survey(tmp_path / "a", table, people=3, seed=4)
+    again = write_survey(tmp_path / "b", table, people=3, seed=4)
+    assert [path.read_bytes() for path in written] == [path.read_bytes() for path in again]
+    sheets = [path.read_text(encoding="utf-8") for path in written if path.suffix == ".html"]
+    assert len(sheets) == 3 and len(set(sheets)) == 3
+    for sheet in sheets:
+        assert "<b>" not in sheet and "&lt;b&gt;one" in sheet
+        assert not re.search(r"blur|deform|noise", sheet)
+        assert len(Page(sheet).addresses) == 2 * 8
+    with open(tmp_path / "a" / "answers.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 2 * 7 and not any(row["rank"] for row in rows)
+    orders = [
+        tuple(row["segmentation"] for row in rows if row["person"] == person)
+        for person in ("person 01", "person 02", "person 03")
+    ]
+    assert len(set(orders)) == 3
+
+
+def test_filled_in_answers_go_through_the_rank_tool(tmp_path: Path) -> None:
+    table = degradation_table({"one": stripes((12, 12))})
+    write_survey(tmp_path, table, people=2)
+    path = tmp_path / "answers.csv"
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    strengths = {version.name: version.strength for version in table.versions}
+    for row in rows:
+        if row["person"] == "person 01":  # the other one did not answer
+            row["rank"] = str(strengths[row["segmentation"]])
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    study = rank_study(read_rankings(path), read_scores(tmp_path / "scores.csv", column="D1"))
+    assert study.people == ("person 01",)
+    assert study.overall.pearson > 0.7
+
+
+def test_surveys_refuse_nobody(tmp_path: Path) -> None:
+    table = degradation_table({"one": stripes((8, 8))})
+    with pytest.raises(InputError, match="people must be at least 1"):
+        write_survey(tmp_path, table, people=0)
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS)
+def test_photographs_need_no_download(name: str) -> None:
+    pytest.importorskip("skimage")
+    image = photograph(name, size=32)
+    assert max(image.shape[:2]) == 32 and image.shape[2] == 3
+    assert 0 <= image.min() < image.max() <= 1
+
+
+def test_an_unknown_photograph_is_named() -> None:
+    with pytest.raises(InputError, match="found 'lena'"):
+        photograph("lena")
+
+
+def test_every_method_segments_and_repeats() -> None:
+    pytest.importorskip("skimage")
+    image = photograph("coffee", size=48)
+    for method in METHODS.values():
+        first, again = (probabilities(method(image, 4, seed=1)) for _ in range(2))
+        assert np.array_equal(first[0], again[0]) and first[1] == again[1]
+        assert first[0].shape[1:] == image.shape[:2]
+        assert len(first[1]) >= 2
+        np.testing.assert_allclose(first[0].sum(axis=0), 1, atol=1e-6)
+
+
+def test_the_walker_is_probabilistic_and_never_certain() -> None:
+    pytest.importorskip("skimage")
+    walked = random_walker(photograph("camera", size=40), 4)
+    values = np.asarray(walked.array)
+    assert not walked.crisp and values.shape == (4, 40, 40)
+    assert values.min() >= 0.005 - 1e-6  # a doubt of 0.02 over four regions
+    between = (values > 0.1) & (values < 0.9)
+    assert between.mean() > 0.02
+
+
+def test_sources_are_held_against_the_walker() -> None:
+    pytest.importorskip("skimage")
+    found = sources(photograph("coffee", size=48), 4)
+    assert [source.method for source in found] == list(METHODS)
+    assert found[0].matched_score == found[0].merged_score == 1
+    assert all(source.merged_score >= source.matched_score - 1e-6 for source in found)
+    assert all(source.matched_score < 0.9 for source in found[1:])
+
+
+def test_a_missing_extra_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "probdice\[paper\]"'):
+        run_paper(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(MissingExtraError, match=r'pip install "probdice\[paper\]"'):
+        photograph("coffee")
+
+
+def test_importing_the_paper_is_light() -> None:
+    heavy = "{'matplotlib', 'skimage', 'jinja2', 'scipy', 'pandas', 'numba'}"
+    code = f"import sys, probdice.paper; print(sorted({heavy} & set(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def command() -> Command:
+    from typer.testing import CliRunner
+
+    from probdice.cli import app
+
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_rank_shows_the_fit_and_the_papers(command: Command, out: Path, tmp_path: Path) -> None:
+    rankings, scores = out / "stand-in-rankings.csv", out / "scores.csv"
+    plot, stored = tmp_path / "plot.svg", tmp_path / "study.json"
+    words = ("--column", "D1", "--plot", plot, "--json", stored)
+    answer = command("rank", rankings, scores, *words)
+    assert answer.exit_code == 0, answer.output
+    assert "ranked by a stand-in, not by people" in answer.output
+    assert re.search(r"the paper +0\.82 +0\.72", answer.output)
+    assert json.loads(stored.read_text())["stand_in"] is True
+    assert plot.read_text().startswith("<?xml")
+    printed = command("rank", rankings, scores, "--column", "D1", "--json", "-")
+    assert json.loads(printed.output)["overall"] == json.loads(stored.read_text())["overall"]
+
+
+def test_rank_refuses_in_plain_words(command: Command, out: Path, tmp_path: Path) -> None:
+    rankings = out / "stand-in-rankings.csv"
+    missing = command("rank", rankings, out / "scores.csv")
+    assert missing.exit_code == 1 and "has no column 'score'" in missing.output
+    wrong = command("rank", rankings, out / "scores.csv", "--plot", tmp_path / "plot.gif")
+    assert wrong.exit_code == 2
+
+
+def test_the_paper_command_says_what_it_does_and_wrote(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def pretend(folder: Path, **options: Any) -> Path:
+        options["progress"]("the images", 0, 11)
+        asked.update(options, folder=folder)
+        return folder / "index.html"
+
+    monkeypatch.setattr("probdice.paper.run_paper", pretend)
+    answer = command("paper", "-o", tmp_path / "out", "--survey-sheet", "--people", 3)
+    assert answer.exit_code == 0, answer.output
+    assert asked["folder"] == tmp_path / "out"
+    assert (asked["survey"], asked["people"], asked["seed"]) == (True, 3, 0)
+    assert "0/11 the images" in answer.output and "index.html" in answer.output
+    assert "3 sheets" in answer.output
+
+
+def test_the_paper_command_names_a_missing_extra(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    answer = command("paper", "-o", tmp_path / "out")
+    assert answer.exit_code == 1
+    assert 'pip install "probdice[paper]"' in answer.output

@@ -1,0 +1,390 @@
+"""What is drawn is what was given: positions, colours and values of the pictures."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import probdice
+from probdice import Geometry, Segmentation, compare
+from probdice.errors import InputError
+from probdice.pictures import plot
+from probdice.pictures.charts import means_along
+from probdice.pictures.colours import NEUTRAL, PALETTE, colours_of, triples
+from probdice.pictures.images import blended
+from probdice.pictures.layout import MATCHED, MERGED, arrange, width_of
+from probdice.pictures.planes import planes_of
+from probdice.pictures.views import every_nth, largest, look, worst_place
+
+CRISP = [1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9]
+
+
+def soft(shape, regions, seed=0):
+    values = np.random.default_rng(seed).gamma(0.5, size=(regions, *shape)) + 1e-3
+    return values / values.sum(axis=0)
+
+
+class Sliced:
+    """An array that can only be sliced, and remembers the largest block it gave."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype, self.most = array, array.shape, array.dtype, 0
+
+    def __getitem__(self, index):
+        block = self.array[index]
+        self.most = max(self.most, block.size)
+        return block.copy()
+
+
+# --- colours
+
+
+def test_corresponding_regions_share_a_colour_and_merged_ones_its_shades():
+    result = compare(*CRISP, merge="both")
+    colours = colours_of(result)
+    assert colours.groups == ("#0072B2", "#E69F00")
+    assert colours.regions["reference"] == ("#0072B2", "#E69F00")
+    shade, *matched = colours.regions["prediction"]  # of 5, 7 and 9
+    assert matched == ["#0072B2", "#E69F00"]
+    assert shade == "#59A3CD"  # 0.65 × (0, 114, 178) + 0.35 × 255
+
+
+def test_a_region_without_a_partner_has_a_colour_of_its_own():
+    colours = colours_of(compare(*CRISP))
+    assert len(set(colours.groups)) == 3
+
+
+@pytest.mark.parametrize("name", [0, "background", " Background "])
+def test_the_largest_region_is_grey_where_it_reads_as_background(name):
+    reference = Segmentation.from_probabilities(
+        [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]], names=[name, "x"]
+    )
+    assert colours_of(compare(reference, [4, 4, 5])).groups == (NEUTRAL, PALETTE[0])
+    assert NEUTRAL not in colours_of(compare([1, 1, 0], [4, 4, 5])).groups
+
+
+def test_red_green_and_blue_show_three_groups_and_no_more():
+    assert colours_of(compare([1, 2, 3], [1, 2, 3]), "rgb").groups == (
+        "#FF0000",
+        "#00FF00",
+        "#0000FF",
+    )
+    with pytest.raises(InputError, match="at most 3 groups, found 4"):
+        colours_of(compare([1, 2, 3, 4], [1, 2, 3, 4]), "rgb")
+
+
+def test_every_eye_tells_the_colours_apart():
+    # Machado et al. 2009, severity 1: deuteranopia, protanopia; on linear light.
+    kinds = [
+        np.eye(3),
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    ]
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    light = ((triples(PALETTE) + 0.055) / 1.055) ** 2.4
+    for kind, (first, all_of_them) in zip(kinds, [(25, 7.5), (15, 7.5), (15, 7.5)], strict=True):
+        seen = np.clip(light @ np.array(kind).T, 0, 1) @ to_xyz.T / [0.9505, 1, 1.089]
+        root = np.cbrt(seen)
+        lab = np.stack(
+            [116 * root[:, 1], 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])], 1
+        )
+        apart = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
+        np.fill_diagonal(apart, np.inf)
+        assert apart[:7, :7].min() > first
+        assert apart.min() > all_of_them
+
+
+def test_more_groups_than_colours_take_turns():
+    labels = np.arange(1, 101)
+    groups = colours_of(compare(labels, labels)).groups
+    assert len(groups) == 100 and groups[64] == groups[0]
+
+
+# --- pixels
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("sides", ["soft", "crisp", "mixed"])
+def test_a_view_holds_the_pixels_of_the_arrays(sides, order):
+    shape = (7, 9, 5)
+    p = np.asarray(soft(shape, 3), order=order)
+    q = np.asarray(soft(shape, 4, seed=1), order=order)
+    labels, more = p.argmax(axis=0), q.argmax(axis=0) + 10
+    mask = np.random.default_rng(2).random(shape) < 0.7
+    given = {"soft": (p, q), "crisp": (labels, more), "mixed": (labels, q)}[sides]
+    result = compare(*given, mask=mask, merge="both")
+    ranges = (range(1, 7, 2), range(0, 9, 3), range(4, 5))
+    view = look(result, ranges)
+    at = np.ix_(*ranges)
+    np.testing.assert_array_equal(view.inside, mask[at])
+    np.testing.assert_allclose(view.f, result.map()[at], atol=1e-7)
+    for side, array in zip(("reference", "prediction"), given, strict=True):
+        if array.ndim == 3:
+            found = np.where(mask[at], array[at] - array.min(), -1)
+            np.testing.assert_array_equal(view.sides[side], found)
+        else:
+            expected = array[:, at[0], at[1], at[2]]
+            np.testing.assert_array_equal(view.sides[side], np.where(mask[at], expected, 0))
+
+
+def test_ignored_labels_and_empty_regions_are_left_out_of_a_view():
+    reference = Segmentation.from_labels([[1, 1, 255], [2, 2, 255]], ignore=[255])
+    prediction = np.zeros((3, 2, 3))
+    prediction[0, 0], prediction[2, 1] = 1, 1
+    view = look(compare(reference, prediction), (range(2), range(3)))
+    assert view.sides["reference"].tolist() == [[0, 0, -1], [1, 1, -1]]
+    assert view.sides["prediction"].shape == (2, 2, 3)
+    assert view.inside.tolist() == [[True, True, False]] * 2
+
+
+def test_a_view_reads_slabs_and_not_the_image():
+    p = Sliced(soft((40, 50, 60), 6).astype(np.float32))
+    q = Sliced(soft((40, 50, 60), 6, seed=1).astype(np.float32))
+    result = compare(Segmentation.from_probabilities(p), Segmentation.from_probabilities(q))
+    p.most = 0
+    view = look(result, every_nth((40, 50, 60), 2000))
+    assert view.f.size <= 2000
+    assert p.most <= p.array.size // 1.3
+    np.testing.assert_allclose(view.f, result.map()[np.ix_(*view.ranges)], atol=1e-7)
+
+
+def test_every_nth_spreads_pixels_over_the_long_axes():
+    assert every_nth((512, 512, 30), 2**21) == (range(0, 512, 2), range(0, 512, 2), range(30))
+    assert every_nth((5, 4), 100) == (range(5), range(4))
+    assert np.prod([len(r) for r in every_nth((10**6,), 1000)]) <= 1000
+
+
+def test_the_largest_regions_come_first():
+    values = np.array([[0.1, 0.5], [0.6, 0.5], [0.3, 0.0]])
+    view = look(compare(values, [0, 1]), (range(2),))
+    codes, kept = largest(view, "reference", 2)
+    assert codes.tolist() == [[1, 0], [2, 1]]
+    assert kept.tolist() == [[0.6, 0.5], [0.3, 0.5]]
+    codes, kept = largest(view, "prediction", 2)
+    assert codes.tolist() == [[0, 1]] and kept.tolist() == [[1, 1]]
+
+
+def test_the_worst_place_is_where_a_neighbourhood_differs():
+    reference = np.zeros((64, 64), int)
+    prediction = reference.copy()
+    prediction[3, 3] = 1  # a single pixel
+    prediction[40:45, 20:25] = 1
+    reference[-1] = prediction[-1] = 1
+    view = look(compare(reference, prediction), (range(64), range(64)))
+    row, column = worst_place(view)
+    assert 40 <= row < 45 and 20 <= column < 25
+    same = compare(reference, reference)
+    assert worst_place(look(same, (range(64), range(64)))) == (32, 32)
+
+
+# --- which way up
+
+
+@pytest.mark.parametrize("flip", [(1, 1, 1), (-1, -1, 1), (-1, 1, -1)])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_anatomy_is_shown_the_right_way_up(flip, order):
+    # One pixel at the patient's right, front and top, however the array lies.
+    shape = np.array((4, 5, 6))
+    body = np.zeros(shape, int)
+    body[-1, -1, -1] = 1
+    affine = np.eye(4)
+    array = body
+    for axis in range(3):
+        if flip[axis] < 0:
+            array = np.flip(array, axis)
+            affine[axis, axis], affine[axis, 3] = -1, shape[axis] - 1
+    array = array.transpose(order)
+    affine = affine[:, [*order, 3]]
+    planes = {plane.name: plane for plane in planes_of(3, Geometry(array.shape, affine))}
+    place = [int(k) for k in np.argwhere(array)[0]]
+    corners = {"axial": (0, 0), "coronal": (0, 0), "sagittal": (0, 0)}
+    for name, corner in corners.items():
+        plane = planes[name]
+        (axis,) = plane.across(3)
+        cut = np.take(array, [place[axis]], axis=axis)
+        assert plane.drawn(cut, 3)[corner] == 1
+        assert (
+            plane.edges
+            == {
+                "axial": ("A", "L", "P", "R"),
+                "coronal": ("S", "L", "I", "R"),
+                "sagittal": ("S", "P", "I", "A"),
+            }[name]
+        )
+
+
+def test_an_array_without_anatomy_is_shown_as_it_is_printed():
+    (plane,) = planes_of(2, None)
+    image = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(plane.drawn(image, 2), image)
+    first, *_ = planes_of(3, None)
+    np.testing.assert_array_equal(first.drawn(np.arange(6).reshape(1, 2, 3), 3), image)
+    (line,) = planes_of(1, None)
+    np.testing.assert_array_equal(line.drawn(np.arange(3), 1), [[0, 1, 2]])
+
+
+# --- figures
+
+
+def test_regions_are_blended_by_probability():
+    p, q = soft((4, 5), 3), soft((4, 5), 3, seed=1)
+    result = compare(p, q, match=False)
+    figure = plot(result, "regions", palette="rgb")
+    first, second = (ax.images[0].get_array() for ax in figure.axes)
+    np.testing.assert_allclose(first[..., :3], np.moveaxis(p, 0, -1), atol=1e-6)
+    np.testing.assert_allclose(second[..., :3], np.moveaxis(q, 0, -1), atol=1e-6)
+    safe = plot(result, "regions").axes[0].images[0].get_array()
+    if result.groups[0].reference == (0,):
+        expected = np.tensordot(p, triples(colours_of(result).regions["reference"]), (0, 0))
+        np.testing.assert_allclose(safe[..., :3], expected, atol=1e-6)
+
+
+def test_pixels_outside_the_mask_are_transparent():
+    mask = np.array([[True, False], [True, True]])
+    result = compare([[1, 1], [2, 2]], [[1, 1], [2, 2]], mask=mask)
+    view = look(result, (range(2), range(2)))
+    image = blended(view, "reference", colours_of(result))
+    assert image[..., 3].tolist() == [[1, 0], [1, 1]]
+    shown = plot(result, "map").axes[0].images[0].get_array()
+    assert shown.mask.tolist() == [[False, True], [False, False]]
+
+
+def test_the_map_is_white_where_f_is_1_and_black_where_it_is_0():
+    result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
+    figure = plot(result, "map")
+    image = figure.axes[0].images[0]
+    assert image.get_array().tolist() == [[1, 1], [0, 1]]
+    assert image.get_clim() == (0, 1)
+    assert image.cmap(1.0)[:3] == (1, 1, 1) and image.cmap(0.0)[:3] == (0, 0, 0)
+    assert len(figure.axes) == 2  # the other one is the scale
+
+
+def test_a_volume_is_cut_through_the_worst_place_in_three_planes():
+    reference = np.zeros((20, 24, 28), int)
+    reference[:2] = 1
+    prediction = reference.copy()
+    prediction[10:13, 6:9, 20:23] = 1
+    result = compare(reference, prediction)
+    figure = plot(result, "views")
+    panels = [ax for ax in figure.axes if ax.images and ax.get_label() != "<colorbar>"]
+    f = result.map()
+    assert len(panels) == 9
+    maps = [np.asarray(ax.images[0].get_array()) for ax in panels[2::3]]
+    for image, cut in zip(maps, (f[11], f[:, 7], f[:, :, 21]), strict=True):
+        np.testing.assert_array_equal(image, cut)
+    chosen = plot(result, "map", place=(0, 5, 6)).axes[0].images[0].get_array()
+    np.testing.assert_array_equal(chosen, f[0])
+
+
+def test_matched_pairs_are_blue_and_merges_green_wide_where_they_fit():
+    result = compare(*CRISP, merge="both")
+    ax = plot(result, "correspondence").axes[0]
+    lines = {
+        (tuple(line.get_ydata()), line.get_color()): line.get_linewidth()
+        for line in ax.lines
+        if len(line.get_xdata()) == 2
+    }
+    # Reference 1 stands beside its two partners 7 and 5, and 2 beside 9; weights as METHOD §7.
+    assert lines == pytest.approx(
+        {
+            ((0.5, 0.0), MATCHED): 7 - 6 * 0.25**0.5,
+            ((0.5, 1.0), MERGED): 7 - 6 * 0.375**0.5,
+            ((2.0, 2.0), MATCHED): 7 - 6 * 0.125**0.5,
+        }
+    )
+    written = [text.get_text() for text in ax.texts]
+    assert {"1", "2", "5", "7", "9", "4 pixels", "2 pixels", "3 pixels"} <= set(written)
+    dots = [line.get_color() for line in ax.lines if len(line.get_xdata()) == 1]
+    assert dots == ["#0072B2", "#0072B2", "#59A3CD", "#E69F00", "#E69F00"]
+
+
+def test_a_drawing_of_the_correspondence_needs_no_images():
+    text = compare(*CRISP, merge="both").to_json()
+    result = probdice.Comparison.from_json(text)
+    layout = arrange(result)
+    assert [link.weight for link in layout.links] == [0.25, 0.375, 0.125]
+    assert [node.volume for node in layout.nodes if node.side == "reference"] == [4, 4]
+    plot(result, "correspondence")
+    with pytest.raises(InputError, match="read from JSON"):
+        plot(result, "map")
+
+
+def test_the_better_two_regions_fit_the_wider_their_line():
+    assert width_of(0) == 7 and width_of(1) == 1 and width_of(0.2) > width_of(0.3)
+
+
+def test_the_table_of_weights_is_written_out_and_groups_are_outlined():
+    result = compare(*CRISP, merge="both")
+    ax = plot(result, "weights").axes[0]
+    np.testing.assert_array_equal(ax.images[0].get_array(), result.weights)
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    assert written[0, 0] == "0.38" and written[2, 1] == "0.12"
+    outlined = {
+        (round(box.get_x() + 0.46), round(box.get_y() + 0.46)): box.get_edgecolor()[:3]
+        for box in ax.patches
+    }
+    blue, green = tuple(triples((MATCHED,))[0]), tuple(triples((MERGED,))[0])
+    assert outlined == {(1, 0): blue, (0, 0): green, (2, 1): blue}
+
+
+def test_f_along_the_slices_is_its_mean_over_each():
+    p, q = soft((4, 5, 6), 3), soft((4, 5, 6), 3, seed=1)
+    mask = np.ones((4, 5, 6), bool)
+    mask[2] = False
+    mask[0, :3] = False
+    result = compare(p, q, mask=mask)
+    figure = plot(result, "slices")
+    f = result.map().astype(float)
+    means = np.array([f[0, 3:].mean(), f[1].mean(), np.nan, f[3].mean()])
+    drawn = figure.axes[0].lines[-1]
+    np.testing.assert_allclose(drawn.get_ydata(), means, atol=1e-7)
+    assert list(drawn.get_xdata()) == [0, 1, 2, 3]
+    view = look(result, (range(4), range(5), range(6)))
+    np.testing.assert_allclose(means_along(view, 2)[5], np.nanmean(f[:, :, 5]), atol=1e-7)
+
+
+def test_the_histogram_holds_every_pixel_once():
+    p, q = soft((40, 50), 3), soft((40, 50), 3, seed=1)
+    result = compare(p, q)
+    heights = [bar.get_height() for bar in plot(result, "histogram").axes[0].patches]
+    expected, _ = np.histogram(result.map(), bins=50, range=(0, 1))
+    np.testing.assert_allclose(heights, expected / 2000, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["overview", "regions", "map", "slices", "histogram"])
+@pytest.mark.parametrize("shape", [(12,), (6, 7), (4, 5, 6), (3, 4, 5, 2)])
+def test_images_of_any_number_of_axes_are_drawn(kind, shape, tmp_path):
+    result = compare(soft(shape, 2), soft(shape, 3, seed=1))
+    figure = plot(result, kind)
+    figure.savefig(tmp_path / "figure.png", dpi=40)
+
+
+def test_a_label_with_dollars_is_text(tmp_path):
+    reference = Segmentation.from_labels([[1, 2]], names={1: "$x", 2: "a\n$^b$ <i>"})
+    for kind in ("overview", "correspondence", "weights"):
+        compare(reference, [[1, 2]]).plot(kind).savefig(tmp_path / f"{kind}.svg")
+
+
+def test_what_cannot_be_drawn_is_said():
+    result = compare([[1, 2]], [[1, 2]])
+    with pytest.raises(InputError, match="kind must be one of 'overview'"):
+        plot(result, "pie")
+    with pytest.raises(InputError, match="volumes, found an image of shape"):
+        plot(result, "views")
+    with pytest.raises(InputError, match="index of a pixel of shape"):
+        plot(result, "map", place=(5, 5))
+    with pytest.raises(InputError, match="palette must be"):
+        plot(result, "map", palette="jet")
+
+
+def test_nothing_is_shown_and_matplotlib_comes_only_when_asked():
+    code = (
+        "import sys, probdice, probdice.pictures\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "probdice.compare([[1, 2]], [[1, 2]]).plot()\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -1,0 +1,282 @@
+"""The pages as files: what they hold, what they leave out and say so, and what they never run."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import probdice
+from probdice import Geometry, Segmentation, compare
+from probdice.errors import FormatError, InputError
+from probdice.report import packing, write
+from probdice.report.page import page_of
+from probdice.result import Comparison
+
+HOSTILE = "<script>alert(1)</script>"
+LIMIT = 10_000_000
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and the text of scripts, styles and everything else."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.inline, self.words, self._inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self._inside = (tag, dict(attributes))
+
+    def handle_endtag(self, tag):
+        if self._inside and tag == self._inside[0]:
+            self._inside = None
+
+    def handle_data(self, data):
+        if self._inside:
+            self.inline.append((*self._inside, data))
+        else:
+            self.words.append(data)
+
+    @property
+    def pixels(self):
+        (text,) = [data for _, attributes, data in self.inline if attributes.get("id") == "pixels"]
+        return json.loads(text)
+
+
+def soft(shape, regions, seed=0):
+    values = np.random.default_rng(seed).gamma(0.5, size=(regions, *shape)) + 1e-3
+    return (values / values.sum(axis=0)).astype(np.float32)
+
+
+def page(result, tmp_path, **options):
+    result.report(tmp_path / "page.html", **options)
+    return Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+
+
+def unpacked(text, digits):
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), "u1" if digits == 2 else "<u2")
+
+
+def test_the_pixels_of_a_page_are_those_of_the_arrays(tmp_path):
+    p, q = soft((9, 8, 7), 3), soft((9, 8, 7), 5, seed=1)
+    mask = np.random.default_rng(3).random((9, 8, 7)) < 0.8
+    result = compare(p, q, mask=mask, merge="both")
+    data = page(result, tmp_path).pixels
+    assert data["shape"] == data["size"] == [9, 8, 7] and data["digits"] == 4
+    f = unpacked(data["f"], 4).reshape(9, 8, 7)
+    np.testing.assert_array_equal(f == 65535, ~mask)
+    np.testing.assert_allclose(f[mask] / 1e4, result.map()[mask], atol=5.1e-5)
+    for side, array in (("reference", p), ("prediction", q)):
+        kept = data[side]["kept"]
+        codes = np.frombuffer(zlib.decompress(base64.b64decode(data[side]["codes"])), "u1")
+        values = unpacked(data[side]["values"], 4).reshape(kept, *f.shape) / 1e4
+        found = np.zeros(array.shape)
+        for code, value in zip(codes.reshape(kept, *f.shape), values, strict=True):
+            np.add.at(found, (code, *np.indices(code.shape)), value)
+        np.testing.assert_allclose(found[:, mask], array[:, mask], atol=5.1e-5)
+        assert not found[:, ~mask].any()
+
+
+def test_a_label_map_has_one_certain_region_a_pixel(tmp_path):
+    labels = np.array([[0, 0, 300], [7, 7, 300]])
+    data = page(compare(labels, labels), tmp_path).pixels
+    assert data["reference"]["names"] == ["0", "7", "300"]
+    assert data["reference"]["values"] == "" and data["reference"]["kept"] == 1
+    codes = np.frombuffer(zlib.decompress(base64.b64decode(data["reference"]["codes"])), "u1")
+    assert codes.tolist() == [0, 0, 2, 1, 1, 2]
+
+
+def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
+    result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
+    words = " ".join(page(result, tmp_path).words)
+    for number in (result.score, result.chance, result.adjusted_score, result.matched_score):
+        assert f"{number:.4f}" in words
+    assert "87.5% of the pixels carry corresponding labels" in words
+    assert "0.8571" in words  # the lowest Dice
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "told"),
+    [
+        ([1, 1, 2, 2], [1, 2, 1, 2], "0% of the way"),
+        ([1, 1, 1, 1], [1, 1, 1, 1], "it says nothing"),
+    ],
+)
+def test_the_sentence_knows_chance(reference, prediction, told):
+    assert told in page_of(compare(reference, prediction)).sentence
+
+
+def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
+    reader = page(compare(soft((5, 6), 3), soft((5, 6), 3, seed=1)), tmp_path)
+    for tag, attributes in reader.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        assert not {"src", "srcset", "style", "onclick", "onload"} & attributes.keys()
+        assert attributes.get("href", "#").startswith("#")
+    (policy,) = [
+        attributes["content"]
+        for tag, attributes in reader.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'" and "unsafe" not in policy
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    for kind in ("script", "style"):
+        texts = [data for tag, attributes, data in reader.inline if tag == kind and not attributes]
+        assert texts
+        hashes = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in texts]
+        assert rules[f"{kind}-src"].split() == [f"'sha256-{digest}'" for digest in hashes]
+
+
+def test_names_from_outside_are_text(tmp_path):
+    names = {1: HOSTILE, 2: '" onmouseover="alert(1)', 3: "</style></script><b>&amp;{{ 7 * 7 }}"}
+    reference = Segmentation.from_labels([[1, 2, 3]], names=names)
+    prediction = Segmentation.from_labels([[1, 1, 2]], names=names)
+    object.__setattr__(reference, "source", f"/data/{HOSTILE}.nii")
+    result = compare(reference, prediction)
+    result.report(tmp_path / "page.html", title=f"{HOSTILE} & more")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in text and "<b>" not in text
+    reader = Reader(text)
+    assert reader.pixels["reference"]["names"] == list(names.values())
+    for name in names.values():
+        assert name in reader.words
+    assert f"{HOSTILE} & more" in reader.words and f"/data/{HOSTILE}.nii" in reader.words
+    assert not any("onmouseover" in attributes for _, attributes in reader.tags)
+
+
+def test_large_images_are_thinned_and_the_page_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "MOST_PIXELS", 1000)
+    result = compare(soft((30, 40, 5), 9), soft((30, 40, 5), 2, seed=1))
+    reader = page(result, tmp_path)
+    data = reader.pixels
+    assert data["step"] == [3, 3, 1] and np.prod(data["shape"]) <= 1000
+    f = unpacked(data["f"], 4).reshape(data["shape"])
+    np.testing.assert_allclose(f / 1e4, result.map()[::3, ::3], atol=5.1e-5)
+    words = " ".join(reader.words)
+    assert "every 3rd pixel along axis 0, every 3rd pixel along axis 1" in words
+    assert "Of the 9 reference regions the 6 largest at a pixel are shown" in words
+    assert "rounded to 4 digits" in words
+
+
+def test_noise_that_does_not_compress_still_fits(tmp_path):
+    shape = (128, 128, 64)  # a million pixels
+    result = compare(soft(shape, 6), soft(shape, 6, seed=1))
+    page(result, tmp_path)
+    assert os.path.getsize(tmp_path / "page.html") < LIMIT
+
+
+def test_thousands_of_regions_with_long_names_still_fit(tmp_path):
+    labels = np.arange(6000).reshape(60, 100)
+    names = {k: f"{k} " + "long " * 200 for k in range(6000)}
+    reference = Segmentation.from_labels(labels, names=names)
+    result = compare(reference, labels // 40)
+    reader = page(result, tmp_path)
+    assert os.path.getsize(tmp_path / "page.html") < LIMIT
+    words = " ".join(reader.words)
+    assert "4096 largest reference regions are told apart" in words
+    assert "4000 more groups are not listed" in words
+    assert len(reader.pixels["reference"]["names"]) == 4097
+
+
+def test_fewer_digits_are_shown_before_pixels_are_left_out(monkeypatch):
+    result = compare(soft((64, 64), 4), soft((64, 64), 4, seed=1))
+    sizes = {}
+    for room in (200_000, 52_000, 40_000, 10_000):
+        monkeypatch.setattr(packing, "ROOM", room)
+        data = page_of(result).viewer
+        sizes[room] = data["digits"], data["shape"]
+    assert sizes[200_000] == (4, [64, 64])
+    assert sizes[40_000][0] == 2 and sizes[40_000][1] == [64, 64]
+    assert sizes[10_000][0] == 2 and np.prod(sizes[10_000][1]) < 64 * 64
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (12,), (6, 7), (3, 4, 5, 2)])
+def test_images_of_any_number_of_axes_have_a_page(shape, tmp_path):
+    data = page(compare(soft(shape, 2), soft(shape, 3, seed=1)), tmp_path).pixels
+    assert data["size"] == list(shape)
+
+
+def test_what_was_run_is_told(tmp_path):
+    here = Geometry((2, 2, 2), np.diag([0.5, 0.5, 3.0, 1.0]))
+    reference = Segmentation.from_labels(
+        [[[1, 1], [2, 255]]] * 2, ignore=[255], names={9: "spleen"}, geometry=here
+    )
+    prediction = Segmentation.from_probabilities(
+        soft((2, 2, 2), 2), geometry=here, sums="normalise"
+    )
+    result = compare(reference, prediction, similarity=probdice.Aitchison(floor=0.01))
+    words = " ".join(page(result, tmp_path, title="One case").words)
+    for text in (
+        "One case",
+        "aitchison (floor 0.01)",
+        "labels ignored: 255",
+        "label map, int64",
+        "probabilities of 2 regions, float32, divided by their sum",
+        "0.5 0.5 3",
+        "spleen",
+        f"probdice {probdice.__version__}",
+        f"NumPy {np.__version__}",
+    ):
+        assert text in words
+
+
+def test_notes_are_on_the_page(tmp_path):
+    result = compare([1, 1, 2, 2], [1, 1, 2, 3])
+    words = page(result, tmp_path).words
+    assert result.notes and all(note in words for note in result.notes)
+
+
+def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
+    result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
+    reader = page(Comparison.from_json(result.to_json()), tmp_path)
+    assert "read from JSON" in " ".join(reader.words)
+    assert "canvas" not in {tag for tag, _ in reader.tags}
+
+
+def test_the_same_comparison_gives_the_same_page(tmp_path):
+    result = compare(soft((8, 9), 3), soft((8, 9), 3, seed=1))
+    write(result, tmp_path / "a.html")
+    write(result, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_page_replaces_what_was_there_only_when_it_is_complete(tmp_path, monkeypatch):
+    result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
+    file = tmp_path / "page.html"
+    file.write_text("before")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", fail)
+        with pytest.raises(FormatError, match=r"page\.html: cannot be written: No space left"):
+            result.report(file)
+    assert file.read_text() == "before" and os.listdir(tmp_path) == ["page.html"]
+    result.report(file)
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+    result = compare([1, 2], [1, 2])
+    with pytest.raises(FormatError, match=r"nowhere.*No such file"):
+        result.report(tmp_path / "nowhere" / "page.html")
+    with pytest.raises(InputError, match="is a folder"):
+        result.report(tmp_path)
+
+
+def test_templates_style_and_scripts_are_files_that_fetch_nothing():
+    from importlib.resources import files
+
+    for folder in ("templates", "assets"):
+        for file in (files("probdice.report") / folder).iterdir():
+            text = file.read_text(encoding="utf-8")
+            assert not re.search(r"https?://|@import|url\(|eval\(|innerHTML|fetch\(", text), file
