@@ -14,6 +14,7 @@ import probdice
 from probdice import Aitchison, compare
 from probdice.errors import InputError, MissingExtraError
 from probdice.evaluation import Evaluation, Progress, evaluate, running, scoring
+from probdice.evaluation.journal import locked
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 PREDICTIONS = {  # per method, one prediction per case; cases a to h
@@ -329,11 +330,14 @@ def test_wrong_options_are_refused_before_any_work(
     assert not (folders / "out").exists()
 
 
-def test_methods_need_names_of_their_own(folders: Path) -> None:
+def test_methods_need_names_but_any_will_do(folders: Path) -> None:
     with pytest.raises(InputError, match="at least one method"):
         evaluate(folders / "truth", {})
-    with pytest.raises(InputError, match="a name of its own, found 'reference'"):
-        evaluate(folders / "truth", {"reference": folders / "good"})
+    with pytest.raises(InputError, match="found an empty name"):
+        evaluate(folders / "truth", {"": folders / "good"})
+    sides = {"reference": folders / "truth", "prediction": folders / "good"}
+    named = evaluate(folders / "truth", sides, pattern={"reference": "{case}.npy"})
+    assert named.values()["reference"].tolist() == [1.0] * 8
     assert list(evaluate(folders / "truth", folders / "good").methods) == ["good"]
 
 
@@ -439,6 +443,28 @@ def test_changed_inputs_are_computed_again(folders: Path) -> None:
     result = run(folders)
     assert lines(folders / "out") == 17
     assert result.values()["good"].tolist()[:2] == [1.0, 1.0]
+
+
+def test_inputs_that_were_changed_and_put_back_are_computed_again(folders: Path) -> None:
+    run(folders)
+    first = final(folders / "out")
+    file = folders / "good" / "b.npy"
+    content, times = file.read_bytes(), file.stat().st_mtime_ns
+    np.save(file, REFERENCE)
+    run(folders)
+    file.write_bytes(content)
+    os.utime(file, ns=(times, times))
+    run(folders)
+    assert final(folders / "out") == first
+    again = Evaluation.load(folders / "out")
+    assert again.values()["good"][1] == 0.75  # the latest line of a case is the one that counts
+
+
+def test_a_second_run_into_the_same_folder_is_refused(folders: Path) -> None:
+    (folders / "out").mkdir()
+    with locked(folders / "out"), pytest.raises(InputError, match="another run is writing"):
+        run(folders)
+    assert len(run(folders).records) == 16
 
 
 def test_touched_inputs_are_the_same_only_with_verify(folders: Path) -> None:

@@ -24,11 +24,12 @@ with locked(Path(sys.argv[2])):
 
 
 def line(case: str) -> str:
-    return json.dumps({"format": 1, "case": case})
+    about = {"method": "m", "options": {}, "inputs": {}, "seconds": 0.1, "error": "none"}
+    return json.dumps({"format": 1, "case": case} | about)
 
 
 def cases_of(out: Path) -> list[str]:
-    return [content["case"] for _, content in read_lines(out)]
+    return [content["case"] for content in read_lines(out)]
 
 
 def test_lines_are_appended_and_read_back(tmp_path: Path) -> None:
@@ -82,7 +83,15 @@ def test_a_long_torn_line_is_dropped(tmp_path: Path) -> None:
 
 
 def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
-    junk = ["{", "\0" * 50, "[1, 2]", '{"format": 99, "case": "z"}', "\N{SNOWMAN}", ""]
+    junk = [
+        "{",
+        "\0" * 50,
+        "[1, 2]",
+        line("z").replace("1", "99", 1),
+        '{"format": 1}',
+        "\N{SNOWMAN}",
+        "",
+    ]
     text = "\n".join([line("a"), *junk, line("b")]) + "\n"
     (tmp_path / "cases.jsonl").write_text(text, encoding="utf-8")
     assert cases_of(tmp_path) == ["a", "b"]

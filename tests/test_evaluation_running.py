@@ -246,7 +246,7 @@ def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) 
     score(folder, "whole", workers=1)
     whole = final(folder / "whole")
     chance = random.Random(0)
-    deadline = time.monotonic() + 25
+    deadline = time.monotonic() + 20
     kills = 0
     ended = False
     while time.monotonic() < deadline and kills < 30:

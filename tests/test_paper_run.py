@@ -183,6 +183,30 @@ def test_what_comes_from_outside_is_escaped() -> None:
     assert "script" not in Page(text).tags
 
 
+def test_a_claim_that_fails_is_not_said_to_hold() -> None:
+    claims = [
+        Claim("a", "", "", True),
+        Claim("b", "", "", False, ("c",)),
+        Claim("d", "", "", False),
+    ]
+    text = render(
+        "page.html",
+        title="",
+        version="",
+        seed=0,
+        claims=claims,
+        holding=1,
+        figures=[],
+        studies=[],
+        study_columns=[],
+        study_rows=[],
+        paper_slope=0.82,
+        paper_pearson=0.72,
+    )
+    verdicts = re.findall(r'<span class="(?:holds|mixed)">([^<]*)</span>', text)
+    assert verdicts == ["holds", "holds with exceptions", "does not hold"]
+
+
 def test_sheets_are_shuffled_and_give_nothing_away(tmp_path: Path) -> None:
     table = degradation_table({"<b>one</b>": stripes((12, 12)), "two": stripes((12, 12), seed=1)})
     written = write_survey(tmp_path / "a", table, people=3, seed=4)

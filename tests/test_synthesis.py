@@ -42,7 +42,7 @@ def values_of(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def sums(segmentation: Segmentation) -> NDArray[Any]:
-    return values_of(segmentation).sum(axis=0, dtype=np.float64)
+    return np.asarray(values_of(segmentation).sum(axis=0, dtype=np.float64))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -293,8 +293,7 @@ def _notes(
     for side in SIDES:
         if spare := unmatched[side]:
             regions = "region has" if len(spare) == 1 else "regions have"
-            each = "it" if len(spare) == 1 else "each"
-            remedy = f'; merge="{side}" would join {each} to a matched one' if problem.match else ""
+            remedy = f'; merge="{side}" would join each to a matched one' if problem.match else ""
             notes.append(f"{len(spare)} {side} {regions} no partner ({listed(spare)}){remedy}")
     if problem.match:
         crossed = _crossed(problem, groups)

@@ -114,12 +114,20 @@ def _warm_up() -> None:
     It takes half a second to import and to find its feet; each kernel then is a matter of
     milliseconds. That of label maps is the smallest, should it have to be compiled.
     """
+    import numba.np.linalg
     import numpy as np
 
     import probdice
 
+    # On its way Numba imports SciPy's linear algebra, a fifth of a second, only to know whether it
+    # is there. No kernel multiplies matrices.
+    numba.np.linalg.ensure_blas = _no_blas
     pixel = np.ones(1, np.uint8)
     probdice.compare(pixel, pixel)
+
+
+def _no_blas() -> None:
+    raise ImportError
 
 
 def _exceeds_one(segmentation: Segmentation) -> bool:

@@ -178,12 +178,12 @@ def evaluate(
         ignore_geometry, geometry_tolerance,
     )  # fmt: skip
     methods = methods_of(predictions)
-    patterns = patterns_of(pattern, methods)
+    reference_pattern, prediction_patterns = patterns_of(pattern, methods)
     jobs, missing = pair(
         Path(reference),
         {name: Path(folder) for name, folder in methods.items()},
-        reference_pattern=patterns["reference"],
-        prediction_patterns={name: patterns[name] for name in methods},
+        reference_pattern=reference_pattern,
+        prediction_patterns=prediction_patterns,
         probabilities=probabilities,
     )
     if missing and not allow_missing:
@@ -250,17 +250,19 @@ def _finished(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], out: Path, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """What the journal holds of these requests, for these options and these very files."""
-    found = {}
-    for _, line in read_lines(out):
-        request = requests.get((line["case"], line["method"]))
-        if (
-            request is not None
-            and "comparison" in line
-            and line["options"] == request.options.to_dict()
-            and same_inputs(line["inputs"], request.inputs, verify=verify)
-        ):
-            found[line["case"], line["method"]] = Record.from_line(line)
+    """What the journal holds of these requests, for these options and these very files.
+
+    The latest line of a case is the one that counts.
+    """
+    found: dict[tuple[str, str], Record] = {}
+    for line in read_lines(out):
+        key = line["case"], line["method"]
+        request = requests.get(key)
+        if request is None or line["options"] != request.options.to_dict():
+            continue
+        found.pop(key, None)
+        if "comparison" in line and same_inputs(line["inputs"], request.inputs, verify=verify):
+            found[key] = Record.from_line(line)
     return found
 
 

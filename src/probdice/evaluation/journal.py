@@ -20,6 +20,7 @@ __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
 FORMAT = 1  # version of a line, and of summary.json
 NAME = "cases.jsonl"
+KEYS = {"case", "method", "options", "inputs", "seconds"}  # and "comparison" or "error"
 
 
 class Journal:
@@ -52,8 +53,8 @@ class Journal:
         os.close(self._file)
 
 
-def read_lines(out: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The lines of the journal that are whole, as text and as what they hold."""
+def read_lines(out: Path) -> Iterator[dict[str, Any]]:
+    """What the lines of the journal hold, of those that are whole."""
     path = out / NAME
     if not path.exists():
         return
@@ -63,8 +64,8 @@ def read_lines(out: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 content = json.loads(raw) if raw.endswith(b"\n") else None
             except ValueError:
                 content = None
-            if isinstance(content, dict) and content.get("format") == FORMAT:
-                yield raw.decode("ascii"), content
+            if isinstance(content, dict) and content.get("format") == FORMAT and {*content} >= KEYS:
+                yield content
 
 
 @contextmanager

@@ -117,25 +117,27 @@ def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
         predictions = {folder.name or folder.resolve().name: folder}
     if not predictions:
         raise InputError("predictions must name at least one method, found none")
-    for name in predictions:
-        if not name or name in ("reference", "prediction"):
-            raise InputError(f"a method must have a name of its own, found {name!r}")
+    if "" in predictions:
+        raise InputError("predictions must name every method, found an empty name")
     return {str(name): os.fspath(folder) for name, folder in predictions.items()}
 
 
 def patterns_of(
     pattern: str | Mapping[str, str] | None, methods: Iterable[str]
-) -> dict[str, str | None]:
-    """The pattern of the reference and of every method."""
-    names = ["reference", *methods]
+) -> tuple[str | None, dict[str, str | None]]:
+    """The pattern of the reference, and of every method."""
+    methods = list(methods)
     if not isinstance(pattern, Mapping):
-        return dict.fromkeys(names, pattern)
-    if unknown := pattern.keys() - {*names, "prediction"}:
+        return pattern, dict.fromkeys(methods, pattern)
+    if unknown := pattern.keys() - {"reference", "prediction", *methods}:
         raise InputError(
             f"pattern: expected 'reference', 'prediction' or a method, found {sorted(unknown)}"
         )
     general = pattern.get("prediction")
-    return {name: pattern.get(name, None if name == "reference" else general) for name in names}
+    # "reference" is the reference, even where a method is called so too.
+    return pattern.get("reference"), {
+        name: general if name == "reference" else pattern.get(name, general) for name in methods
+    }
 
 
 def _per_side(value: T | Mapping[Which, T], name: str) -> dict[str, T]:

@@ -95,18 +95,18 @@ class Evaluation:
         content = read_summary(out)
         options = Options.from_dict(content["options"])
         latest = {
-            (line["case"], line["method"]): line
-            for _, line in read_lines(out)
+            (line["case"], line["method"]): Record.from_line(line)
+            for line in read_lines(out)
             if line["options"] == content["options"]
         }
         try:
-            lines = [latest[case, method] for case, method in content["jobs"]]
+            records = tuple(latest[case, method] for case, method in content["jobs"])
         except KeyError as error:
             raise InputError(
                 f"{out}: cases.jsonl has no line for {error}; evaluate into this folder again"
             ) from None
         return cls(
-            records=tuple(Record.from_line(line) for line in lines),
+            records=records,
             missing=tuple(Missing(**one) for one in content["missing"]),
             reference=content["reference"],
             methods=content["methods"],
@@ -179,11 +179,14 @@ class Evaluation:
             raise InputError(f"case {case} of {method} failed: {record.error}")
         if self.out is None:
             raise InputError("comparisons are only kept in a folder: evaluate with out=…")
-        options = self.options.to_dict()
-        for _, line in reversed(list(read_lines(self.out))):
-            if (line["case"], line["method"], line["options"]) == (case, method, options):
-                return Comparison.from_json(json.dumps(line["comparison"]))
-        raise InputError(f"{self.out}: cases.jsonl no longer holds case {case} of {method}")
+        wanted = case, method, self.options.to_dict()
+        latest = None
+        for line in read_lines(self.out):
+            if (line["case"], line["method"], line["options"]) == wanted:
+                latest = line.get("comparison")
+        if latest is None:
+            raise InputError(f"{self.out}: cases.jsonl no longer holds case {case} of {method}")
+        return Comparison.from_json(json.dumps(latest))
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -299,7 +302,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
-        started = sum(1 for _ in read_lines(out))
+        started = sum("comparison" in line for line in read_lines(out))
         hint = (
             f"a run was begun there ({started} cases are finished) and not ended; start it again "
             f"to continue"

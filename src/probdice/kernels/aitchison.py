@@ -119,7 +119,7 @@ def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
     """log₂(a/b) after raising both to `floor`.
 
-    ±CERTAIN where one of them is 0, and 0 where both are. The logarithm of a mantissa m is
+    ±CERTAIN where one of them is 0; they must not both be. The logarithm of a mantissa m is
     2 artanh s with s = (m − 1)/(m + 1), a series in s² that converges fast.
     """
     real = a.dtype.type
@@ -135,15 +135,14 @@ def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
         s = (m - one) / (m + one)
         t = s * s
         if a.itemsize == 4:
-            tail = t * (real(1 / 3) + t * (real(1 / 5) + t * (real(1 / 7) + t * real(1 / 9))))
+            tail = t * (real(1 / 3) + t * (real(1 / 5) + t * real(1 / 7)))
         else:
             tail = t * real(1 / 21)
             for term in (1 / 19, 1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3):
                 tail = t * (tail + real(term))
         logarithm = power + (s + s * tail) * real(2 / math.log(2))
         logarithm = real(-CERTAIN) if min(x, y) == none else logarithm
-        logarithm = logarithm if x < y else -logarithm
-        into[k] = none if x == y else logarithm
+        into[k] = logarithm if x < y else -logarithm
 
 
 @part
@@ -307,9 +306,11 @@ def pixels(
             differences[g] += difference(a, b)
             log_ratio(a, b, floor, ratio)
             for k in range(step):
+                here = (a[k] > 0) | (b[k] > 0)
+                ratio[k] = ratio[k] if here else real(0)
                 far[k] = max(far[k], abs(ratio[k]))
                 mean[k] += ratio[k]
-                present[k] += real((a[k] > 0) | (b[k] > 0))
+                present[k] += real(here)
         for k in range(step):
             mean[k] /= max(present[k], real(1))
         for g in listed[:active_count]:

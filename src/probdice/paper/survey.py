@@ -137,8 +137,8 @@ def _write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def _picture(segmentation: Segmentation) -> str:
-    """A picture of a segmentation as a data address; few colours, so that sheets stay small."""
+    """A picture of a segmentation as a data address, in all its colours: it is to be judged."""
     pixels = np.round(blended(segmentation) * 255).astype(np.uint8)
     buffer = BytesIO()
-    Image.fromarray(pixels).quantize(96).save(buffer, "PNG", optimize=True)
+    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -92,7 +92,7 @@ def draw_weights(comparison: Comparison, palette: Palette) -> "Figure":
     figure = Figure(figsize=size, layout="constrained", dpi=120)
     ax = figure.subplots()
     image = ax.imshow(comparison.weights, cmap=tones, vmin=0, vmax=most, aspect="auto")
-    bar = figure.colorbar(image, ax=ax, label="weight 1 − D", shrink=0.9)
+    bar = figure.colorbar(image, ax=ax, label="weight 1 − D", fraction=0.05, pad=0.03, aspect=30)
     bar.outline.set_linewidth(0.5)
     ax.set(xlabel="prediction", ylabel="reference")
     if columns <= TICKED:

@@ -69,9 +69,10 @@ def draw_views(comparison: Comparison, place: Place, palette: Palette) -> "Figur
         for ax, what in zip(row, columns, strict=True):
             _show(ax, view, what, colours, plane)
             _cross(ax, plane, centre, shape)
-        row[0].set_ylabel(_where(plane, centre), fontsize=9)
+        row[0].set_title(_where(plane, centre), fontsize=8, loc="left", color="#555555")
     for ax, what in zip(axes[0], columns, strict=True):
         ax.set_title(what, fontsize=10)
+    _scale(figure, list(axes[:, -1]))
     _finish(figure, comparison, colours, f"through {_told(centre)}")
     return figure
 
@@ -88,6 +89,8 @@ def _side_by_side(
     for ax, what in zip(axes, columns, strict=True):
         _show(ax, view, what, colours, plane)
         ax.set_title(f"f, mean {comparison.score:.4f}" if what == "f" else what, fontsize=10)
+        if what == "f":
+            _scale(figure, [ax])
     where = _where(plane, centre) if len(shape) > 2 else ""
     _finish(figure, comparison, colours if "reference" in columns else None, where)
     return figure
@@ -124,11 +127,7 @@ def _show(ax: "Axes", view: View, what: str, colours: Colours, plane: Plane) -> 
         ax.add_patch(outside)
     if what == "f":
         f = np.ma.masked_invalid(plane.drawn(view.f, axes))
-        shown = ax.imshow(f, cmap="gray", vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
-        bar = ax.figure.colorbar(shown, ax=ax, shrink=0.75, pad=0.03, aspect=24)
-        bar.set_ticks([0, 0.5, 1])
-        bar.ax.tick_params(labelsize=8, length=2)
-        bar.outline.set_linewidth(0.5)
+        ax.imshow(f, cmap="gray", vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
     else:
         side: Side = "reference" if what == "reference" else "prediction"
         image = plane.drawn(blended(view, side, colours), axes)
@@ -137,6 +136,14 @@ def _show(ax: "Axes", view: View, what: str, colours: Colours, plane: Plane) -> 
     for spine in ax.spines.values():
         spine.set(linewidth=0.5, color="#888888")
     _letters(ax, plane)
+
+
+def _scale(figure: "Figure", axes: list["Axes"]) -> None:
+    """What the greys of f mean, once."""
+    bar = figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
+    bar.set_ticks([0, 0.5, 1])
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_linewidth(0.5)
 
 
 def _letters(ax: "Axes", plane: Plane) -> None:

@@ -1,13 +1,18 @@
 """Pages to look at: one self-contained HTML file each, which needs no network and no server."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
 from probdice.result import Comparison
 
-__all__ = ["write"]
+if TYPE_CHECKING:
+    from probdice.evaluation import Evaluation
+
+__all__ = ["write", "write_evaluation"]
 
 
 def write(
@@ -38,3 +43,54 @@ def write(
     page = page_of(comparison, title)
     scripts = ("selection.js", "tables.js", *(("viewer.js",) if page.viewer else ()))
     write_page(Path(path), render("comparison.html", page, style="page.css", scripts=scripts))
+
+
+def write_evaluation(
+    evaluation: "Evaluation",
+    path: str | os.PathLike[str],
+    *,
+    reports: str = "worst:5",
+    again: Callable[[str, str], Comparison] | None = None,
+    title: str | None = None,
+) -> None:
+    """Write the page of a folder run, and the pages of its cases into a folder beside it.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What `evaluate` found.
+    path : path
+        Where to. The pages of cases go into the folder of the same name with ``_cases``.
+    reports : str, optional
+        Which cases get a page of their own: ``"worst:5"`` (the five with the lowest score, of
+        every method), another number, ``"all"`` or ``"none"``.
+    again : callable, optional
+        Called with the case and the method, gives the comparison with its images. By default
+        it is read from the journal, and the pages of cases have no images.
+    title : str, optional
+        What stands on top.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice import report
+    >>> from probdice.evaluation import evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ("truth", "mine"):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    ...     np.save(os.path.join(folder.name, name, "a.npy"), np.array([[1, 1, 2, 2]]))
+    >>> truth, mine = (os.path.join(folder.name, name) for name in ("truth", "mine"))
+    >>> out = os.path.join(folder.name, "out")
+    >>> report.write_evaluation(evaluate(truth, mine, out=out), os.path.join(out, "report.html"))
+    >>> sorted(name for name in os.listdir(out) if name.startswith("report"))
+    ['report.html', 'report_cases']
+    >>> folder.cleanup()
+    """
+    from probdice.report.evaluation import evaluation_page, pages_wanted, write_case_pages
+
+    file = Path(path)
+    pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again)
+    page = evaluation_page(evaluation, pages, title)
+    scripts = ("tables.js", "evaluation.js")
+    write_page(file, render("evaluation.html", page, style="page.css", scripts=scripts))

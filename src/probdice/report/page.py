@@ -1,18 +1,22 @@
 """The page of one comparison, as data: every text and number that the template shows."""
 
-import platform
 from dataclasses import dataclass
 from math import isnan
-from pathlib import PurePath
 from typing import Any
-
-import numpy as np
 
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, arrange, width_of
+from probdice.report.facts import (
+    Fact,
+    measure_of,
+    names_of,
+    options_of,
+    sides_of,
+    size_of,
+    volume,
+)
 from probdice.report.packing import pixels_of, shortened
 from probdice.result import Comparison, Group, listed
-from probdice.segmentation import Segmentation
 from probdice.solution import SIDES
 
 __all__ = ["Page", "page_of"]
@@ -101,14 +105,6 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Fact:
-    """A line of what was run: one value for both sides, or one for each."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Page:
     """Everything on the page of a comparison."""
 
@@ -141,7 +137,7 @@ def page_of(comparison: Comparison, title: str | None = None) -> Page:
         pixels = pixels_of(comparison, colours)
         viewer, omissions = pixels.content, pixels.omissions
         axes = len(pixels.content["shape"])
-    names = _names(comparison)
+    names = names_of(comparison)
     return Page(
         title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
         subtitle=_subtitle(comparison),
@@ -153,34 +149,23 @@ def page_of(comparison: Comparison, title: str | None = None) -> Page:
         hidden_rows=len(comparison.groups) - len(rows),
         legend=rows if len(comparison.groups) <= LEGEND else (),
         drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
-        options=_options(comparison),
-        sides=_sides(comparison),
+        options=options_of(comparison),
+        sides=sides_of(comparison),
         viewer=viewer,
         omissions=omissions,
         axes=axes,
     )
 
 
-def volume(pixels: float) -> str:
-    """A volume in pixels, in groups of three digits."""
-    text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
-    return text.replace(",", "\u2009")
-
-
 def _subtitle(comparison: Comparison) -> str:
     """What was compared, in a line."""
     counts = len(comparison.reference_labels), len(comparison.prediction_labels)
-    text = f"{counts[0]} reference and {counts[1]} prediction regions, "
-    text += f"{volume(comparison.pixels)} pixels"
-    if comparison._work is not None:
-        text += f" of a {_size(comparison._work[0].pair.reference)} image"
-    return f"{text}, {_measure(comparison)} similarity"
-
-
-def _measure(comparison: Comparison) -> str:
-    if comparison.floor:
-        return f"{comparison.similarity} (floor {comparison.floor:g})"
-    return comparison.similarity
+    text = f"{counts[0]} reference and {counts[1]} prediction "
+    text += "region, " if counts == (1, 1) else "regions, "
+    text += "1 pixel" if comparison.pixels == 1 else f"{volume(comparison.pixels)} pixels"
+    if comparison._work is not None and len(comparison._work[0].pair.reference.shape) > 1:
+        text += f" of a {size_of(comparison._work[0].pair.reference)} image"
+    return f"{text}, {measure_of(comparison)} similarity"
 
 
 def _figures(comparison: Comparison) -> tuple[Figure, ...]:
@@ -276,92 +261,6 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
     )
     height = ABOVE + ROW * layout.rows
     return Drawing(dots, lines, height, layout.hidden, any(line.merged for line in lines))
-
-
-def _options(comparison: Comparison) -> tuple[Fact, ...]:
-    """What was asked for, and of which software."""
-    from probdice import __version__
-
-    facts = [
-        Fact("Similarity", (_measure(comparison),)),
-        Fact("Regions", ("matched" if comparison.match else "equal labels correspond",)),
-        Fact("Merging", (comparison.merge,)),
-        Fact("Pixels compared", (volume(comparison.pixels),)),
-    ]
-    if comparison._work is not None:
-        pair = comparison._work[0].pair
-        total = int(np.prod(pair.reference.shape, dtype=np.int64))
-        if pair.mask is not None or pair.reference.ignore:
-            share = f"{comparison.pixels / total:.1%} of {volume(total)}"
-            told = [f"mask ({share})"] if pair.mask is not None else []
-            if ignored := pair.reference.ignore:
-                told.append(f"labels ignored: {listed(ignored)}")
-            facts.append(Fact("Left out by", ("; ".join(told),)))
-    versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
-    return (*facts, Fact("Made with", (versions,)))
-
-
-def _sides(comparison: Comparison) -> tuple[Fact, ...]:
-    """What each side was."""
-    empty = tuple(
-        shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
-        for side in SIDES
-    )
-    if comparison._work is None:
-        return (Fact("Empty regions", empty),)
-    sides = [comparison._work[0].pair.side(side) for side in SIDES]
-    facts = [
-        Fact("File", tuple(shortened(side.source, 1000) or "an array" for side in sides)),
-        Fact("Kind", tuple(_kind(side) for side in sides)),
-        Fact("Empty regions", empty),
-    ]
-    if all(side.geometry is None for side in sides):
-        facts.append(Fact("Size", tuple(_size(side) for side in sides)))
-        return (*facts, Fact("Place", ("unknown, taken to be the same",)))
-    described = [side.geometry.describe() if side.geometry else {} for side in sides]
-    facts += [
-        Fact(key.capitalize(), tuple(entry.get(key, "unknown") for entry in described))
-        for key in described[0]
-    ]
-    return tuple(facts)
-
-
-def _kind(side: Segmentation) -> str:
-    if side.crisp:
-        return f"label map, {side.array.dtype}"
-    reading = {
-        "error": "",
-        "normalise": ", divided by their sum",
-        "background": ", what is missing to 1 as background",
-        "foreground": ", of one foreground",
-        "softmax": ", from logits",
-    }[side.reading]
-    return f"probabilities of {len(side.regions)} regions, {side.array.dtype}{reading}"
-
-
-def _size(side: Segmentation) -> str:
-    return " × ".join(str(n) for n in side.shape) or "one pixel"
-
-
-def _names(comparison: Comparison) -> tuple[str, str]:
-    """Short names of the sides: the files', or what they are."""
-    if comparison._work is None:
-        return "Reference", "prediction"
-    pair = comparison._work[0].pair
-    return (
-        _name(pair.reference.source) or "Reference",
-        _name(pair.prediction.source) or "prediction",
-    )
-
-
-def _name(source: str) -> str:
-    """The last part of a path, with what lies inside the file; of several files the first."""
-    first, *more = source.split(",")
-    file, colon, inside = first.partition(":")
-    if len(file) == 1:  # the drive of a Windows path
-        file, colon, inside = first, "", ""
-    name = PurePath(file).name + colon + inside
-    return shortened(name, 90) + (f" and {len(more)} more" if more else "")
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,50 @@
+"""Make docs/images/report.png: the page of the demonstration, as a browser shows it.
+
+    python docs/screenshot.py
+
+Needs Playwright (pip install playwright) and a chromium on the path.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+import probdice
+from probdice.synthesis import demo_pair
+
+TARGET = Path(__file__).parent / "images" / "report.png"
+WIDTH = 1180
+COLOURS = 256  # enough for a page, and a third of the size
+
+
+def main() -> None:
+    """Compare, write the page, open it, and keep what is seen but for the small print."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        sys.exit("no chromium on the path")
+    result = probdice.compare(*demo_pair(), merge="both")
+    TARGET.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page_file = Path(folder) / "page.html"
+        result.report(page_file, title="A brain-like phantom and an over-segmentation of it")
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
+        page.goto(page_file.as_uri())
+        page.wait_for_selector("#viewer[data-ready]", state="attached")
+        below = page.locator(".columns").bounding_box()
+        assert below is not None
+        part = {"x": 0, "y": 0, "width": WIDTH, "height": below["y"] + below["height"] + 16}
+        page.screenshot(path=TARGET, full_page=True, clip=part)
+        browser.close()
+    Image.open(TARGET).convert("RGB").quantize(COLOURS).save(TARGET, optimize=True)
+    print(f"{TARGET}: {TARGET.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"use strict";
+// The page of a folder run: one measure at a time, every case as a dot, and the table of cases.
+(() => {
+  const data = JSON.parse(document.getElementById("records").textContent);
+  const [CASE, METHOD, FIRST] = [0, 1, 2];
+  const PAGE = FIRST + data.measures.length;
+  const STEP = 200; // rows that are added at a time
+  const MOST = 1500; // dots of a method
+  const collator = new Intl.Collator(undefined, { numeric: true });
+  const state = { measure: data.measures[0], column: data.measures[0], falling: false, shown: STEP, text: "", method: "" };
+  const column = (measure) => FIRST + data.measures.indexOf(measure);
+  const known = (value) => value !== null;
+
+  // --- dots
+
+  function svg(tag, attributes, text = null) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== null) element.textContent = text;
+    return element;
+  }
+
+  // Dots that would lie on each other are stacked away from the line, up and down in turn.
+  function stacked(values, width, low, radius) {
+    const rows = new Map();
+    return values.map((value) => {
+      const x = ((value - low) / (1 - low)) * width;
+      const bin = Math.round(x / (2 * radius));
+      const count = rows.get(bin) ?? 0;
+      rows.set(bin, count + 1);
+      return [x, (count % 2 ? -1 : 1) * Math.ceil(count / 2)];
+    });
+  }
+
+  function drawDots(box) {
+    const measure = box.dataset.measure;
+    const at = column(measure);
+    const values = data.records.map((record) => record[at]).filter(known);
+    if (!values.length) return;
+    const low = Math.min(0.9, Math.floor(Math.min(...values) * 10) / 10);
+    const [left, width, height] = [10, Math.max(200, box.clientWidth - 20), 62];
+    const picture = svg("svg", { width: "100%", height: height * data.methods.length + 24, role: "img", "aria-label": `Every case as a dot, by method. The numbers are in the table of cases.` });
+    data.methods.forEach((name, method) => {
+      const records = data.records.filter((record) => record[METHOD] === method && known(record[at])).sort((a, b) => a[at] - b[at]);
+      const every = Math.ceil(records.length / MOST);
+      const some = records.filter((_, k) => k % every === 0);
+      const radius = some.length > 300 ? 2 : 3.5;
+      const middle = height * method + 38;
+      picture.append(svg("text", { x: left, y: height * method + 14, class: "name" }, every > 1 ? `${name} (every ${every}. case)` : name));
+      picture.append(svg("line", { x1: left, x2: left + width, y1: middle, y2: middle, class: "rail" }));
+      const [mean, from, to] = data.means[measure][method].map((value) => (known(value) ? left + ((value - low) / (1 - low)) * width : null));
+      if (known(from)) picture.append(svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "interval" }));
+      const placed = stacked(some.map((record) => record[at]), width, low, radius);
+      const tallest = Math.max(1, ...placed.map(([, level]) => Math.abs(level)));
+      const gap = Math.min(2 * radius + 0.5, 20 / tallest);
+      placed.forEach(([x, level], k) => {
+        const record = some[k];
+        const dot = svg("circle", { cx: left + x, cy: middle + level * gap, r: radius, fill: data.colours[method], "data-case": record[CASE] });
+        dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${record[at].toFixed(4)}`));
+        picture.append(dot);
+      });
+      if (known(mean)) picture.append(svg("line", { x1: mean, x2: mean, y1: middle - 14, y2: middle + 14, class: "mean" }));
+    });
+    const bottom = height * data.methods.length + 14;
+    for (let k = 0; k <= 4; k++) {
+      const value = low + ((1 - low) * k) / 4;
+      const anchor = k === 0 ? "start" : k === 4 ? "end" : "middle";
+      picture.append(svg("text", { x: left + (width * k) / 4, y: bottom, "text-anchor": anchor, class: "tick" }, String(Math.round(value * 1000) / 1000)));
+    }
+    box.replaceChildren(picture);
+  }
+
+  function onDots(event) {
+    const dot = event.target.closest("circle");
+    const box = event.currentTarget;
+    for (const one of box.querySelectorAll("circle")) one.classList.toggle("same", dot !== null && one.dataset.case === dot.dataset.case);
+    if (event.type === "click" && dot) {
+      document.getElementById("filter").value = data.cases[Number(dot.dataset.case)];
+      filter();
+      document.getElementById("cases").scrollIntoView();
+    }
+  }
+
+  // --- the table of cases
+
+  function chosenRecords() {
+    const words = state.text.toLocaleLowerCase();
+    const found = data.records.filter((record) => (state.method === "" || record[METHOD] === Number(state.method)) && (!words || data.cases[record[CASE]].toLocaleLowerCase().includes(words) || data.methods[record[METHOD]].toLocaleLowerCase().includes(words)));
+    const key = { case: (a, b) => collator.compare(data.cases[a[CASE]], data.cases[b[CASE]]), method: (a, b) => collator.compare(data.methods[a[METHOD]], data.methods[b[METHOD]]) }[state.column];
+    const at = column(state.column);
+    const numbers = key ? found : found.filter((record) => known(record[at]));
+    numbers.sort(key ?? ((a, b) => a[at] - b[at]));
+    if (state.falling) numbers.reverse();
+    // What has no value comes last, whichever way the rest is sorted.
+    return key ? numbers : [...numbers, ...found.filter((record) => !known(record[at]))];
+  }
+
+  function cell(text, className = "") {
+    const element = document.createElement("td");
+    element.setAttribute("role", "cell");
+    element.className = className;
+    element.textContent = text;
+    return element;
+  }
+
+  function row(record) {
+    const line = document.createElement("tr");
+    line.setAttribute("role", "row");
+    const name = cell("");
+    if (record[PAGE]) {
+      const link = document.createElement("a");
+      link.href = record[PAGE];
+      link.textContent = data.cases[record[CASE]];
+      name.append(link);
+    } else {
+      name.textContent = data.cases[record[CASE]];
+    }
+    const numbers = data.measures.map((measure) => {
+      const value = record[column(measure)];
+      const entry = cell(known(value) ? value.toFixed(4) : "–", "number");
+      entry.dataset.name = data.names[data.measures.indexOf(measure)];
+      return entry;
+    });
+    line.append(name, cell(data.methods[record[METHOD]]), ...numbers);
+    return line;
+  }
+
+  function fill() {
+    const records = chosenRecords();
+    const table = document.getElementById("case-table");
+    table.tBodies[0].replaceChildren(...records.slice(0, state.shown).map(row));
+    const shown = Math.min(state.shown, records.length);
+    document.getElementById("count").textContent = `${shown} of ${records.length} shown`;
+    document.getElementById("more").hidden = shown === records.length;
+    for (const button of table.querySelectorAll("thead button")) {
+      const mine = button.dataset.column === state.column;
+      button.closest("th").setAttribute("aria-sort", mine ? (state.falling ? "descending" : "ascending") : "none");
+    }
+  }
+
+  function filter() {
+    state.text = document.getElementById("filter").value.trim();
+    state.method = document.getElementById("method").value;
+    state.shown = STEP;
+    fill();
+  }
+
+  function measure(name) {
+    Object.assign(state, { measure: name, column: name, falling: false, shown: STEP });
+    for (const block of document.querySelectorAll(".measure")) block.hidden = block.dataset.measure !== name;
+    for (const box of document.querySelectorAll(".dots")) if (box.dataset.measure === name) drawDots(box);
+    fill();
+  }
+
+  for (const input of document.querySelectorAll("input[name=measure]")) input.addEventListener("change", () => measure(input.value));
+  for (const box of document.querySelectorAll(".dots")) for (const kind of ["pointerover", "pointerleave", "click"]) box.addEventListener(kind, onDots);
+  for (const button of document.querySelectorAll("#case-table thead button")) {
+    button.addEventListener("click", () => {
+      state.falling = state.column === button.dataset.column && !state.falling;
+      state.column = button.dataset.column;
+      fill();
+    });
+  }
+  document.getElementById("filter").addEventListener("input", filter);
+  document.getElementById("method").addEventListener("change", filter);
+  document.getElementById("more").addEventListener("click", () => {
+    state.shown += STEP;
+    fill();
+  });
+  window.addEventListener("resize", () => document.querySelectorAll(`.dots[data-measure="${state.measure}"]`).forEach(drawDots));
+  measure(document.querySelector("input[name=measure]:checked").value);
+  document.getElementById("cases").dataset.ready = "yes";
+})();

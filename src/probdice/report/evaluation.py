@@ -1,0 +1,316 @@
+"""The page of a folder run: methods side by side, and every case."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from probdice.errors import InputError
+from probdice.evaluation import MEASURES, Evaluation
+from probdice.pictures.colours import PALETTE
+from probdice.report.facts import Fact
+from probdice.report.packing import shortened
+from probdice.result import Comparison
+
+__all__ = ["EvaluationPage", "evaluation_page", "pages_wanted", "write_case_pages"]
+
+WORDS = {
+    "score": ("Score", "after matching and merging; 1 is equal"),
+    "adjusted_score": ("Adjusted score", "0 is chance, 1 is equal"),
+    "matched_score": ("Matched score", "before merging: every region must be found"),
+    "mean_dice": ("Mean Dice", "over all groups of a case, missed regions included"),
+    "lowest_dice": ("Lowest Dice", "of the worst group of a case"),
+}
+LISTED = 2000  # failures, and labels
+LONGEST = 2000  # characters of a message
+
+Again = Callable[[str, str], Comparison]
+Pages = dict[tuple[str, str], str]  # the address of the page of a case and a method
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number in a table: what to sort by, what to show, and a remark."""
+
+    value: float | None
+    text: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """A method by one measure."""
+
+    name: str
+    colour: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two methods by one measure."""
+
+    first: str
+    second: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class MeasureBlock:
+    """All methods by one measure."""
+
+    key: str
+    name: str
+    about: str
+    methods: tuple[MethodRow, ...]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class RegionRow:
+    """A label of the reference, and its Dice by every method."""
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A case that has no score, and why."""
+
+    case: str
+    method: str
+    message: str
+
+
+@dataclass(frozen=True)
+class EvaluationPage:
+    """Everything on the page of a folder run."""
+
+    title: str
+    subtitle: str
+    methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
+    measures: tuple[MeasureBlock, ...]
+    regions: tuple[RegionRow, ...]
+    hidden_regions: int
+    troubles: tuple[Trouble, ...]
+    hidden_troubles: int
+    options: tuple[Fact, ...]
+    data: dict[str, Any]
+
+
+def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> EvaluationPage:
+    """The page, with links to the pages of cases."""
+    summary = evaluation.summary
+    colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
+    regions = _regions(summary, list(evaluation.methods))
+    troubles = _troubles(summary)
+    scored = len(evaluation.records) - len(evaluation.failures)
+    counts = f"{_count(len(evaluation.cases), 'case')}, {_count(len(colours), 'method')}"
+    return EvaluationPage(
+        title=shortened(title, 200) if title else f"Evaluation: {counts}",
+        subtitle=f"{scored} scored, {len(evaluation.failures)} failed, "
+        f"{len(evaluation.missing)} without a partner; reference: {evaluation.reference}",
+        methods=tuple(
+            (shortened(name), shortened(folder, 1000), colours[name])
+            for name, folder in evaluation.methods.items()
+        ),
+        measures=tuple(_block(key, summary["measures"][key], colours) for key in MEASURES),
+        regions=regions[:LISTED],
+        hidden_regions=max(0, len(regions) - LISTED),
+        troubles=troubles[:LISTED],
+        hidden_troubles=max(0, len(troubles) - LISTED),
+        options=_options(summary),
+        data=_data(evaluation, pages, colours),
+    )
+
+
+def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
+    """The cases and methods that get a page of their own: "all", "none", or "worst:N" of each."""
+    scored = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
+    if reports == "all":
+        return scored
+    if reports == "none":
+        return []
+    kind, colon, number = reports.partition(":")
+    if kind != "worst" or not colon or not number.isdigit():
+        raise InputError(f"reports must be 'all', 'none' or 'worst:N', found {reports!r}")
+    worst = evaluation.worst("score", int(number))
+    wanted = {(case, method) for method, cases in worst.items() for case in cases}
+    return [one for one in scored if one in wanted]
+
+
+def write_case_pages(
+    evaluation: Evaluation, path: Path, wanted: list[tuple[str, str]], again: Again | None
+) -> Pages:
+    """Write the pages of cases into a folder beside the page; their addresses from there."""
+    from probdice import report
+
+    folder = path.with_name(f"{path.stem}_cases")
+    if wanted:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+    pages: Pages = {}
+    for number, (case, method) in enumerate(wanted):
+        comparison = (again or evaluation.comparison)(case, method)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method}")[:100]
+        file = folder / f"{number:04d}-{name}.html"
+        report.write(comparison, file, title=f"{case} by {method}")
+        pages[case, method] = quote(f"{folder.name}/{file.name}")
+    return pages
+
+
+def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> MeasureBlock:
+    name, about = WORDS[key]
+    ranks = {entry["method"]: entry for entry in content["ranks"]}
+    rows = []
+    for entry in content["methods"]:
+        rank = ranks.get(entry["method"])
+        cells = (
+            _ranked(rank) if rank else Cell(None, "–"),
+            _cell(entry["mean"]),
+            _interval(entry["interval"]),
+            _cell(entry["median"]),
+            Cell(
+                entry["lower_quartile"],
+                f"{_text(entry['lower_quartile'])} to {_text(entry['upper_quartile'])}",
+            ),
+            _cell(entry["lowest"]),
+            Cell(entry["n"], str(entry["n"]), _absent(entry["missing"])),
+        )
+        rows.append(MethodRow(shortened(entry["method"]), colours[entry["method"]], cells))
+    pairs = tuple(
+        Pair(
+            shortened(entry["first"]),
+            shortened(entry["second"]),
+            (
+                _cell(entry["mean"], "+.4f"),
+                _interval(entry["interval"], "+.4f"),
+                Cell(entry["p_holm"], _probability(entry["p_holm"]), entry["reason"]),
+                Cell(entry["n"], str(entry["n"])),
+            ),
+        )
+        for entry in content["differences"]
+    )
+    return MeasureBlock(key, name, about, tuple(rows), pairs)
+
+
+def _regions(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ...]:
+    """Labels in the order of the summary, methods as columns."""
+    table: dict[str, dict[str, dict[str, Any]]] = {}
+    for entry in summary["regions"]:
+        table.setdefault(str(entry["label"]), {})[entry["method"]] = entry
+    rows = []
+    for label, by_method in table.items():
+        cells = []
+        for method in methods:
+            entry = by_method.get(method)
+            if entry is None:
+                cells.append(Cell(None, "–"))
+                continue
+            interval = _interval(entry["interval"])
+            about = f"{interval.text}, " if interval.value is not None else ""
+            cells.append(_cell(entry["mean"], about=f"{about}{_count(entry['n'], 'case')}"))
+        rows.append(RegionRow(shortened(label), tuple(cells)))
+    return tuple(rows)
+
+
+def _troubles(summary: dict[str, Any]) -> tuple[Trouble, ...]:
+    failed = [
+        Trouble(one["case"], shortened(one["method"]), shortened(one["error"], LONGEST))
+        for one in summary["failures"]
+    ]
+    missing = [
+        Trouble(one["case"], shortened(one["method"]), f"has no {one['side']}")
+        for one in summary["missing"]
+    ]
+    return (*failed, *missing)
+
+
+def _options(summary: dict[str, Any]) -> tuple[Fact, ...]:
+    """What was asked for where it is not the default, and the versions."""
+    asked = summary["options"]
+    facts = [
+        Fact(key.replace("_", " ").capitalize(), (shortened(value, 300),))
+        for key, value in asked.items()
+        if key in ("similarity", "match", "merge") or value not in (None, False, 0, [], "error")
+        if key != "version"
+    ]
+    versions = {**summary["versions"], "Python": summary["environment"]["python"]}
+    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (*facts, Fact("Made with", (told,)))
+
+
+def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
+    """Every case once, for the dots and the table."""
+    methods = list(evaluation.methods)
+    place = {case: k for k, case in enumerate(evaluation.cases)}
+    means = {
+        key: [
+            [entry["mean"], entry["interval"]["low"], entry["interval"]["high"]]
+            for entry in evaluation.summary["measures"][key]["methods"]
+        ]
+        for key in MEASURES
+    }
+    return {
+        "measures": list(MEASURES),
+        "names": [WORDS[key][0] for key in MEASURES],
+        "means": means,
+        "methods": [shortened(name) for name in methods],
+        "colours": [colours[name] for name in methods],
+        "cases": [shortened(case, 200) for case in evaluation.cases],
+        "records": [
+            [
+                place[record.case],
+                methods.index(record.method),
+                *(round(record.value(measure), 6) for measure in MEASURES),
+                pages.get((record.case, record.method), ""),
+            ]
+            for record in evaluation.records
+            if record.comparison is not None
+        ],
+    }
+
+
+def _ranked(rank: dict[str, Any]) -> Cell:
+    interval = rank["place_interval"]
+    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
+    if rank["n"] == 0 or rank["place"] is None:
+        return Cell(None, "–")
+    text = f"{rank['place']:g}"
+    if interval["kind"] != "withheld" and interval["low"] != interval["high"]:
+        text += f" ({interval['low']:g} to {interval['high']:g})"
+    return Cell(rank["place"], text, about)
+
+
+def _interval(interval: dict[str, Any], form: str = ".4f") -> Cell:
+    if interval["kind"] == "withheld" or interval["low"] is None:
+        return Cell(None, "withheld", interval["reason"])
+    text = f"{interval['low']:{form}} to {interval['high']:{form}}"
+    return Cell(interval["low"], text, interval["reason"])
+
+
+def _cell(value: float | None, form: str = ".4f", about: str = "") -> Cell:
+    return Cell(value, _text(value, form), about)
+
+
+def _text(value: float | None, form: str = ".4f") -> str:
+    return "–" if value is None else f"{value:{form}}"
+
+
+def _probability(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _absent(count: int) -> str:
+    return f"{count} without a value" if count else ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
