@@ -39,8 +39,10 @@ def main() -> None:
         page.wait_for_selector("#viewer[data-ready]", state="attached")
         below = page.locator(".columns").bounding_box()
         assert below is not None
-        part = {"x": 0, "y": 0, "width": WIDTH, "height": below["y"] + below["height"] + 16}
-        page.screenshot(path=TARGET, full_page=True, clip=part)
+        height = below["y"] + below["height"] + 16
+        page.screenshot(
+            path=TARGET, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
+        )
         browser.close()
     Image.open(TARGET).convert("RGB").quantize(COLOURS).save(TARGET, optimize=True)
     print(f"{TARGET}: {TARGET.stat().st_size / 1000:.0f} kB")

@@ -4,11 +4,14 @@ import os
 import re
 import shutil
 from itertools import pairwise
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 from probdice import Geometry, Segmentation, compare
+from probdice.evaluation import evaluate
+from probdice.report import write_evaluation
 
 HOSTILE = "<script>alert(1)</script>"
 SHAPE = (14, 16, 12)
@@ -377,6 +380,95 @@ def test_a_picture_has_no_slices_and_its_keys_move_the_point(visit, picture):
     assert list(shown_values(page, "reference").values()) == ["1"]
 
 
+# --- a folder run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Three methods on 70 cases, one with a hostile name; the page and its numbers."""
+    folder = tmp_path_factory.mktemp("run")
+    rng = np.random.default_rng(0)
+    names = {"truth": 0.0, "good": 0.05, "middle": 0.2, "<i>odd": 0.4}
+    for name in names:
+        (folder / name).mkdir()
+    for case in range(70):
+        labels = rng.integers(1, 4, size=(8, 8))
+        for name, share in names.items():
+            wrong = np.where(rng.random((8, 8)) < share, 1, labels)
+            np.save(folder / name / f"case{case}.npy", wrong)
+    (folder / "good" / "case7.npy").write_bytes(b"<script>alert(1)</script>")
+    methods = {name: folder / name for name in list(names)[1:]}
+    result = evaluate(folder / "truth", methods, out=folder / "out", workers=1)
+    file = folder / "out" / "report.html"
+    write_evaluation(result, file, reports="worst:2")
+    return result, file
+
+
+def case_rows(page):
+    return page.eval_on_selector_all(
+        "#case-table tbody tr",
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
+    )
+
+
+def test_cases_come_worst_first_and_are_sorted_and_filtered(visit, run):
+    evaluation, file = run
+    page = visit(file, ready="#cases[data-ready]")
+    scores = np.concatenate(list(evaluation.values("score").values()))
+    ascending = [f"{score:.4f}" for score in np.sort(scores[~np.isnan(scores)])]
+    assert [row[2] for row in case_rows(page)] == ascending[:200]
+    assert page.inner_text("#count") == "200 of 209 shown"
+    page.click("#more")
+    assert [row[2] for row in case_rows(page)] == ascending
+    assert page.locator("#more").is_hidden()
+    page.click("#case-table thead button:has-text('Lowest Dice')")
+    lowest = [row[6] for row in case_rows(page)]
+    assert lowest == sorted(lowest)
+    page.click("#case-table thead button:has-text('Case')")
+    assert [row[0] for row in case_rows(page)[:4]] == ["case0", "case0", "case0", "case1"]
+    page.fill("#filter", "CASE6")
+    assert {row[0] for row in case_rows(page)} == {"case6", *(f"case{k}" for k in range(60, 70))}
+    page.select_option("#method", label="<i>odd")
+    assert len(case_rows(page)) == 11 and {row[1] for row in case_rows(page)} == {"<i>odd"}
+    page.fill("#filter", "nothing like it")
+    assert case_rows(page) == [] and page.inner_text("#count") == "0 of 0 shown"
+
+
+def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
+    evaluation, file = run
+    page = visit(file, ready="#cases[data-ready]")
+    page.check("input[name=measure][value=mean_dice]", force=True)
+    shown = page.locator(".measure:visible")
+    assert shown.count() == 1 and "Mean Dice" in shown.inner_text()
+    dots = shown.locator("circle").evaluate_all(
+        "dots => dots.map(dot => [dot.textContent, Number(dot.getAttribute('cx'))])"
+    )
+    assert len(dots) == 209
+    told = {text for text, _ in dots}
+    values = evaluation.values("mean_dice")["middle"]
+    assert {f"case{k}: {value:.4f}" for k, value in enumerate(values)} <= told
+    # Dots lie where their values say, on a line that ends at 1.
+    low, high = (float(t) for t in shown.locator(".tick").all_text_contents()[::4])
+    rail = shown.locator(".rail").first
+    left, right = float(rail.get_attribute("x1")), float(rail.get_attribute("x2"))
+    for text, x in dots:
+        value = float(text.split(": ")[1])
+        assert x == pytest.approx(left + (value - low) / (high - low) * (right - left), abs=0.1)
+    first = case_rows(page)[0]
+    everything = np.concatenate(list(evaluation.values("mean_dice").values()))
+    assert first[5] == f"{np.nanmin(everything):.4f}"
+
+
+def test_a_case_leads_to_its_page(visit, run):
+    _, file = run
+    page = visit(file, ready="#cases[data-ready]")
+    assert page.locator("#case-table a").count() >= 2
+    address = page.locator("#case-table a").first.get_attribute("href")
+    assert (file.parent / unquote(address)).exists()
+    text = page.inner_text(".failures")
+    assert "case7" in text and "b'<script>'" in text
+
+
 # --- for everybody
 
 
@@ -388,9 +480,10 @@ def test_hostile_names_stay_text(visit, volume):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["volume", "picture"])
-def test_nothing_overflows_a_phone(visit, volume, picture, which, scheme):
-    page = visit(volume.file if which == "volume" else picture, width=380, scheme=scheme)
+@pytest.mark.parametrize("which", ["volume", "picture", "run"])
+def test_nothing_overflows_a_phone(visit, volume, picture, run, which, scheme):
+    file = {"volume": volume.file, "picture": picture, "run": run[1]}[which]
+    page = visit(file, width=380, scheme=scheme, ready="[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     wide = page.evaluate(
         """() => [...document.querySelectorAll("body *")]
@@ -402,13 +495,17 @@ def test_nothing_overflows_a_phone(visit, volume, picture, which, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_issue(visit, volume, scheme):
+@pytest.mark.parametrize("which", ["volume", "run"])
+def test_axe_finds_no_serious_issue(visit, volume, run, which, scheme):
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         unavailable("axe-core is not installed: pip install axe-playwright-python")
-    page = visit(volume.file, scheme=scheme)
-    page.click("tbody tr[data-group='1'] td:nth-child(2)")
+    page = visit(volume.file if which == "volume" else run[1], scheme=scheme, ready="[data-ready]")
+    if which == "volume":
+        page.click("tbody tr[data-group='1'] td:nth-child(2)")
+    else:
+        page.fill("#filter", "case12")  # few rows: they are all alike
     found = Axe().run(page).response["violations"]
     serious = [
         (issue["id"], [node["html"][:120] for node in issue["nodes"][:3]])

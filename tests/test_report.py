@@ -7,6 +7,7 @@ import os
 import re
 import zlib
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ import pytest
 import probdice
 from probdice import Geometry, Segmentation, compare
 from probdice.errors import FormatError, InputError
-from probdice.report import packing, write
+from probdice.evaluation import evaluate
+from probdice.report import packing, write, write_evaluation
 from probdice.report.page import page_of
 from probdice.result import Comparison
 
@@ -273,10 +275,103 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
         result.report(tmp_path)
 
 
+# --- a folder run
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    return evaluated(tmp_path_factory.mktemp("run"))
+
+
+def evaluated(folder):
+    """Two methods on eight cases, one of them unreadable and one without a partner."""
+    rng = np.random.default_rng(0)
+    names = {"truth": 0.0, "good": 0.05, HOSTILE.replace("/", ""): 0.3}
+    for name in names:
+        (folder / name).mkdir()
+    for case in range(8):
+        labels = rng.integers(1, 4, size=(12, 12))
+        for name, share in names.items():
+            wrong = np.where(rng.random((12, 12)) < share, 1, labels)
+            np.save(folder / name / f"case{case}.npy", wrong)
+    (folder / "good" / "case3.npy").write_bytes(b"<img src=x onerror=alert(1)>")
+    (folder / "good" / "case5.npy").unlink()
+    methods = {name: folder / name for name in list(names)[1:]}
+    return evaluate(folder / "truth", methods, out=folder / "out", allow_missing=True, workers=1)
+
+
+def records_of(reader):
+    (text,) = [data for _, attributes, data in reader.inline if attributes.get("id") == "records"]
+    return json.loads(text)
+
+
+def test_the_page_of_a_run_holds_every_case_once(evaluation, tmp_path):
+    write_evaluation(evaluation, tmp_path / "report.html", reports="none")
+    data = records_of(Reader((tmp_path / "report.html").read_text(encoding="utf-8")))
+    assert data["cases"] == [f"case{k}" for k in range(8)]
+    scores = evaluation.values("score")
+    assert len(data["records"]) == 14
+    for case, method, score, *_ in data["records"]:
+        expected = list(scores.values())[method][case]
+        assert score == pytest.approx(expected, abs=5.1e-5)
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_the_page_of_a_run_shows_statistics_failures_and_what_is_missing(evaluation, tmp_path):
+    write_evaluation(evaluation, tmp_path / "report.html", reports="none")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in text and "<img" not in text
+    words = " ".join(Reader(text).words)
+    for measure in ("score", "lowest_dice"):
+        for summary in evaluation.summaries(measure).values():
+            assert f"{summary.mean:.4f}" in words and f"{summary.interval.low:.4f}" in words
+    for rank in evaluation.ranks():
+        assert f"mean rank {rank.mean_rank:.2f} over 6 cases" in words
+    (difference,) = evaluation.differences()
+    assert f"{difference.mean:+.4f}" in words
+    for summary in evaluation.regions().values():
+        assert f"{summary.mean:.4f}" in words
+    assert "starts with b'<img src" in words and "has no prediction" in words
+    assert "14 scored, 1 failed, 1 without a partner" in words
+
+
+@pytest.mark.parametrize(("reports", "count"), [("worst:2", 4), ("worst:0", 0), ("all", 14)])
+def test_the_worst_cases_have_pages_of_their_own(evaluation, tmp_path, reports, count):
+    write_evaluation(evaluation, tmp_path / "report.html", reports=reports)
+    data = records_of(Reader((tmp_path / "report.html").read_text(encoding="utf-8")))
+    linked = {record[-1] for record in data["records"]} - {""}
+    assert len(linked) == count
+    for address in linked:
+        assert (tmp_path / unquote(address)).read_text(encoding="utf-8").startswith("<!doctype")
+    if reports == "worst:2":
+        lowest = {(case, m) for m, cases in evaluation.worst("score", 2).items() for case in cases}
+        methods = list(evaluation.methods)
+        found = {(data["cases"][r[0]], methods[r[1]]) for r in data["records"] if r[-1]}
+        assert found == lowest
+
+
+def test_pages_of_cases_have_images_where_they_are_compared_again(evaluation, tmp_path):
+    def again(case, method):
+        sides = (evaluation.reference, evaluation.methods[method])
+        return compare(*(np.load(os.path.join(side, f"{case}.npy")) for side in sides))
+
+    write_evaluation(evaluation, tmp_path / "report.html", reports="worst:1", again=again)
+    for file in (tmp_path / "report_cases").iterdir():
+        assert Reader(file.read_text(encoding="utf-8")).pixels["size"] == [12, 12]
+
+
+def test_reports_that_nobody_knows_are_refused(evaluation, tmp_path):
+    for reports in ("some", "worst", "worst:x", "worst:-1"):
+        with pytest.raises(InputError, match="'all', 'none' or 'worst:N'"):
+            write_evaluation(evaluation, tmp_path / "report.html", reports=reports)
+
+
 def test_templates_style_and_scripts_are_files_that_fetch_nothing():
     from importlib.resources import files
 
     for folder in ("templates", "assets"):
         for file in (files("probdice.report") / folder).iterdir():
             text = file.read_text(encoding="utf-8")
-            assert not re.search(r"https?://|@import|url\(|eval\(|innerHTML|fetch\(", text), file
+            assert not re.search(
+                r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(|eval\(|innerHTML|fetch\(", text
+            ), file

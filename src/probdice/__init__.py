@@ -8,8 +8,9 @@ not agree.
 from probdice.comparison import compare, similarity_map
 from probdice.errors import ProbdiceError, ProbdiceWarning
 from probdice.files import read, write
+from probdice.geometry import Geometry
 from probdice.result import Comparison, Group, Merge
-from probdice.segmentation import Geometry, Segmentation
+from probdice.segmentation import Segmentation
 from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
 __version__ = "0.1.0"

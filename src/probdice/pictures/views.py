@@ -20,7 +20,7 @@ from probdice.tally import Side
 __all__ = ["View", "every_nth", "largest", "look", "plane_through", "worst_place"]
 
 CHUNK = 2**16  # pixels whose regions are sorted at once
-NEIGHBOURHOOD = 16  # the worst place is that of a box of this part of the image along each axis
+NEIGHBOURHOOD = 8  # the worst place is that of a box of this part of the image along each axis
 
 
 @dataclass(frozen=True, eq=False)

@@ -267,7 +267,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
             [
                 place[record.case],
                 methods.index(record.method),
-                *(round(record.value(measure), 6) for measure in MEASURES),
+                *(round(record.value(measure), 4) for measure in MEASURES),  # as it is shown
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records

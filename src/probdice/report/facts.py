@@ -99,13 +99,13 @@ def names_of(comparison: Comparison) -> tuple[str, str]:
 
 
 def _name(source: str) -> str:
-    """The last part of a path, with what lies inside the file; of several files the first."""
+    """The last part of a path and what lies inside the file; of several files, the first."""
     first, *more = source.split(",")
     file, colon, inside = first.partition(":")
     if len(file) == 1:  # the drive of a Windows path
         file, colon, inside = first, "", ""
     name = PurePath(file).name + colon + inside
-    return shortened(name, 90) + (f" and {len(more)} more" if more else "")
+    return shortened(name, 90) + (f" (+{len(more)})" if more else "")
 
 
 def measure_of(comparison: Comparison) -> str:

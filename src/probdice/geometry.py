@@ -1,0 +1,104 @@
+"""Where an image lies, and how one grid is laid onto another."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+
+__all__ = ["Geometry"]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Where the pixels of an image lie.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of pixels along each axis.
+    affine : array_like
+        Homogeneous matrix that takes a pixel's index to its place in millimetres
+        (in 3-D: right, anterior, superior), one row and column more than there are axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice import Geometry
+    >>> Geometry((64, 64, 30), np.diag([0.8, 0.8, 3.0, 1.0])).spacing
+    (0.8, 0.8, 3.0)
+    """
+
+    shape: tuple[int, ...]
+    affine: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        affine = np.array(self.affine, dtype=np.float64)
+        size = len(self.shape) + 1
+        if affine.shape != (size, size):
+            raise InputError(
+                f"affine must be {size} × {size} for an image of {size - 1} axes, "
+                f"found shape {affine.shape}"
+            )
+        if not np.all(np.isfinite(affine)) or np.linalg.matrix_rank(affine[:-1, :-1]) < size - 1:
+            raise InputError(
+                f"affine must be finite and give every axis a direction, found {affine.tolist()}"
+            )
+        affine.flags.writeable = False
+        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "affine", affine)
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Distance between neighbouring pixels along each axis."""
+        return tuple(float(x) for x in np.linalg.norm(self.affine[:-1, :-1], axis=0))
+
+    @property
+    def origin(self) -> tuple[float, ...]:
+        """Place of the first pixel."""
+        return tuple(float(x) for x in self.affine[:-1, -1])
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """Unit vectors along the axes, as columns."""
+        direction: NDArray[np.float64] = self.affine[:-1, :-1] / np.array(self.spacing)
+        return direction
+
+    def steps_onto(
+        self, other: "Geometry", tolerance: float
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The order of axes, and the axes then to flip, that lay this grid on `other`.
+
+        None when no reordering and flipping brings every corner within `tolerance` pixels.
+        """
+        axes = len(self.shape)
+        if len(other.shape) != axes:
+            return None
+        to_other = np.linalg.inv(other.affine) @ self.affine
+        order = [int(np.argmax(np.abs(row[:axes]))) for row in to_other[:axes]]
+        if len(set(order)) != axes or tuple(self.shape[a] for a in order) != other.shape:
+            return None
+        flips = tuple(k for k in range(axes) if to_other[k, order[k]] < 0)
+        for corner in product(*((0, n - 1) for n in other.shape)):
+            index = np.ones(axes + 1)
+            for k in range(axes):
+                index[order[k]] = other.shape[k] - 1 - corner[k] if k in flips else corner[k]
+            if np.linalg.norm((to_other @ index)[:axes] - corner) > tolerance:
+                return None
+        return tuple(order), flips
+
+    def describe(self) -> dict[str, str]:
+        """Size, spacing, origin and direction as short text."""
+
+        def numbers(values: Iterable[float]) -> str:
+            return " ".join(f"{value + 0.0:.6g}" for value in values)
+
+        return {
+            "size": " × ".join(str(n) for n in self.shape),
+            "spacing": numbers(self.spacing),
+            "origin": numbers(self.origin),
+            "direction": "; ".join(numbers(np.round(row, 6)) for row in self.direction),
+        }
