@@ -17,7 +17,7 @@ import probdice
 from probdice.synthesis import demo_pair
 
 TARGET = Path(__file__).parent / "images" / "report.png"
-WIDTH = 1180
+WIDTH = 1280
 COLOURS = 256  # enough for a page, and a third of the size
 
 

@@ -233,7 +233,7 @@ def test_the_slider_and_the_keys_change_the_slice(visit, volume):
     page = visit(volume.file)
     slider = page.locator("#sliders input")
     slider.fill("4")
-    assert shown_place(page)[2] == 4 and "4 of 12" in page.inner_text("#sliders output")
+    assert shown_place(page)[2] == 4 and "4 (0–11)" in page.inner_text("#sliders output")
     before = painted(page, "prediction")
     page.focus(".panel[data-side=reference] canvas")
     page.keyboard.press("ArrowRight")

@@ -167,27 +167,20 @@ class Pair:
         return self.reader.image(image)
 
     def sample(self, ranks: dict[Side, NDArray[np.int64]]) -> dict[Side, NDArray[Any]]:
-        """Pixels of each side by their rank in Ω: columns of probabilities, or labels."""
+        """Pixels of each side by their ascending ranks in Ω: columns of probabilities, or labels."""
         parts: dict[Side, list[NDArray[Any]]] = {"reference": [], "prediction": []}
         before = 0
-        order = {side: np.argsort(ranks[side], kind="stable") for side in ranks}
-        ascending = {side: ranks[side][order[side]] for side in ranks}
         for slab in self.reader.slabs:
             portion = self.reader.read(slab)
             for side, part in zip(parts, portion.sides, strict=True):
-                first, last = np.searchsorted(ascending[side], [before, before + portion.size])
-                here = ascending[side][first:last] - before
+                first, last = np.searchsorted(ranks[side], [before, before + portion.size])
+                here = ranks[side][first:last] - before
                 if isinstance(part, Crisp):
                     parts[side].append(part.labels[part.codes[here]])
                 else:
                     parts[side].append(part.rows[:, part.start + here])
             before += portion.size
-        samples = {}
-        for side, pieces in parts.items():
-            joined = np.concatenate(pieces, axis=-1)
-            samples[side] = np.empty_like(joined)
-            samples[side][..., order[side]] = joined
-        return samples
+        return {side: np.concatenate(pieces, axis=-1) for side, pieces in parts.items()}
 
     def _visit_pixels(
         self, slab: Slab, similarity: Similarity, groups: dict[Side, Groups]

@@ -128,7 +128,7 @@ class Comparison:
     (0.875, 0.625)
     >>> result
     Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
-      score 0.8750   adjusted 0.5000 (chance 0.7500)   lowest Dice 0.8571 (2 ↔ 9)
+      score 0.8750   adjusted 0.7500 (chance 0.5000)   lowest Dice 0.8571 (2 ↔ 9)
       matched score 0.6250; 1 prediction region merged
       reference  prediction    Dice  similarity
               1        5, 7  0.8889      0.8750

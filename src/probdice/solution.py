@@ -136,8 +136,9 @@ class Problem:
         rows = sum(max(len(self.pair.side(side).regions), 1) for side in SIDES)
         count = min(SAMPLES, SAMPLED_VALUES // rows)
         rng = np.random.default_rng(0)
-        ranks = {side: rng.integers(self.tally.pixels, size=count) for side in SIDES}
+        ranks = {side: np.sort(rng.integers(self.tally.pixels, size=count)) for side in SIDES}
         samples = self.pair.sample(ranks)
+        samples["prediction"] = samples["prediction"][..., rng.permutation(count)]
         reference, prediction = (_drawn(self.pair.side(side), samples[side]) for side in SIDES)
         pair = Pair(reference, prediction, mask=None, workers=self.pair.workers)
         return Problem.of(pair, self.similarity, self.match, self.merge).solve().score

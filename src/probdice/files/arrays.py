@@ -10,6 +10,7 @@ is that of the label image of the same name beside it.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,15 @@ def _write_npz(path: Path, payload: Payload) -> None:
 NPZ = Format("NPZ", (".npz",), _is_npz, _read_npz, (".npz",), _write_npz)
 
 
+# NumPy parses the header of a file as Python, which CPython 3.11 cannot do on two threads at once.
+_parsing = Lock()
+
+
 @contextmanager
 def _no_pickles() -> Iterator[None]:
     try:
-        yield
+        with _parsing:
+            yield
     except ValueError as error:
         if "allow_pickle" in str(error) or "Python objects" in str(error):
             raise FormatError(

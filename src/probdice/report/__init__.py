@@ -41,7 +41,11 @@ def write(
     ['page.html']
     """
     page = page_of(comparison, title)
-    scripts = ("selection.js", "tables.js", *(("viewer.js",) if page.viewer else ()))
+    scripts = (
+        "selection.js",
+        "tables.js",
+        *(("pixels.js", "painting.js", "viewer.js") if page.viewer else ()),
+    )
     write_page(Path(path), render("comparison.html", page, style="page.css", scripts=scripts))
 
 

@@ -1,12 +1,13 @@
 "use strict";
 // The images: three panels of one plane, which share the slice, the zoom and the point.
 (async () => {
-  const data = JSON.parse(document.getElementById("pixels").textContent);
-  const scale = 10 ** data.digits;
+  const loaded = await pixels.catch(() => null);
+  if (loaded === null) {
+    document.querySelector(".panels").textContent = "This browser is too old to show the images.";
+    return;
+  }
+  const { data, sides, scale, strides, f, outside, number, regionsAt } = loaded;
   const axes = data.shape.length;
-  const strides = data.shape.map((_, axis) => data.shape.slice(axis + 1).reduce((a, b) => a * b, 1));
-  const total = data.shape.reduce((a, b) => a * b, 1);
-  const sides = ["reference", "prediction"];
   const panels = [...document.querySelectorAll(".panel")].map((panel) => ({
     side: panel.dataset.side,
     frame: panel.querySelector(".frame"),
@@ -16,56 +17,11 @@
     name: panel.querySelector("canvas").getAttribute("aria-label"),
   }));
   const state = { mode: "probabilities", plane: data.planes[0], here: data.here.slice(), zoom: 1, x: 0.5, y: 0.5 };
-
-  // --- data
-
-  async function unpack(text, wide) {
-    const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const bytes = await new Response(stream).arrayBuffer();
-    return wide ? new Uint16Array(bytes) : new Uint8Array(bytes);
-  }
-
-  const colour = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
-  const f = await unpack(data.f, data.digits > 2);
-  const outside = data.digits > 2 ? 65535 : 255;
-  for (const side of sides) {
-    const entry = data[side];
-    entry.codes = await unpack(entry.codes, entry.wide);
-    entry.values = entry.values ? await unpack(entry.values, data.digits > 2) : null;
-    entry.rgb = entry.colours.map(colour);
-  }
-
-  const number = (value) => (value / scale).toFixed(data.digits);
-
-  // The regions of a pixel, largest first, as [region, value].
-  function regionsAt(side, pixel) {
-    const entry = data[side];
-    const found = [];
-    for (let k = 0; k < entry.kept; k++) {
-      const value = entry.values ? entry.values[k * total + pixel] : scale;
-      if (value > 0) found.push([entry.codes[k * total + pixel], value]);
-    }
-    return found;
-  }
-
-  // --- geometry of the plane that is shown
-
-  const length = (axis) => (axis < 0 ? 1 : data.shape[axis]);
+  const painter = painterOf(loaded, state);
+  const { size } = painter;
   const step = (axis) => (axis < 0 ? 1 : data.step[axis]);
-  const size = () => [length(state.plane.columns), length(state.plane.rows)];
 
-  function offset() {
-    return state.plane.across.reduce((sum, axis) => sum + state.here[axis] * strides[axis], 0);
-  }
-
-  function pixelAt(column, row) {
-    const { plane } = state;
-    const [width, height] = size();
-    const c = plane.flipColumns ? width - 1 - column : column;
-    const r = plane.flipRows ? height - 1 - row : row;
-    return offset() + c * (plane.columns < 0 ? 0 : strides[plane.columns]) + r * (plane.rows < 0 ? 0 : strides[plane.rows]);
-  }
+  // --- the point
 
   function pointInPlane() {
     const { plane, here } = state;
@@ -81,61 +37,7 @@
 
   const place = (axis) => data.start[axis] + state.here[axis] * data.step[axis];
 
-  // --- painting
-
-  function shareOf(group, pixel) {
-    let most = 0;
-    for (const side of sides) {
-      let share = 0;
-      for (const [region, value] of regionsAt(side, pixel)) if (data[side].groups[region] === group) share += value;
-      most = Math.max(most, share / scale);
-    }
-    return most;
-  }
-
-  function paintSide(side, image) {
-    const entry = data[side];
-    const { chosen } = selection;
-    const [width, height] = size();
-    const kept = state.mode === "likely" ? 1 : entry.kept;
-    // What is not chosen fades to grey.
-    const shown = entry.rgb.map((rgb, k) => (chosen === null || entry.groups[k] === chosen ? rgb : rgb.map((v) => 0.12 * v + 0.88 * 200)));
-    let at = 0;
-    for (let row = 0; row < height; row++) {
-      for (let column = 0; column < width; column++, at += 4) {
-        const pixel = pixelAt(column, row);
-        if (f[pixel] === outside) continue;
-        let red = 0, green = 0, blue = 0, sum = 0;
-        for (let k = 0; k < kept; k++) {
-          const value = entry.values && state.mode !== "likely" ? entry.values[k * total + pixel] : 1;
-          if (value === 0) break;
-          const rgb = shown[entry.codes[k * total + pixel]];
-          red += value * rgb[0]; green += value * rgb[1]; blue += value * rgb[2]; sum += value;
-          if (!entry.values) break;
-        }
-        const white = state.mode === "f" ? f[pixel] / scale : 0;
-        const share = sum ? (1 - white) / sum : 0;
-        image[at] = red * share + 255 * white;
-        image[at + 1] = green * share + 255 * white;
-        image[at + 2] = blue * share + 255 * white;
-        image[at + 3] = 255;
-      }
-    }
-  }
-
-  function paintSimilarity(image) {
-    const { chosen } = selection;
-    const [width, height] = size();
-    let at = 0;
-    for (let row = 0; row < height; row++) {
-      for (let column = 0; column < width; column++, at += 4) {
-        const pixel = pixelAt(column, row);
-        if (f[pixel] === outside) continue;
-        image[at] = image[at + 1] = image[at + 2] = (255 * f[pixel]) / scale;
-        image[at + 3] = chosen === null ? 255 : 30 + 225 * shareOf(chosen, pixel);
-      }
-    }
-  }
+  // --- panels
 
   function paint() {
     const [width, height] = size();
@@ -145,8 +47,7 @@
       // Painted pixel by pixel, so it had better stay out of the graphics card.
       const context = panel.canvas.getContext("2d", { willReadFrequently: true });
       const image = context.createImageData(width, height);
-      if (panel.side === "f") paintSimilarity(image.data);
-      else paintSide(panel.side, image.data);
+      painter.paint(panel.side, image.data);
       context.putImageData(image, 0, 0);
     }
     arrange();
@@ -278,7 +179,7 @@
     const output = document.createElement("output");
     const update = () => {
       input.value = state.here[axis];
-      output.textContent = `${place(axis)} of ${data.size[axis]}`;
+      output.textContent = `${place(axis)} (0–${data.size[axis] - 1})`;
       input.setAttribute("aria-valuetext", output.textContent);
     };
     Object.assign(input, { type: "range", min: 0, max: data.shape[axis] - 1, step: 1 });
