@@ -51,7 +51,9 @@ def main() -> None:
     for part in PARTS:
         for row in part():
             rows.append(row)
-            print(f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}")
+            print(
+                f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}"
+            )
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
 
@@ -307,7 +309,9 @@ def start_up() -> list[Row]:
 
     with tempfile.TemporaryDirectory() as cache:
         _, cold = run(cache)
-        imports, cached = (min(times) for times in zip(*(run(cache) for _ in range(3)), strict=True))
+        imports, cached = (
+            min(times) for times in zip(*(run(cache) for _ in range(3)), strict=True)
+        )
     one = "one second"
     return [
         Row("import probdice, beyond numpy", imports, one, imports, "at most 0.2 s"),

@@ -15,7 +15,6 @@ from probdice.blocks import default_workers
 from probdice.segmentation import Segmentation as S
 from probdice.slabs import Reader, _cut
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
 
 
@@ -69,7 +68,10 @@ def test_a_label_map_against_probabilities_is_its_one_hot_array(similarity):
     one_hot = np.stack([labels == k for k in range(9)]).astype(np.float32)
     for sides in ((labels, q), (q, labels)):
         dense = [one_hot if side is labels else side for side in sides]
-        result, expected = compare(*sides, similarity=similarity), compare(*dense, similarity=similarity)
+        result, expected = (
+            compare(*sides, similarity=similarity),
+            compare(*dense, similarity=similarity),
+        )
         np.testing.assert_allclose(result.weights, expected.weights, atol=1e-6)
         assert result.score == pytest.approx(expected.score, abs=1e-6)
 
@@ -115,10 +117,17 @@ def test_the_result_is_the_same_to_the_bit_for_any_workers(kinds, similarity):
 
 
 def test_default_workers_respect_affinity():
-    code = "import os; os.sched_setaffinity(0, {0}); import probdice.blocks as b; print(b.default_workers())"
+    code = """
+        import os
+        os.sched_setaffinity(0, {0})
+        from probdice.blocks import default_workers
+        print(default_workers())
+    """
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("this system has no affinity")
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
     assert out.stdout.strip() == "1"
     assert default_workers() >= 1
 
@@ -156,8 +165,11 @@ def test_memory_stays_bounded_on_memory_maps(tmp_path):
 
         p = np.load(sys.argv[1], mmap_mode="r")
         q = np.load(sys.argv[2], mmap_mode="r")
-        small = [probdice.Segmentation.from_probabilities(s[:, :2], sums="normalise") for s in (p, q)]
-        probdice.compare(*small, similarity="aitchison")
+        def sides(p, q):
+            make = probdice.Segmentation.from_probabilities
+            return make(p, sums="normalise"), make(q, sums="normalise")
+
+        probdice.compare(*sides(p[:, :2], q[:, :2]), similarity="aitchison")
         before = anonymous()
         import threading
         highest = [0.0]
@@ -166,8 +178,7 @@ def test_memory_stays_bounded_on_memory_maps(tmp_path):
             while not done.wait(0.002):
                 highest[0] = max(highest[0], anonymous())
         watcher = threading.Thread(target=watch); watcher.start()
-        sides = [probdice.Segmentation.from_probabilities(s, sums="normalise") for s in (p, q)]
-        probdice.compare(*sides, similarity="aitchison", merge="both")
+        probdice.compare(*sides(p, q), similarity="aitchison", merge="both")
         done.set(); watcher.join()
         print(highest[0] - before)
     """

@@ -4,14 +4,12 @@ import os
 import re
 import shutil
 from itertools import pairwise
-from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 from probdice import Geometry, Segmentation, compare
 from probdice.evaluation import evaluate
-from probdice.report import write_evaluation
 
 HOSTILE = "<script>alert(1)</script>"
 SHAPE = (14, 16, 12)
@@ -53,7 +51,10 @@ def visit(browser):
     """Opens a file; in the end nothing was fetched and nothing went wrong."""
     contexts, troubles = [], []
 
-    def open_page(file, *, width=1280, height=900, scheme="light", ready="#viewer[data-ready]"):
+    def open_page(
+        file, *, width=1280, height=900, scheme="light", ready="#viewer[data-ready]", linked=()
+    ):
+        known = {one.as_uri() for one in (file, *linked)}
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme
         )
@@ -63,10 +64,7 @@ def visit(browser):
         page.on("console", lambda message: troubles.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
-        page.on(
-            "request",
-            lambda request: request.url == file.as_uri() or troubles.append(request.url),
-        )
+        page.on("request", lambda request: request.url in known or troubles.append(request.url))
         page.goto(file.as_uri())
         if ready:
             page.wait_for_selector(ready, state="attached")
@@ -399,9 +397,7 @@ def run(tmp_path_factory):
     (folder / "good" / "case7.npy").write_bytes(b"<script>alert(1)</script>")
     methods = {name: folder / name for name in list(names)[1:]}
     result = evaluate(folder / "truth", methods, out=folder / "out", workers=1)
-    file = folder / "out" / "report.html"
-    write_evaluation(result, file, reports="worst:2")
-    return result, file
+    return result, result.report(reports="worst:2")
 
 
 def case_rows(page):
@@ -460,13 +456,28 @@ def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
 
 
 def test_a_case_leads_to_its_page(visit, run):
-    _, file = run
-    page = visit(file, ready="#cases[data-ready]")
-    assert page.locator("#case-table a").count() >= 2
-    address = page.locator("#case-table a").first.get_attribute("href")
-    assert (file.parent / unquote(address)).exists()
+    evaluation, file = run
+    page = visit(file, ready="#cases[data-ready]", linked=(file.parent / "report_cases").iterdir())
     text = page.inner_text(".failures")
     assert "case7" in text and "b'<script>'" in text
+    assert page.locator("#case-table a").count() == 6
+    case, method, score, *_ = case_rows(page)[0]
+    page.locator("#case-table a").first.click()
+    page.wait_for_selector("#viewer[data-ready]", state="attached")
+    assert page.inner_text("h1") == f"{case} by {method}"
+    assert score in page.inner_text(".figures")
+    # The images are those of the files: where labels are equal f is white, and else black.
+    sides = [
+        np.load(os.path.join(place, f"{case}.npy"))
+        for place in (evaluation.reference, evaluation.methods[method])
+    ]
+    colours = painted(page, "reference")
+    assert colours.shape == (8, 8, 4)
+    for label in (1, 2, 3):
+        assert len(np.unique(colours[sides[0] == label], axis=0)) == 1
+    assert len(np.unique(colours.reshape(-1, 4), axis=0)) == 3
+    assert set(painted(page, "f")[..., 0].ravel()) == {0, 255}
+    assert painted(page, "f")[..., 0].mean() / 255 == pytest.approx(float(score), abs=1e-4)
 
 
 # --- for everybody

@@ -1,5 +1,6 @@
 """The command as it is installed: processes, exit codes, what goes to which stream."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -118,18 +120,33 @@ def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
     endless = tmp_path / "endless.nii"
     os.mkfifo(endless)
     screen, terminal = pty.openpty()
-    with subprocess.Popen(
+    seen: list[bytes] = []
+
+    def watch() -> None:  # a terminal that nobody reads would hold the process up
+        with contextlib.suppress(OSError):
+            while part := os.read(screen, 1024):
+                seen.append(part)
+
+    process = subprocess.Popen(
         [COMMAND, "compare", str(pair[0]), str(endless)], stdout=subprocess.PIPE, stderr=terminal
-    ) as process:
-        seen = b""
-        while b"reading" not in seen:
-            seen += os.read(screen, 1024)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
-        assert process.stdout is not None
-        assert process.stdout.read() == b""
+    )
     os.close(terminal)
-    assert b"Traceback" not in seen
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        deadline = time.monotonic() + 40
+        while b"reading" not in b"".join(seen) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+        watching.join(5)
+        os.close(screen)
+    assert (process.returncode, out) == (130, b"")
+    assert b"reading" in b"".join(seen)
+    assert b"Traceback" not in b"".join(seen)
 
 
 def test_a_short_wait_is_not(pair: tuple[Path, Path]) -> None:

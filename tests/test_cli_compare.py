@@ -160,7 +160,7 @@ def test_spare_regions_come_with_what_merging_would_do(tmp_path: Path, unsure: P
 def test_swapped_labels_are_told(tmp_path: Path, reference: Path) -> None:
     other = save(tmp_path / "swapped.nii.gz", (3 - LABELS).astype(np.uint8))
     shown = run("compare", reference, other).out
-    assert "note: 2 labels that both sides have were matched to another one (1, 2)" in shown
+    assert "note: 2 labels of both sides matched to another one (1, 2)" in shown
     assert "--no-match compares equal labels" in shown
     assert compared(reference, other, "--no-match")["score"] == 0
 

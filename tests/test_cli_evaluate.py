@@ -1,6 +1,7 @@
 """`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
+FINAL = ("cases.csv", "regions.csv", "summary.json")
 
 
 def probdice(*words: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -40,7 +42,10 @@ def test_folders_in_tables_out(folders: Path) -> None:
     assert "other: interval by percentiles*: BCa is undefined: all values are equal" in done.stdout
     assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
     again = probdice("summarise", out)
-    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert (again.returncode, again.stdout) == (
+        0,
+        done.stdout.removesuffix(f"page: {out / 'report.html'}\n"),
+    )
     by_dice = probdice("summarise", out, "--measure", "lowest_dice")
     assert "between methods, by lowest Dice" in by_dice.stdout
 
@@ -68,6 +73,49 @@ def test_one_case_is_shown_as_compare_would(folders: Path) -> None:
     nobody = probdice("show", out, "case99")
     assert nobody.returncode == 1
     assert "no case 'case99'" in nobody.stderr
+
+
+def linked(page: Path) -> set[str]:
+    """The pages of cases that a page of a run links to."""
+    return set(re.findall(r'"(report_cases/[^"]+)"', page.read_text(encoding="utf-8")))
+
+
+def test_a_run_ends_with_a_page_and_pages_of_the_worst_cases(folders: Path) -> None:
+    out = folders / "paged"
+    words = "evaluate", folders / "truth", folders / "good", folders / "poor", "-o", out
+    done = probdice(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(f"\npage: {out / 'report.html'}\n")
+    pages = linked(out / "report.html")
+    assert len(pages) == 10
+    assert pages == {f"report_cases/{file.name}" for file in (out / "report_cases").iterdir()}
+    assert all('id="pixels"' in (out / page).read_text(encoding="utf-8") for page in pages)
+    final = {name: (out / name).read_bytes() for name in FINAL}
+    before = (out / "report.html").read_bytes()
+    fewer = probdice(*words, "--reports", "worst:1")
+    assert fewer.returncode == 0
+    assert len(linked(out / "report.html")) == len(list((out / "report_cases").iterdir())) == 2
+    assert probdice(*words, "--reports", "none", "-q").stdout == ""
+    assert linked(out / "report.html") == set() and not (out / "report_cases").exists()
+    again = probdice("summarise", out, "--reports", "worst:5")
+    assert again.stdout.endswith(f"\npage: {out / 'report.html'}\n")
+    assert (out / "report.html").read_bytes() == before and linked(out / "report.html") == pages
+    assert {name: (out / name).read_bytes() for name in FINAL} == final
+
+
+def test_a_page_without_images_is_said_and_fails_nothing(folders: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    for k in range(7):
+        np.save(tmp_path / "own" / f"case{k}", SPLIT)
+    out = tmp_path / "out"
+    probdice("evaluate", folders / "truth", tmp_path / "own", "-o", out, "--reports", "none")
+    gone = tmp_path / "own" / "case3.npy"
+    gone.unlink()
+    done = probdice("summarise", out, "--reports", "all")
+    assert done.returncode == 0
+    assert done.stderr.startswith("the page of case3 (own) has no images: ")
+    assert str(gone) in done.stderr and done.stderr.count("\n") == 1
+    assert len(linked(out / "report.html")) == 7
 
 
 def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: Path) -> None:
@@ -122,9 +170,13 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
         (truth, good, good, "-o", tmp_path),
         (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
         (truth, good, "-o", tmp_path, "--floor", "0.1"),
+        (truth, good, "-o", tmp_path, "--reports", "some"),
+        (truth, good, "-o", tmp_path, "--reports", "worst:-1"),
         (truth, good, "-o", tmp_path, "--scale", "100", "--scale", "prediction:255"),
     ):
         assert probdice("evaluate", *words).returncode == 2
+    assert not list(tmp_path.iterdir())
+    assert probdice("summarise", tmp_path, "--reports", "worst:").returncode == 2
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

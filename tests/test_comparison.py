@@ -153,7 +153,7 @@ def test_match_false_with_a_label_map_and_probabilities():
 
 
 def test_match_false_without_a_common_label_is_refused():
-    with pytest.raises(ProbdiceError, match="no label in common.*reference has 1, 2.*has 5, 7, 9"):
+    with pytest.raises(ProbdiceError, match=r"no label in common.*reference has 1, 2.*has 5, 7, 9"):
         compare(REFERENCE, SPLIT, match=False)
 
 

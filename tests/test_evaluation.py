@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,15 @@ import pytest
 
 import probdice
 from probdice import Aitchison, compare
-from probdice.errors import InputError, MissingExtraError
-from probdice.evaluation import Evaluation, Progress, evaluate, running, scoring
+from probdice.errors import InputError, MissingExtraError, ProbdiceError, ProbdiceWarning
+from probdice.evaluation import (
+    Evaluation,
+    Progress,
+    compare_again,
+    evaluate,
+    running,
+    scoring,
+)
 from probdice.evaluation.journal import locked
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
@@ -525,3 +533,125 @@ def test_a_print_shows_the_failures_but_not_all(folders: Path) -> None:
     assert "8 scored, 8 failed" in text
     assert text.count("failed: ") == 5
     assert "… and 3 more failures" in text
+
+
+# Compared again, for the pages -------------------------------------------------------------------
+
+
+def shows_images(page: Path) -> bool:
+    return 'id="pixels"' in page.read_text(encoding="utf-8")
+
+
+def test_records_know_their_files_wherever_they_are_read_from(
+    folders: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folders)
+    evaluate("truth", {"good": "good"}, out="out")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    record = Evaluation.load(folders / "out").records[1]
+    assert record.reference == (str(folders / "truth" / "b.npy"),)
+    assert record.prediction == (str(folders / "good" / "b.npy"),)
+    found = compare_again(record, Evaluation.load(folders / "out").options)
+    assert found.map().tolist() == [0, 1, 1, 1, 0, 1, 1, 1]
+
+
+def test_a_part_inside_a_file_is_found_again(folders: Path) -> None:
+    (folders / "packed").mkdir()
+    np.savez(folders / "packed" / "a_out.npz", first=REFERENCE, second=np.roll(REFERENCE, 1))
+    result = evaluate(
+        folders / "truth",
+        {"packed": folders / "packed"},
+        pattern={"prediction": "{case}_out.npz:second"},
+        allow_missing=True,
+    )
+    assert result.records[0].prediction == (f"{folders / 'packed' / 'a_out.npz'}:second",)
+    assert compare_again(result.records[0], result.options).score == 0.75
+
+
+def test_a_case_is_compared_again_with_the_options_of_the_run(folders: Path) -> None:
+    options = {"similarity": Aitchison(0.01), "merge": "prediction", "ignore": [1]}
+    result = run(folders, **options)
+    for record in Evaluation.load(folders / "out").records:
+        assert record.comparison is not None
+        found = compare_again(record, result.options, workers=1)
+        assert found.to_dict() | {"weights": None} == (
+            result.comparison(record.case, record.method).to_dict() | {"weights": None}
+        )
+
+
+def test_files_that_are_gone_or_changed_are_said(folders: Path) -> None:
+    result = run(folders)
+    np.save(folders / "good" / "a", np.roll(REFERENCE, 3))
+    (folders / "good" / "b.npy").unlink()
+    (folders / "good" / "c.npy").write_bytes(b"nonsense")
+    a, b, c = (result.records[k] for k in (0, 2, 4))
+    with pytest.raises(InputError, match="the files have changed since"):
+        compare_again(a, result.options)
+    with pytest.raises(InputError, match=r"good/b\.npy: no such file"):
+        compare_again(b, result.options)
+    with pytest.raises(ProbdiceError, match=r"good/c\.npy"):
+        compare_again(c, result.options)
+    with pytest.raises(InputError, match="does not say which files"):
+        compare_again(replace(c, prediction=()), result.options)
+
+
+def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> None:
+    run(folders)
+    before = final(folders / "out")
+    kept = {
+        (line["case"], line["method"]): line["comparison"]
+        for line in map(json.loads, (folders / "out" / "cases.jsonl").read_text().splitlines())
+    }
+    (folders / "truth").rename(folders / "moved")
+    methods = {name: folders / name for name in PREDICTIONS}
+    told: list[Progress] = []
+    evaluate(folders / "moved", methods, out=folders / "out", progress=told.append)
+    assert [(one.done, one.resumed) for one in told] == [(16, 16)]
+    assert lines(folders / "out") == 32
+    loaded = Evaluation.load(folders / "out")
+    assert {record.reference[0].split("/")[-2] for record in loaded.records} == {"moved"}
+    for (case, method), content in kept.items():
+        assert json.loads(loaded.comparison(case, method).to_json()) == content
+    evaluate(folders / "moved", methods, out=folders / "out")
+    assert lines(folders / "out") == 32
+    (folders / "moved").rename(folders / "truth")
+    run(folders)
+    assert final(folders / "out") == before
+
+
+def test_the_page_of_a_run_links_pages_with_images(folders: Path) -> None:
+    result = run(folders)
+    page = result.report(reports="worst:1")
+    assert page == folders / "out" / "report.html"
+    cases = sorted((folders / "out" / "report_cases").iterdir())
+    assert [file.name for file in cases] == ["0000-a-poor.html", "0001-b-good.html"]
+    assert all(shows_images(file) for file in cases)
+    bytes_before = {file: file.read_bytes() for file in (page, *cases)}
+    Evaluation.load(folders / "out").report(reports="worst:1", workers=1)
+    assert {file: file.read_bytes() for file in (page, *cases)} == bytes_before
+
+
+def test_the_page_of_a_case_whose_file_is_gone_says_so(folders: Path) -> None:
+    run(folders)
+    (folders / "good" / "b.npy").unlink()
+    with pytest.warns(ProbdiceWarning, match=r"page of b \(good\) has no images: .*no such file"):
+        Evaluation.load(folders / "out").report(reports="worst:1")
+    first, second = sorted((folders / "out" / "report_cases").iterdir())
+    assert shows_images(first) and not shows_images(second)
+    text = second.read_text(encoding="utf-8")
+    assert "only what was recorded" in text and "b.npy: no such file" in text
+    assert "0.7500" in text
+
+
+def test_a_page_needs_a_place_and_no_second_run(folders: Path, tmp_path: Path) -> None:
+    result = run(folders, None)
+    with pytest.raises(InputError, match="path must say where the page goes"):
+        result.report()
+    assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
+    assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())
+    kept = run(folders)
+    with (
+        locked(folders / "out"),
+        pytest.raises(InputError, match="another run is writing into this folder"),
+    ):
+        kept.report()

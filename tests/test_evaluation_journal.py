@@ -156,3 +156,15 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert [file.name for file in tmp_path.iterdir()] == ["cases.csv"]
     replace_file(path, b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cases.csv").mkdir()
+    with pytest.raises(InputError, match=r"cases\.csv: is a folder, expected the name of a file"):
+        replace_file(tmp_path / "cases.csv", b"new")
+
+
+def test_what_a_kill_left_half_written_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / ".cases.csv.partial").write_bytes(b"half, and longer than what is to come")
+    replace_file(tmp_path / "cases.csv", b"new")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"cases.csv": b"new"}

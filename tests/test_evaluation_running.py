@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,8 +32,9 @@ running.TINY = int(sys.argv[2])
 folder = sys.argv[3]
 def tell(progress):
     print(progress.done, flush=True)
-evaluate(f"{folder}/truth", {"a": f"{folder}/a", "b": f"{folder}/b"}, out=f"{folder}/out",
-         workers=2, progress=tell)
+result = evaluate(f"{folder}/truth", {"a": f"{folder}/a", "b": f"{folder}/b"},
+                  out=f"{folder}/out", workers=2, progress=tell)
+result.report(reports="worst:3", progress=lambda done, *_: print(1000 + done, flush=True))
 print("end", flush=True)
 """
 
@@ -55,6 +57,12 @@ def score(folder: Path, out: str = "out", **options: Any) -> Any:
 
 def final(out: Path) -> dict[str, bytes]:
     return {name: (out / name).read_bytes() for name in FINAL}
+
+
+def everything(out: Path) -> dict[str, bytes]:
+    """The final files and the pages, all that lies in their folder included."""
+    pages = [out / "report.html", *(out / "report_cases").iterdir()]
+    return final(out) | {str(page.relative_to(out)): page.read_bytes() for page in pages}
 
 
 # Sharing out -----------------------------------------------------------------------------------
@@ -243,8 +251,9 @@ def test_an_interrupted_run_stops_its_workers_and_continues_later(tmp_path: Path
 
 def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) -> None:
     folder = make(tmp_path)
-    score(folder, "whole", workers=1)
-    whole = final(folder / "whole")
+    score(folder, "whole", workers=1).report(reports="worst:3")
+    whole = everything(folder / "whole")
+    assert len(whole) == len(FINAL) + 1 + 2 * 3
     chance = random.Random(0)
     deadline = time.monotonic() + 20
     kills = 0
@@ -255,28 +264,46 @@ def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) 
         ended = killed_somewhere(run, chance)
         kills += not ended
         if ended:  # start afresh, or go on to the end of the time
-            assert final(folder / "out") == whole
-            for file in (folder / "out").iterdir():
-                file.unlink()
+            assert everything(folder / "out") == whole
+            shutil.rmtree(folder / "out")
     assert kills >= 4
-    score(folder)
-    assert final(folder / "out") == whole
+    score(folder).report(reports="worst:3")
+    assert everything(folder / "out") == whole
     assert sorted(file.name for file in (folder / "out").iterdir() if file.suffix) == [
         "cases.csv",
         "cases.jsonl",
         "regions.csv",
+        "report.html",
         "summary.json",
     ]
 
 
+def test_a_run_killed_while_pages_are_written_ends_with_the_same_pages(tmp_path: Path) -> None:
+    folder = make(tmp_path, 8)
+    score(folder, "whole", workers=1).report(reports="worst:3")
+    for pages in (1, 4):
+        run = started(folder, tiny=2**40)
+        assert run.stdout is not None
+        assert any(int(text) == 1000 + pages for text in run.stdout)
+        run.kill()
+        run.communicate()
+        assert final(folder / "out") == final(folder / "whole")
+        half = folder / "out" / "report_cases" / ".0099-gone.html.partial"
+        half.write_text("what a kill may leave")
+    score(folder).report(reports="worst:3")
+    assert everything(folder / "out") == everything(folder / "whole")
+
+
 def killed_somewhere(run: "subprocess.Popen[str]", chance: random.Random) -> bool:
-    """Kill a run after a random number of cases, or while it writes; whether it had ended."""
+    """Kill a run after some cases, while it writes, or after some pages; whether it had ended."""
     assert run.stdout is not None
-    last = chance.choice([chance.randrange(2 * CASES), chance.randrange(12), 2 * CASES])
+    last = chance.choice(
+        [chance.randrange(2 * CASES), chance.randrange(12), 2 * CASES, chance.randrange(1001, 1007)]
+    )
     for text in run.stdout:
         if text == "end\n" or int(text) >= last:
             break
-    time.sleep(chance.uniform(0, 0.02) if last < 2 * CASES else chance.uniform(0, 0.6))
+    time.sleep(chance.uniform(0, 0.6 if last == 2 * CASES else 0.02))
     run.kill()
     rest, _ = run.communicate()
     return "end\n" in (text, rest[-4:])

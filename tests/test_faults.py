@@ -20,11 +20,14 @@ def spoilt(index, value, array=GOOD):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (math.nan, r"prediction: found nan at pixel \(1, 2\), where a finite number must be; leave"),
+        (
+            math.nan,
+            r"prediction: found nan at pixel \(1, 2\), where a finite number must be; leave",
+        ),
         (math.inf, r"prediction: found inf at pixel \(1, 2\)"),
         (-0.25, r"prediction: probability -0.25 at pixel \(1, 2\) is negative; use .*from_logits"),
         (1.75, r"prediction: probability 1.75 at pixel \(1, 2\) is above 1"),
-        (0.25, r'probabilities sum to 0.75 at pixel \(1, 2\); pass sums="normalise".*"background"'),
+        (0.25, r'sum to 0.75 at pixel \(1, 2\); pass sums="normalise".*sums="background"'),
     ],
 )
 def test_a_bad_value_is_told_with_its_pixel(value, message, dtype):
@@ -38,8 +41,8 @@ def test_the_first_and_the_worst_pixel_are_told():
     bad[0, 2, 1] = 0.0
     with pytest.raises(
         ProbdiceError,
-        match=r"reference: probabilities sum to 0.9 at pixel \(0, 3\) \(the first of 2 such pixels\)"
-        r", at worst to 0.5 at pixel \(2, 1\)",
+        match=r"reference: probabilities sum to 0.9 at pixel \(0, 3\) "
+        r"\(the first of 2 such pixels\), at worst to 0.5 at pixel \(2, 1\)",
     ):
         compare(bad, GOOD)
 

@@ -8,7 +8,10 @@ import pytest
 
 from probdice import Aitchison, Segmentation, compare
 
-TOLERANCE = {"absolute": {"f2": 1e-6, "f4": 1e-6, "f8": 1e-12}, "aitchison": {"f4": 5e-6, "f8": 1e-12}}
+TOLERANCE = {
+    "absolute": {"f2": 1e-6, "f4": 1e-6, "f8": 1e-12},
+    "aitchison": {"f4": 5e-6, "f8": 1e-12},
+}
 
 
 def exact_score(p, q, similarity, floor=0):
@@ -61,7 +64,9 @@ def test_pair_weights_of_extreme_probabilities(dtype, floor):
             a = np.stack([p[i], np.delete(p, i, 0).astype("f8").sum(0).astype(dtype)])
             b = np.stack([q[j], np.delete(q, j, 0).astype("f8").sum(0).astype(dtype)])
             expected = 1 - exact_score(a, b, "aitchison", floor)
-            assert result.weights[i, j] == pytest.approx(expected, abs=TOLERANCE["aitchison"][dtype])
+            assert result.weights[i, j] == pytest.approx(
+                expected, abs=TOLERANCE["aitchison"][dtype]
+            )
 
 
 @pytest.mark.parametrize("value", [0.1, 0.3, 0.7, 1 / 3])
@@ -117,8 +122,8 @@ def test_logits_of_float16_lose_nothing_by_being_float16():
     logits = np.array([[8.0, -8.0, 0.5], [-8.0, 8.0, 0.0]], np.float16)
     p = np.exp(logits.astype("f8"))
     p /= p.sum(0)
-    score = compare(
-        Segmentation.from_logits(logits), p, similarity="aitchison", match=False
-    ).score
+    score = compare(Segmentation.from_logits(logits), p, similarity="aitchison", match=False).score
     assert score == pytest.approx(1, abs=1e-5)
-    assert math.isclose(compare(Segmentation.from_logits(logits), p, match=False).score, 1, abs_tol=1e-6)
+    assert math.isclose(
+        compare(Segmentation.from_logits(logits), p, match=False).score, 1, abs_tol=1e-6
+    )

@@ -228,7 +228,9 @@ def test_a_crisp_merged_score_is_bounded_by_the_largest_overlaps(pair):
     result = quietly(p, q, merge="both")
     assume(result.merges)
     merged, other = (p, q) if result.merges[0].side == "reference" else (q, p)
-    bound = sum(np.unique(other[merged == u], return_counts=True)[1].max() for u in np.unique(merged))
+    bound = sum(
+        np.unique(other[merged == u], return_counts=True)[1].max() for u in np.unique(merged)
+    )
     assert result.score <= bound / p.size + 1e-12
 
 

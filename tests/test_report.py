@@ -360,8 +360,70 @@ def test_pages_of_cases_have_images_where_they_are_compared_again(evaluation, tm
         assert Reader(file.read_text(encoding="utf-8")).pixels["size"] == [12, 12]
 
 
+def test_a_case_that_cannot_be_compared_again_shows_what_was_recorded(evaluation, tmp_path):
+    def again(case, method):
+        if case == "case0":
+            raise InputError("case0.npy: <b>gone</b>")
+        return compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
+
+    told = []
+    with pytest.warns(probdice.ProbdiceWarning, match=r"page of case0 \(good\) has no images"):
+        write_evaluation(
+            evaluation,
+            tmp_path / "report.html",
+            reports="all",
+            again=again,
+            progress=lambda *about: told.append(about),
+        )
+    assert [one[:2] for one in told] == [(k, 14) for k in range(1, 15)]
+    assert [k for k, one in enumerate(told) if one[2]] == [0, 1]
+    assert told[0][2] == "the page of case0 (good) has no images: case0.npy: <b>gone</b>"
+    first, *_, last = sorted((tmp_path / "report_cases").iterdir())
+    text = first.read_text(encoding="utf-8")
+    reader = Reader(text)
+    assert "only what was recorded: case0.npy: <b>gone</b>" in " ".join(reader.words)
+    assert "<b>gone" not in text
+    assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
+    assert "canvas" not in {tag for tag, _ in reader.tags}
+    assert Reader(last.read_text(encoding="utf-8")).pixels["size"] == [2, 2]
+
+
+def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_path):
+    file, folder = tmp_path / "report.html", tmp_path / "report_cases"
+    write_evaluation(evaluation, file, reports="worst:3")
+    (folder / ".0001-case-a.html.partial").write_text("half")
+    for name in ("notes.txt", "my-0001.html", "0001-case.html.bak"):
+        (folder / name).write_text("mine")
+    write_evaluation(evaluation, file, reports="worst:1")
+    data = records_of(Reader(file.read_text(encoding="utf-8")))
+    linked = {unquote(record[-1]).rpartition("/")[2] for record in data["records"]} - {""}
+    assert len(linked) == 2
+    mine = {"notes.txt", "my-0001.html", "0001-case.html.bak"}
+    assert set(os.listdir(folder)) == linked | mine
+    write_evaluation(evaluation, file, reports="none")
+    assert set(os.listdir(folder)) == mine
+
+
+def test_a_page_that_fails_leaves_those_of_the_page_before(evaluation, tmp_path, monkeypatch):
+    file, folder = tmp_path / "report.html", tmp_path / "report_cases"
+    write_evaluation(evaluation, file, reports="worst:2")
+    before = {page.name: page.read_bytes() for page in folder.iterdir()}
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", fail)
+        with (
+            pytest.raises(FormatError, match=r"report\.html: cannot be written: No space left"),
+            pytest.warns(probdice.ProbdiceWarning, match=r"has no page: .*No space left"),
+        ):
+            write_evaluation(evaluation, file, reports="worst:1")
+    assert {page.name: page.read_bytes() for page in folder.iterdir()} == before
+
+
 def test_reports_that_nobody_knows_are_refused(evaluation, tmp_path):
-    for reports in ("some", "worst", "worst:x", "worst:-1"):
+    for reports in ("some", "worst", "worst:x", "worst:-1", "worst:²", "worst:1 "):
         with pytest.raises(InputError, match="'all', 'none' or 'worst:N'"):
             write_evaluation(evaluation, tmp_path / "report.html", reports=reports)
 

@@ -251,3 +251,6 @@ def test_the_mask_lies_on_the_same_grid():
     shifted = Segmentation.from_labels(mask, geometry=Geometry(mask.shape, AFFINE * 1.5))
     with pytest.raises(ProbdiceError, match="mask does not lie"):
         compare(reference, reference, mask=shifted)
+    with pytest.raises(ProbdiceError, match="mask has no geometry"):
+        compare(reference, reference, mask=Segmentation.from_labels(mask))
+    assert compare(reference, reference, mask=mask).pixels == mask.sum()

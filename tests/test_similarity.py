@@ -91,7 +91,7 @@ def test_distance_does_not_see_scale_and_broadcasts():
 
 @pytest.mark.parametrize("floor", [-0.1, 0.5, math.nan])
 def test_a_floor_out_of_range_is_refused(floor):
-    with pytest.raises(ProbdiceError, match="floor must be at least 0 and below 0.5"):
+    with pytest.raises(ProbdiceError, match=r"at least 0 and below 0\.5"):
         Aitchison(floor=floor)
 
 

@@ -167,7 +167,7 @@ class Pair:
         return self.reader.image(image)
 
     def sample(self, ranks: dict[Side, NDArray[np.int64]]) -> dict[Side, NDArray[Any]]:
-        """Pixels of each side by their ascending ranks in Ω: columns of probabilities, or labels."""
+        """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
         parts: dict[Side, list[NDArray[Any]]] = {"reference": [], "prediction": []}
         before = 0
         for slab in self.reader.slabs:

@@ -186,17 +186,22 @@ def _mask(mask: Any, reference: Segmentation) -> Array | None:
     if isinstance(mask, Segmentation):
         if not mask.crisp:
             raise InputError("mask must be a label map (0 is outside), found probabilities")
+        if (mask.geometry is None) != (reference.geometry is None):
+            without = "mask" if mask.geometry is None else "reference"
+            raise GeometryError(
+                f"{without} has no geometry, so nothing says that the mask lies on the reference; "
+                f"pass the mask as an array, or drop all geometry (--ignore-geometry)"
+            )
         if mask.geometry is not None and reference.geometry is not None:
             try:
                 mask = mask.onto(reference.geometry)
             except GeometryError as error:
                 raise GeometryError(f"mask does not lie on the reference's grid: {error}") from None
+        mask = mask.array
     else:
         mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
         if mask.dtype.kind not in "biu":
             raise InputError(f"mask must hold booleans or integers, found {mask.dtype}")
-    if isinstance(mask, Segmentation):
-        mask = mask.array
     if tuple(mask.shape) != reference.shape:
         raise InputError(
             f"mask has shape {tuple(mask.shape)} but the images have shape {reference.shape}"
@@ -298,8 +303,9 @@ def _notes(
     if problem.match:
         crossed = _crossed(problem, groups)
         if crossed:
+            labels = "label" if len(crossed) == 1 else "labels"
             notes.append(
-                f"{len(crossed)} labels that both sides have were matched to another one "
+                f"{len(crossed)} {labels} of both sides matched to another one "
                 f"({listed(crossed)}); match=False compares equal labels"
             )
     share = solution.infinite / problem.sums.pixels

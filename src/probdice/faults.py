@@ -57,7 +57,7 @@ class Fault:
             "nothing": f"all probabilities are 0{self._at(place)}, so the sum divides none",
             "sum": f"probabilities sum to {self.value:.6g}{self._at(place)}",
         }[self.kind]
-        if self.kind == "sum" and self.count > 1:
+        if self.kind == "sum" and worst_place != place:
             what += f", at worst to {self.worst_sum:.6g} at pixel {worst_place}"
         return f"{what}; {self._remedy()}"
 
@@ -84,9 +84,10 @@ class Fault:
             if full / 2 < self.highest <= full or self.highest == full:
                 remedies.append(f"divide {name} by {full} (--scale {full})")
         if self.kind == "sum" and not self.whole:
+            if self.worst_sum > 0:
+                remedies.append('pass sums="normalise" (--sums normalise) to divide by the sum')
             remedies.append(
-                'pass sums="normalise" (--sums normalise) to divide by the sum, or '
-                'sums="background" (--sums background) to add the missing part as a region'
+                'pass sums="background" (--sums background) to add the missing part as a region'
             )
         return ", or ".join(remedies) or "divide by the value that stands for certainty"
 

@@ -205,7 +205,7 @@ class Segmentation:
         >>> from probdice import Segmentation, compare
         >>> logits = Segmentation.from_logits([[0.0, 2.0], [0.0, -2.0]])
         >>> round(compare(logits, [[0.5, 0.5], [0.5, 0.5]], match=False).score, 6)
-        0.759005
+        0.758993
         """
         array = _regions_first(array, axis, "logits")
         if array.dtype.kind != "f":

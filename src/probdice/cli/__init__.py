@@ -78,8 +78,9 @@ def main() -> None:
     gc.set_threshold(100_000)
     try:
         app(prog_name="probdice")
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # a thread that unpacks a file would hold up an ordinary exit
+    except (SystemExit, KeyboardInterrupt) as end:
+        # A thread that unpacks a file would hold up an ordinary exit.
+        if isinstance(end, KeyboardInterrupt) or end.code == INTERRUPTED:
             os._exit(INTERRUPTED)
         raise
     finally:

@@ -29,6 +29,7 @@ from probdice.cli.options import (
     sums_of,
 )
 from probdice.cli.outcome import REFUSED, answering, in_options
+from probdice.cli.pages import REPORTS, check_reports, write_pages
 
 if TYPE_CHECKING:
     from probdice.evaluation import Progress
@@ -127,6 +128,15 @@ def evaluate(
             help="Write the tables as Parquet too.",
         ),
     ] = False,
+    reports: Annotated[
+        str,
+        typer.Option(
+            metavar=REPORTS,
+            rich_help_panel=OUTPUT,
+            help="Which cases get a page of their own, with images, that OUT/report.html links "
+            "to: all, the N with the lowest score of every method, or none.",
+        ),
+    ] = "worst:5",
     quiet: Annotated[
         bool,
         typer.Option(
@@ -138,11 +148,13 @@ def evaluate(
     """Compare every case of a folder with one method or several, and say what follows.
 
     Every finished case is kept at once. The exit code is 1 where a case could not be compared.
+    At the end OUT/report.html is a page to look at.
     """
     if merge is not MergeName.none and not match:
         raise typer.BadParameter(
             "regions are only merged into matched ones: leave out --no-match", param_hint="--merge"
         )
+    check_reports(reports)
     methods = _methods(predictions)
     how, scales = sums_of(sums), _scales(scales_of(scale))
     measure = similarity_of(similarity, floor)
@@ -175,6 +187,7 @@ def evaluate(
             from probdice.cli.standings import show_summary
 
             show_summary(result.summary, out, None)
+        write_pages(result, reports, workers=workers, quiet=quiet)
     if result.failures:
         raise typer.Exit(FAILED)
 

@@ -38,7 +38,7 @@ class Sides:
 
 def read_sides(inputs: Inputs) -> Sides:
     """Read both sides, each on a thread: unpacking takes most of the time and holds no lock."""
-    pool = ThreadPoolExecutor(2)
+    pool = ThreadPoolExecutor(3)
     try:
         reading = [
             pool.submit(
@@ -51,9 +51,11 @@ def read_sides(inputs: Inputs) -> Sides:
             ),
             pool.submit(read_file, inputs.prediction, "prediction", inputs.sums, inputs.scales),
         ]
-        _warm_up()
+        # Not on this thread: Numba swallows an interrupt now and then.
+        warming = pool.submit(_warm_up)
         (reference, scaled), (prediction, scaled_too) = (side.result() for side in reading)
         mask = None if inputs.mask is None else _read(inputs.mask)
+        warming.result()
     finally:  # an interrupt does not wait for what is being unpacked
         pool.shutdown(wait=False, cancel_futures=True)
     remarks = [*scaled, *scaled_too]
@@ -114,20 +116,12 @@ def _warm_up() -> None:
     It takes half a second to import and to find its feet; each kernel then is a matter of
     milliseconds. That of label maps is the smallest, should it have to be compiled.
     """
-    import numba.np.linalg
     import numpy as np
 
     import probdice
 
-    # On its way Numba imports SciPy's linear algebra, a fifth of a second, only to know whether it
-    # is there. No kernel multiplies matrices.
-    numba.np.linalg.ensure_blas = _no_blas
     pixel = np.ones(1, np.uint8)
     probdice.compare(pixel, pixel)
-
-
-def _no_blas() -> None:
-    raise ImportError
 
 
 def _exceeds_one(segmentation: Segmentation) -> bool:

@@ -7,6 +7,7 @@ import typer
 
 from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
+from probdice.cli.pages import REPORTS, check_reports, write_pages
 
 __all__ = ["MeasureName", "summarise"]
 
@@ -35,11 +36,24 @@ def summarise(
             "regions were merged), matched_score, mean_dice or lowest_dice.",
         ),
     ] = None,
+    reports: Annotated[
+        str | None,
+        typer.Option(
+            metavar=REPORTS,
+            show_default=False,
+            help="Write OUT/report.html again, with pages of all cases, of the N with the lowest "
+            "score of every method, or of none.",
+        ),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Print the tables of an evaluation again."""
+    if reports is not None:
+        check_reports(reports)
     with answering(debug=debug):
         from probdice.cli.standings import show_summary
-        from probdice.evaluation import read_summary
+        from probdice.evaluation import Evaluation, read_summary
 
         show_summary(read_summary(out), out, None if measure is None else measure.value)
+        if reports is not None:
+            write_pages(Evaluation.load(out), reports, workers=None, quiet=False)

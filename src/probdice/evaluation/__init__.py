@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
-from json import loads
+from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from probdice.blocks import default_workers
 from probdice.errors import InputError, MissingExtraError
+from probdice.evaluation.again import compare_again
 from probdice.evaluation.journal import Journal, locked, read_lines
 from probdice.evaluation.options import (
     Folder,
@@ -29,7 +30,7 @@ from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
-from probdice.evaluation.scoring import Request, inputs_of, same_inputs
+from probdice.evaluation.scoring import Request, files_of, inputs_of, same_inputs
 from probdice.segmentation import Sums
 from probdice.similarity import Similarity, as_similarity
 from probdice.solution import Merging
@@ -42,6 +43,7 @@ __all__ = [
     "Options",
     "Progress",
     "Record",
+    "compare_again",
     "evaluate",
     "read_summary",
 ]
@@ -228,7 +230,7 @@ def _finished(
         for job, known in zip(jobs, inputs, strict=True)
     }
     with Journal(out) as journal:
-        records = _recorded(requests, out, verify)
+        records = _recorded(requests, journal, verify)
         resumed, failed = len(records), 0
         waiting = [request for key, request in requests.items() if key not in records]
 
@@ -248,22 +250,42 @@ def _finished(
 
 
 def _recorded(
-    requests: Mapping[tuple[str, str], Request], out: Path, verify: bool
+    requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
     """What the journal holds of these requests, for these options and these very files.
 
     The latest line of a case is the one that counts.
     """
     found: dict[tuple[str, str], Record] = {}
-    for line in read_lines(out):
+    moved: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(read_lines(journal.path.parent)):
         key = line["case"], line["method"]
         request = requests.get(key)
         if request is None or line["options"] != request.options.to_dict():
             continue
         found.pop(key, None)
+        moved.pop(key, None)
         if "comparison" in line and same_inputs(line["inputs"], request.inputs, verify=verify):
-            found[key] = Record.from_line(line)
+            files = files_of(request.job)
+            found[key] = Record.from_line(line | {"files": files})
+            if line.get("files") != files:
+                moved[key] = number
+    if moved:
+        _record_places(requests, journal, {*moved.values()})
     return found
+
+
+def _record_places(
+    requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
+) -> None:
+    """Append lines of the journal once more, with where their files lie by now.
+
+    They are read a second time, since all of them at once may be more than fits in memory.
+    """
+    for number, line in enumerate(read_lines(journal.path.parent)):
+        if number in numbers:
+            job = requests[line["case"], line["method"]].job
+            journal.append(dumps(line | {"files": files_of(job)}))
 
 
 def _check_parquet() -> None:

@@ -15,12 +15,13 @@ from types import TracebackType
 from typing import Any
 
 from probdice.errors import InputError
+from probdice.files.writing import replacing
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
 FORMAT = 1  # version of a line, and of summary.json
 NAME = "cases.jsonl"
-KEYS = {"case", "method", "options", "inputs", "seconds"}  # and "comparison" or "error"
+KEYS = {"case", "method", "options", "inputs", "seconds"}  # and "comparison" or "error"; "files"
 
 
 class Journal:
@@ -89,16 +90,9 @@ def locked(out: Path) -> Iterator[None]:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put a complete file in the place of whatever is there."""
-    partial = path.with_name(f".{path.name}.partial")
     with _naming(path):
-        try:
-            with partial.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path, alone=True) as partial:
+            partial.write_bytes(content)
         _flush_folder(path.parent)
 
 
@@ -142,6 +136,8 @@ def _lock(file: int) -> None:
 def _naming(path: Path, done: str = "written") -> Iterator[None]:
     try:
         yield
+    except InputError as error:  # there is something else in the place of a file
+        raise InputError(f"{path}: {error}") from None
     except OSError as error:
         kept = "; every finished case is kept, so run it again" if done == "written" else ""
         raise InputError(f"{path}: cannot be {done}: {error.strerror}{kept}") from error

@@ -32,6 +32,9 @@ class Record:
         Why it failed, or "".
     seconds : float
         How long it took.
+    reference, prediction : tuple of str
+        The full paths of the files of both sides, one per region where there are several; empty
+        where an old journal does not say.
     """
 
     case: str
@@ -39,6 +42,8 @@ class Record:
     comparison: Comparison | None
     error: str
     seconds: float
+    reference: tuple[str, ...] = ()
+    prediction: tuple[str, ...] = ()
 
     @classmethod
     def from_line(cls, content: dict[str, Any]) -> "Record":
@@ -47,8 +52,16 @@ class Record:
         if "comparison" in content:
             light = content["comparison"] | {"weights": []}
             comparison = Comparison.from_json(json.dumps(light))
-        error = content.get("error", "")
-        return cls(content["case"], content["method"], comparison, error, content["seconds"])
+        files = content.get("files", {})
+        return cls(
+            content["case"],
+            content["method"],
+            comparison,
+            content.get("error", ""),
+            content["seconds"],
+            tuple(files.get("reference", ())),
+            tuple(files.get("prediction", ())),
+        )
 
     def value(self, measure: Measure) -> float:
         """A measure of this case; NaN where it failed.

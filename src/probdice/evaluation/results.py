@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import isnan, nan
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
-from probdice.evaluation.journal import FORMAT, read_lines, replace_file
+from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
 from probdice.evaluation.options import Folder, Options
 from probdice.evaluation.pairing import Missing, natural
 from probdice.evaluation.record import MEASURES, Measure, Record
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "read_summary"]
 
+PAGE = "report.html"  # in the folder of the results
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
 
@@ -168,13 +171,7 @@ class Evaluation:
         """The whole comparison of one case, read from the journal."""
         if method is None and len(self.methods) == 1:
             method = next(iter(self.methods))
-        record = next((r for r in self.records if (r.case, r.method) == (case, method)), None)
-        if record is None:
-            raise InputError(
-                f"no case {case!r} of method {method!r}; the methods are "
-                f"{', '.join(self.methods)}, and the cases {', '.join(self.cases[:10])}"
-                f"{', …' if len(self.cases) > 10 else ''}"
-            )
+        record = self._record(case, method)
         if record.comparison is None:
             raise InputError(f"case {case} of {method} failed: {record.error}")
         if self.out is None:
@@ -240,6 +237,71 @@ class Evaluation:
         text = json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False)
         replace_file(out / "summary.json", f"{text}\n".encode(errors="surrogateescape"))
 
+    def report(
+        self,
+        path: Folder | None = None,
+        *,
+        reports: str = "worst:5",
+        workers: int | None = None,
+        progress: Callable[[int, int, str], None] | None = None,
+    ) -> Path:
+        """Write a page to look at, and pages of the worst cases. See `report.write_evaluation`.
+
+        Cases are compared again for the images of their pages, one at a time. Where the files of
+        one are gone or have changed, its page shows what the journal holds, and says so.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to; report.html in the folder of the results by default. The pages of cases go
+            into the folder of the same name with ``_cases``.
+        reports : str, optional
+            Which cases get a page of their own: ``"worst:5"`` (the five with the lowest score, of
+            every method), another number, ``"all"`` or ``"none"``.
+        workers : int, optional
+            Threads; all cores by default. The pages do not depend on it.
+        progress : callable, optional
+            Called after every page of a case: how many are done, of how many, and what is wrong
+            with this one, or "".
+
+        Returns
+        -------
+        Path
+            That of the page.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> from probdice.evaluation import evaluate
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> for name, labels in (("truth", [[1, 1, 2, 2]]), ("mine", [[5, 5, 5, 8]])):
+        ...     os.mkdir(os.path.join(folder.name, name))
+        ...     np.save(os.path.join(folder.name, name, "a"), np.array(labels))
+        >>> truth, mine, out = (os.path.join(folder.name, n) for n in ("truth", "mine", "out"))
+        >>> evaluate(truth, mine, out=out).report(reports="all").name
+        'report.html'
+        >>> os.listdir(os.path.join(out, "report_cases"))
+        ['0000-a-mine.html']
+        >>> folder.cleanup()
+        """
+        from probdice.report import write_evaluation
+
+        hold: AbstractContextManager[None]
+        if path is not None:
+            page, hold = Path(path), nullcontext()
+        elif self.out is not None:
+            page, hold = self.out / PAGE, locked(self.out)
+        else:
+            raise InputError("path must say where the page goes: the results are in no folder")
+
+        def again(case: str, method: str) -> Comparison:
+            return compare_again(self._record(case, method), self.options, workers=workers)
+
+        with hold:
+            write_evaluation(self, page, reports=reports, again=again, progress=progress)
+        return page
+
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
         cases, methods = len(self.cases), len(self.methods)
@@ -257,6 +319,20 @@ class Evaluation:
         if len(self.failures) > SHOWN:
             lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
         return "\n".join(lines)
+
+    def _record(self, case: str, method: str | None) -> Record:
+        record = self._by_name.get((case, method or ""))
+        if record is None:
+            raise InputError(
+                f"no case {case!r} of method {method!r}; the methods are "
+                f"{', '.join(self.methods)}, and the cases {', '.join(self.cases[:10])}"
+                f"{', …' if len(self.cases) > 10 else ''}"
+            )
+        return record
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Record]:
+        return {(record.case, record.method): record for record in self.records}
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         place = {case: k for k, case in enumerate(self.cases)}

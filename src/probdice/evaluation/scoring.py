@@ -23,12 +23,22 @@ from probdice.files import read
 from probdice.files.headers import header_of, is_header
 from probdice.files.lazy import Scaled, slabs
 from probdice.files.sources import open_source
+from probdice.result import Comparison
 from probdice.segmentation import Segmentation
 from probdice.similarity import Aitchison, Similarity, as_similarity
 from probdice.solution import SIDES
 from probdice.tally import Side
 
-__all__ = ["Request", "bytes_needed", "inputs_of", "same_inputs", "scored", "unscored"]
+__all__ = [
+    "Request",
+    "bytes_needed",
+    "compared",
+    "files_of",
+    "inputs_of",
+    "same_inputs",
+    "scored",
+    "unscored",
+]
 
 OVERHEAD = 2**28  # bytes that a process needs besides its images
 PACKED = 10  # how far an image of unknown compression may unpack
@@ -68,9 +78,7 @@ def scored(request: Request, threads: int) -> str:
     """Compare the two sides of a job; the line of the journal, whether that went well or not."""
     start = time.perf_counter()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
-            text = _compared(request, threads)
+        text = compared(request.job, request.options, threads).to_json(indent=None)
     except MemoryError as error:
         return unscored(request, str(error) or "does not fit in memory", _since(start))
     except ProbdiceError as error:
@@ -83,6 +91,32 @@ def scored(request: Request, threads: int) -> str:
 def unscored(request: Request, error: str, seconds: float = 0.0) -> str:
     """The line of a case that failed."""
     return _line(request, f'"seconds": {seconds}, "error": {json.dumps(error)}')
+
+
+def compared(job: Job, options: Options, threads: int) -> Comparison:
+    """Read the two sides of a job and compare them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
+        reference, prediction = _sides(job, options, threads)
+        similarity: Similarity = as_similarity(options.similarity)
+        if options.floor:
+            similarity = Aitchison(options.floor)
+        return compare(
+            reference,
+            prediction,
+            similarity=similarity,
+            match=options.match,
+            merge=options.merge,
+            workers=threads,
+        )
+
+
+def files_of(job: Job) -> dict[str, list[str]]:
+    """Where the files of both sides lie, whatever folder this is read from later."""
+    return {
+        side: [_located(path) for path in paths]
+        for side, paths in (("reference", job.reference), ("prediction", job.prediction))
+    }
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
@@ -113,28 +147,17 @@ def bytes_needed(job: Job) -> int:
     return OVERHEAD + sum(_unpacked(path) for path in (*job.reference, *job.prediction))
 
 
-def _compared(request: Request, threads: int) -> str:
-    job, options = request.job, request.options
+def _sides(job: Job, options: Options, threads: int) -> tuple[Segmentation, Segmentation]:
+    """Both sides, brought to one grid or, where that is asked for, stripped of theirs."""
     # Unpacking takes longer than comparing, and holds no lock; other files have nothing to unpack.
     gzipped = all(path.lower().endswith((".gz", ".mgz")) for path in job.reference + job.prediction)
     with ThreadPoolExecutor(2 if gzipped and threads > 1 else 1) as pool:
         reference, prediction = pool.map(lambda side: _read(job, options, side), SIDES)
     if options.ignore_geometry:
-        reference, prediction = reference.without_geometry(), prediction.without_geometry()
-    elif options.geometry_tolerance is not None:
+        return reference.without_geometry(), prediction.without_geometry()
+    if options.geometry_tolerance is not None:
         prediction = aligned(reference, prediction, tolerance=options.geometry_tolerance)
-    similarity: Similarity = as_similarity(options.similarity)
-    if options.floor:
-        similarity = Aitchison(options.floor)
-    result = compare(
-        reference,
-        prediction,
-        similarity=similarity,
-        match=options.match,
-        merge=options.merge,
-        workers=threads,
-    )
-    return result.to_json(indent=None)
+    return reference, prediction
 
 
 def _read(job: Job, options: Options, side: Side) -> Segmentation:
@@ -163,7 +186,13 @@ def _line(request: Request, outcome: str) -> str:
     """The outcome is spliced in as text: a table of weights may be long."""
     job = request.job
     head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
-    about = json.dumps({"options": request.options.to_dict(), "inputs": request.inputs})
+    about = json.dumps(
+        {
+            "options": request.options.to_dict(),
+            "inputs": request.inputs,
+            "files": files_of(job),
+        }
+    )
     return f"{head[:-1]}, {outcome}, {about[1:]}"
 
 
@@ -217,6 +246,12 @@ def _unpacked(path: str) -> int:
 def _file(path: str) -> Path:
     inside = INSIDE.fullmatch(path)
     return Path(inside[1] if inside and not os.path.exists(path) else path)
+
+
+def _located(path: str) -> str:
+    """The full path, with what follows the file's name where a part inside of it is meant."""
+    file = str(_file(path))
+    return os.path.abspath(file) + path.removeprefix(file)
 
 
 def _stem(file: Path) -> str:

@@ -53,17 +53,19 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
 
 
 @contextmanager
-def replacing(target: Path, suffix: str = "") -> Iterator[Path]:
+def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
     """A name beside the target to write to; what is there in the end takes the target's place.
 
-    It is flushed to the disk first. On failure it is removed, and the target is as it was.
+    It is flushed to the disk first. On failure it is removed, and the target is as it was. A
+    writer that holds a lock is `alone`: the name is then always the same, so that what a kill
+    leaves behind is overwritten by the next run.
     """
     if target.is_dir():
         raise InputError("is a folder, expected the name of a file")
     if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
         raise InputError("is a device or a pipe, expected the name of a file")
     stem = target.name[: len(target.name) - len(suffix)]
-    partial = target.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
+    partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
     try:
         yield partial
         with partial.open("rb+") as stream:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
+from probdice.report.writing import write_comparison
 from probdice.result import Comparison
 
 if TYPE_CHECKING:
@@ -40,13 +40,7 @@ def write(
     ...     os.listdir(folder)
     ['page.html']
     """
-    page = page_of(comparison, title)
-    scripts = (
-        "selection.js",
-        "tables.js",
-        *(("pixels.js", "painting.js", "viewer.js") if page.viewer else ()),
-    )
-    write_page(Path(path), render("comparison.html", page, style="page.css", scripts=scripts))
+    write_comparison(comparison, Path(path), title=title)
 
 
 def write_evaluation(
@@ -56,8 +50,13 @@ def write_evaluation(
     reports: str = "worst:5",
     again: Callable[[str, str], Comparison] | None = None,
     title: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> None:
     """Write the page of a folder run, and the pages of its cases into a folder beside it.
+
+    Pages of cases from an earlier run that are no longer linked are removed. The page of a case
+    whose files are gone shows what the journal holds and says so; without even that there is no
+    page. Neither is an error, but a warning.
 
     Parameters
     ----------
@@ -73,6 +72,9 @@ def write_evaluation(
         it is read from the journal, and the pages of cases have no images.
     title : str, optional
         What stands on top.
+    progress : callable, optional
+        Called after every page of a case: how many are done, of how many, and what is wrong with
+        this one, or "".
 
     Examples
     --------
@@ -91,10 +93,13 @@ def write_evaluation(
     ['report.html', 'report_cases']
     >>> folder.cleanup()
     """
-    from probdice.report.evaluation import evaluation_page, pages_wanted, write_case_pages
+    from probdice.report.cases import pages_wanted, remove_unlinked, write_case_pages
+    from probdice.report.evaluation import evaluation_page
 
     file = Path(path)
-    pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again)
+    pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again, progress)
     page = evaluation_page(evaluation, pages, title)
     scripts = ("tables.js", "evaluation.js")
-    write_page(file, render("evaluation.html", page, style="page.css", scripts=scripts))
+    text = render("evaluation.html", page, style="page.css", scripts=scripts)
+    write_page(file, text, alone=True)
+    remove_unlinked(file, pages)  # only now: until then the page before needed them

@@ -1,20 +1,15 @@
 """The page of a folder run: methods side by side, and every case."""
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from probdice.errors import InputError
 from probdice.evaluation import MEASURES, Evaluation
 from probdice.pictures.colours import PALETTE
+from probdice.report.cases import Pages
 from probdice.report.facts import Fact
 from probdice.report.packing import shortened
-from probdice.result import Comparison
 
-__all__ = ["EvaluationPage", "evaluation_page", "pages_wanted", "write_case_pages"]
+__all__ = ["EvaluationPage", "evaluation_page"]
 
 WORDS = {
     "score": ("Score", "after matching and merging; 1 is equal"),
@@ -25,9 +20,6 @@ WORDS = {
 }
 LISTED = 2000  # failures, and labels
 LONGEST = 2000  # characters of a message
-
-Again = Callable[[str, str], Comparison]
-Pages = dict[tuple[str, str], str]  # the address of the page of a case and a method
 
 
 @dataclass(frozen=True)
@@ -125,43 +117,6 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         options=_options(summary),
         data=_data(evaluation, pages, colours),
     )
-
-
-def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
-    """The cases and methods that get a page of their own: "all", "none", or "worst:N" of each."""
-    scored = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
-    if reports == "all":
-        return scored
-    if reports == "none":
-        return []
-    kind, colon, number = reports.partition(":")
-    if kind != "worst" or not colon or not number.isdigit():
-        raise InputError(f"reports must be 'all', 'none' or 'worst:N', found {reports!r}")
-    worst = evaluation.worst("score", int(number))
-    wanted = {(case, method) for method, cases in worst.items() for case in cases}
-    return [one for one in scored if one in wanted]
-
-
-def write_case_pages(
-    evaluation: Evaluation, path: Path, wanted: list[tuple[str, str]], again: Again | None
-) -> Pages:
-    """Write the pages of cases into a folder beside the page; their addresses from there."""
-    from probdice import report
-
-    folder = path.with_name(f"{path.stem}_cases")
-    if wanted:
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
-    pages: Pages = {}
-    for number, (case, method) in enumerate(wanted):
-        comparison = (again or evaluation.comparison)(case, method)
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method}")[:100]
-        file = folder / f"{number:04d}-{name}.html"
-        report.write(comparison, file, title=f"{case} by {method}")
-        pages[case, method] = quote(f"{folder.name}/{file.name}")
-    return pages
 
 
 def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> MeasureBlock:

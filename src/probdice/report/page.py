@@ -125,8 +125,8 @@ class Page:
     axes: int
 
 
-def page_of(comparison: Comparison, title: str | None = None) -> Page:
-    """The page of a comparison, with images where it still has them."""
+def page_of(comparison: Comparison, title: str | None = None, notice: str = "") -> Page:
+    """The page of a comparison, with images where it still has them; a notice leads its notes."""
     colours = colours_of(comparison)
     rows = tuple(
         _row(k, group, colours.groups[k]) for k, group in enumerate(comparison.groups[:LISTED])
@@ -144,7 +144,9 @@ def page_of(comparison: Comparison, title: str | None = None) -> Page:
         figures=_figures(comparison),
         scale=_scale(comparison),
         sentence=_sentence(comparison),
-        notes=tuple(shortened(note, LONGEST) for note in comparison.notes),
+        notes=tuple(
+            shortened(note, LONGEST) for note in (*((notice,) if notice else ()), *comparison.notes)
+        ),
         rows=rows,
         hidden_rows=len(comparison.groups) - len(rows),
         legend=rows if len(comparison.groups) <= LEGEND else (),

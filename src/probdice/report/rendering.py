@@ -42,10 +42,10 @@ def render(template: str, page: object, *, style: str, scripts: tuple[str, ...])
     )
 
 
-def write_page(path: Path, text: str) -> None:
-    """Put a complete page in its place."""
+def write_page(path: Path, text: str, *, alone: bool = False) -> None:
+    """Put a complete page in its place; for `alone` see `replacing`."""
     try:
-        with replacing(path) as partial:
+        with replacing(path, alone=alone) as partial:
             # A file name that is no text holds lone surrogates, which no encoding knows.
             partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except InputError as error:

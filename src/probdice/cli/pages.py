@@ -1,0 +1,52 @@
+"""The page of a folder run and those of its cases: which are wanted, and what to say of them."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from probdice.cli.outcome import in_options, shown
+
+if TYPE_CHECKING:
+    from probdice.evaluation import Evaluation
+
+__all__ = ["REPORTS", "check_reports", "write_pages"]
+
+REPORTS = "all|worst:N|none"
+
+
+def check_reports(reports: str) -> None:
+    """Refuse what nobody knows before any work is done."""
+    from probdice.errors import InputError
+    from probdice.report.cases import worst_count
+
+    try:
+        worst_count(reports)
+    except InputError:
+        raise typer.BadParameter(
+            f"expected all, none or worst:N with a number N, found {reports!r}",
+            param_hint="--reports",
+        ) from None
+
+
+def write_pages(
+    evaluation: "Evaluation", reports: str, *, workers: int | None, quiet: bool
+) -> None:
+    """Write the pages into the folder of the run, and print where."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    hidden = quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("pages", total=None)
+
+        def tell(done: int, total: int, trouble: str) -> None:
+            if trouble:
+                bar.console.print(in_options(trouble).splitlines()[0])
+            bar.update(task, completed=done, total=total)
+
+        page = evaluation.report(reports=reports, workers=workers, progress=tell)
+    if not quiet:
+        shown(f"page: {page}\n")

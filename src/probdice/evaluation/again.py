@@ -1,0 +1,78 @@
+"""A case of a finished run compared once more, for what a journal cannot hold: its images."""
+
+from math import isclose, isnan
+
+from probdice.blocks import default_workers
+from probdice.errors import InputError, ProbdiceError
+from probdice.evaluation.options import Options
+from probdice.evaluation.pairing import Job
+from probdice.evaluation.record import Record
+from probdice.evaluation.scoring import compared
+from probdice.result import Comparison
+
+__all__ = ["compare_again"]
+
+EQUAL = 1e-6  # between scores; another machine may round differently
+
+
+def compare_again(record: Record, options: Options, *, workers: int | None = None) -> Comparison:
+    """Compare the files of a record with the options of its run.
+
+    Parameters
+    ----------
+    record : Record
+    options : Options
+        Those of the `Evaluation`.
+    workers : int, optional
+        Threads; all cores by default.
+
+    Returns
+    -------
+    Comparison
+        With its images, unlike that of the record.
+
+    Raises
+    ------
+    InputError
+        When a file is gone, cannot be read, or no longer gives what was recorded.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import compare_again, evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name, labels in (("truth", [1, 1, 2, 2]), ("mine", [5, 5, 5, 8])):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    ...     np.save(os.path.join(folder.name, name, "a"), np.array(labels))
+    >>> result = evaluate(*(os.path.join(folder.name, name) for name in ("truth", "mine")))
+    >>> compare_again(result.records[0], result.options).map().tolist()
+    [1.0, 1.0, 0.0, 1.0]
+    >>> folder.cleanup()
+    """
+    if not record.reference or not record.prediction:
+        raise InputError("the journal does not say which files were compared")
+    job = Job(record.case, record.method, record.reference, record.prediction)
+    try:
+        found = compared(job, options, workers or default_workers())
+    except (ProbdiceError, MemoryError):
+        raise
+    except Exception as error:  # readers of damaged files raise anything
+        raise InputError(f"{type(error).__name__}: {error}") from error
+    if record.comparison is not None and not _same(record.comparison, found):
+        raise InputError("the files have changed since: they give other numbers now")
+    return found
+
+
+def _same(before: Comparison, now: Comparison) -> bool:
+    """Whether a page of the one would show the numbers of the other."""
+    return (
+        [(group.reference, group.prediction) for group in before.groups]
+        == [(group.reference, group.prediction) for group in now.groups]
+        and _equal(before.score, now.score)
+        and all(_equal(a.dice, b.dice) for a, b in zip(before.groups, now.groups, strict=True))
+    )
+
+
+def _equal(a: float, b: float) -> bool:
+    return isclose(a, b, rel_tol=EQUAL, abs_tol=EQUAL) or (isnan(a) and isnan(b))
