@@ -20,7 +20,9 @@ from probdice.segmentation import Array, Segmentation, reordered
 
 __all__ = ["Crisp", "Portion", "Reader", "Slab", "Soft"]
 
-SLAB_BYTES = 2**22  # of all sides in a slab: enough to keep a worker busy, few enough to copy
+SLAB_BYTES = (
+    2**24
+)  # of all sides in a slab: enough to outweigh a turn of Python, few enough to copy
 FEWEST_PIXELS = 4096  # in a slab, however many regions there are
 ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from probdice.cli.options import PerSide
 from probdice.errors import GeometryError, InputError
@@ -90,16 +90,10 @@ def read_file(
     scale = scales.both
     if scale is None:
         return _read(path, sums=how, ignore=ignore), []
-    try:
-        segmentation = _read(path, sums=how, ignore=ignore)
-    except InputError:  # several integers per pixel mean nothing without a scale
-        return _read(path, scale=scale, sums=how, ignore=ignore), [_divided(side, scale)]
-    if segmentation.crisp or not _exceeds_one(segmentation):
-        return segmentation, []
-    from probdice.files.lazy import Scaled
+    from probdice.files.scaling import read_scaled
 
-    array = Scaled(segmentation.array, 1.0, 0.0, scale)
-    return replace(segmentation, array=array), [_divided(side, scale)]
+    segmentation, scaled = read_scaled(path, scale=scale, sums=how, ignore=ignore)
+    return segmentation, [_divided(side, scale)] if scaled else []
 
 
 def _read(
@@ -122,13 +116,6 @@ def _warm_up() -> None:
 
     pixel = np.ones(1, np.uint8)
     probdice.compare(pixel, pixel)
-
-
-def _exceeds_one(segmentation: Segmentation) -> bool:
-    from probdice.faults import FORGIVEN
-    from probdice.files.lazy import slabs
-
-    return any(bool((slab > 1 + FORGIVEN).any()) for slab in slabs(segmentation.array))
 
 
 def _divided(side: str, scale: float) -> str:

@@ -9,7 +9,7 @@ import warnings
 import zipfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.options import Options
 from probdice.evaluation.pairing import INSIDE, SUFFIXES, Job
-from probdice.faults import FORGIVEN
 from probdice.files import read
 from probdice.files.headers import header_of, is_header
-from probdice.files.lazy import Scaled, slabs
+from probdice.files.scaling import read_scaled
 from probdice.files.sources import open_source
 from probdice.result import Comparison
 from probdice.segmentation import Segmentation
@@ -169,17 +168,7 @@ def _read(job: Job, options: Options, side: Side) -> Segmentation:
     ignore = options.ignore if side == "reference" else ()
     if forced is not None or options.scale is None:
         return read(path, scale=forced, sums=sums, ignore=ignore)
-    try:
-        segmentation = read(path, sums=sums, ignore=ignore)
-    except InputError:  # several integers per pixel mean nothing without a scale
-        return read(path, scale=options.scale, sums=sums, ignore=ignore)
-    if segmentation.crisp or not _exceeds_one(segmentation):
-        return segmentation
-    return replace(segmentation, array=Scaled(segmentation.array, 1.0, 0.0, options.scale))
-
-
-def _exceeds_one(segmentation: Segmentation) -> bool:
-    return any(bool((slab > 1 + FORGIVEN).any()) for slab in slabs(segmentation.array))
+    return read_scaled(path, scale=options.scale, sums=sums, ignore=ignore)[0]
 
 
 def _line(request: Request, outcome: str) -> str:

@@ -134,15 +134,14 @@ def gains(
     into: Sums,
 ) -> None:
     """Add the difference between group g with spare region u joined to it, and target g."""
-    count = groups.size - 1
-    joined = np.empty((count, BLOCK), p.dtype)
+    scratch = np.empty(BLOCK, p.dtype)
     with_spare = np.empty(BLOCK, p.dtype)
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
         p_from, q_from = p_start + done, q_start + done
-        join(p, p_from, p_from + step, groups, members, joined)
-        for g in range(count):
-            group, target = joined[g, :step], q[targets[g], q_from : q_from + step]
+        for g in range(groups.size - 1):
+            group = join(p, p_from, p_from + step, members[groups[g] : groups[g + 1]], scratch)
+            target = q[targets[g], q_from : q_from + step]
             for u in range(spare.size):
                 row = p[spare[u], p_from : p_from + step]
                 for k in range(step):
@@ -165,17 +164,15 @@ def pixels(
 ) -> None:
     """f at every pixel between the groups of both sides."""
     real = p.dtype.type
-    count = p_groups.size - 1
-    p_joined, q_joined = np.empty((count, BLOCK), p.dtype), np.empty((count, BLOCK), p.dtype)
+    p_scratch, q_scratch = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
         p_from, q_from = p_start + done, q_start + done
-        join(p, p_from, p_from + step, p_groups, p_members, p_joined)
-        join(q, q_from, q_from + step, q_groups, q_members, q_joined)
         f = into[done : done + step]
         f[:] = real(0)
-        for g in range(count):
-            a, b = p_joined[g, :step], q_joined[g, :step]
+        for g in range(p_groups.size - 1):
+            a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
+            b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
             for k in range(step):
                 f[k] += abs(a[k] - b[k])
         for k in range(step):

@@ -18,6 +18,7 @@ from probdice.kernels.rows import (
     Rows,
     Sums,
     active,
+    is_zero,
     join,
     others,
     survey,
@@ -63,7 +64,7 @@ def pairs(
         if floor > 0:
             for a in range(p_distinct):
                 for b in range(q_distinct):
-                    found[a, b] = loss(p_logits, a, q_logits, b, step)
+                    found[a, b] = loss(p_logits, a, q_logits, b, step, floor)
         else:
             _losses(p_logits, p_distinct, q_logits, q_distinct, step, found)
         a = 0
@@ -103,16 +104,14 @@ def _logits(rows: Rows, start: int, listed: Indices, size: int, floor: float, in
 def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
     """The logit of (a, b), in two rows of `into`.
 
-    log₂(a/b), and which of the two is absent: −1 where a is 0, 1 where b is.
+    log₂(a/b), and with a floor which of the two is absent: −1 where a is 0, 1 where b is.
     """
     real = a.dtype.type
     log_ratio(a, b, floor, into[2 * at])
     absent = into[2 * at + 1]
-    if floor > 0:
+    if floor > 0:  # without a floor, equal logits say the same
         for k in range(a.size):
             absent[k] = real(b[k] == 0) - real(a[k] == 0)
-    else:  # without a floor, equal logits say the same
-        absent[: a.size] = real(0)
 
 
 @part
@@ -195,7 +194,7 @@ def _tile(
 
 
 @part
-def loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int) -> float:
+def loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
     """Sum of the loss of one pair of logits; 0 where both lack the same region."""
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
@@ -205,7 +204,8 @@ def loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int) -> float:
         lost = none
         for k in range(start, min(start + CHUNK, np.uint64(size))):
             d = unit * abs(p_logit[k] - q_logit[k])
-            lost += none if p_absent[k] * q_absent[k] > none else d / (one + d)
+            both = floor > 0 and p_absent[k] * q_absent[k] > none
+            lost += none if both else d / (one + d)
         total += lost
     return total
 
@@ -236,15 +236,16 @@ def gains(
     other_groups = np.empty((group_count + 1, BLOCK), p.dtype)
     other_spares = np.empty((spare.size + 1, BLOCK), p.dtype)
     other_targets = np.empty((q.shape[0] + 1, BLOCK), p.dtype)
-    left = np.empty((1, BLOCK), p.dtype)
+    left, scratch = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     inside, outside = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     logits = np.empty((4, BLOCK), p.dtype)
-    bounds = np.array([0, rest.size])
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
         p_from, q_from = p_start + done, q_start + done
-        join(p, p_from, p_from + step, groups, members, joined)
-        join(p, p_from, p_from + step, bounds, rest, left)
+        for g in range(group_count):
+            regions = members[groups[g] : groups[g + 1]]
+            joined[g, :step] = join(p, p_from, p_from + step, regions, scratch)
+        left[:step] = join(p, p_from, p_from + step, rest, scratch)
         others(joined, 0, step, singles, other_groups)
         others(p, p_from, p_from + step, spare, other_spares)
         others(q, q_from, q_from + step, every_q, other_targets)
@@ -256,9 +257,9 @@ def gains(
                 row, unjoined = p[spare[u], p_from : p_from + step], other_spares[u]
                 for k in range(step):
                     inside[k] = group[k] + row[k]
-                    outside[k] = (apart[k] + left[0, k]) + unjoined[k]
+                    outside[k] = (apart[k] + left[k]) + unjoined[k]
                 logit(inside[:step], outside[:step], floor, logits, 0)
-                into[g, u] += loss(logits, 0, logits, 1, step)
+                into[g, u] += loss(logits, 0, logits, 1, step, floor)
 
 
 @kernel
@@ -282,41 +283,40 @@ def pixels(
     """
     real = p.dtype.type
     count = p_groups.size - 1
-    p_joined, q_joined = np.empty((count, BLOCK), p.dtype), np.empty((count, BLOCK), p.dtype)
-    ratios = np.empty((count, BLOCK), p.dtype)
+    p_scratch, q_scratch = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
+    ratios, here = np.empty((count, BLOCK), p.dtype), np.empty((count, BLOCK), p.dtype)
     present, mean = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
     square, far = np.empty(BLOCK, p.dtype), np.empty(BLOCK, p.dtype)
-    listed = np.empty(count, np.int64)
     total = 0.0
     infinite = 0
     for done in range(0, size, BLOCK):
         step = min(BLOCK, size - done)
         p_from, q_from = p_start + done, q_start + done
-        join(p, p_from, p_from + step, p_groups, p_members, p_joined)
-        join(q, q_from, q_from + step, q_groups, q_members, q_joined)
         for k in range(step):
             present[k] = mean[k] = square[k] = far[k] = real(0)
-        active_count = 0
+        listed = 0
         for g in range(count):
-            a, b, ratio = p_joined[g, :step], q_joined[g, :step], ratios[g]
-            if volume(a) + volume(b) == 0:
+            a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
+            b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
+            if is_zero(a) and is_zero(b):
                 continue
-            listed[active_count] = g
-            active_count += 1
             differences[g] += difference(a, b)
+            ratio, shown = ratios[listed], here[listed]
             log_ratio(a, b, floor, ratio)
             for k in range(step):
-                here = (a[k] > 0) | (b[k] > 0)
-                ratio[k] = ratio[k] if here else real(0)
+                # A region that both lack is left out, of the mean and of the sum.
+                shown[k] = real((a[k] > 0) | (b[k] > 0))
+                ratio[k] = ratio[k] if shown[k] > 0 else real(0)
                 far[k] = max(far[k], abs(ratio[k]))
                 mean[k] += ratio[k]
-                present[k] += real(here)
+                present[k] += shown[k]
+            listed += 1
         for k in range(step):
             mean[k] /= max(present[k], real(1))
-        for g in listed[:active_count]:
-            a, b, ratio = p_joined[g, :step], q_joined[g, :step], ratios[g]
+        for n in range(listed):
+            ratio, shown = ratios[n], here[n]
             for k in range(step):
-                centred = ratio[k] - mean[k] if (a[k] > 0) | (b[k] > 0) else real(0)
+                centred = (ratio[k] - mean[k]) * shown[k]
                 square[k] += centred * centred
         block_f = f[done : done + step]
         for k in range(step):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.kernels import absolute
 from probdice.kernels._jit import kernel, part
 from probdice.kernels.aitchison import BLOCK, CERTAIN, UNIT, log_ratio
 from probdice.kernels.rows import CHUNK, Indices, Rows, Sums, active, others, survey
@@ -29,28 +30,36 @@ def encode(
     has no room for another label.
     """
     mask = np.uint64(slots.size - 1)
-    count = 0
-    code = np.int32(-1)
-    last = values[0] if values.size else values.dtype.type(0)
-    for k in range(values.size):
-        value = values[k]
-        if value != last or code < 0:
-            # Multiplying by 2^64 / φ spreads neighbouring labels over the upper half.
-            slot = ((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    count = start = 0
+    while start < values.size:
+        value = values[start]
+        # Multiplying by 2^64 / φ spreads neighbouring labels over the upper half.
+        slot = ((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        code = slots[slot]
+        while code >= 0 and labels[code] != value:
+            slot = (slot + np.uint64(1)) & mask
             code = slots[slot]
-            while code >= 0 and labels[code] != value:
-                slot = (slot + np.uint64(1)) & mask
-                code = slots[slot]
-            if code < 0:
-                if count == labels.size:
-                    return -1
-                code = np.int32(count)
-                slots[slot] = code
-                labels[count] = value
-                count += 1
-            last = value
-        into[k] = code
+        if code < 0:
+            if count == labels.size:
+                return -1
+            code = np.int32(count)
+            slots[slot] = code
+            labels[count] = value
+            count += 1
+        stop = _run(values, start)
+        into[start:stop] = code
+        start = stop
     return count
+
+
+@part
+def _run(values: NDArray[Any], start: int) -> int:
+    """Where the run of equal values that begins at `start` ends."""
+    value = values[start]
+    stop = start + 1
+    while stop < values.size and values[np.uint64(stop)] == value:
+        stop += 1
+    return stop
 
 
 @kernel
@@ -97,12 +106,12 @@ def pairs_absolute(
 ) -> bool:
     """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code."""
     sound = True
-    sums = np.empty(BLOCK, q.dtype)
+    sums = np.empty(absolute.BLOCK, q.dtype)
     block = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
-    bounds = np.empty(BLOCK + 1, np.int64)
-    for done in range(0, codes.size, BLOCK):
-        step = min(BLOCK, codes.size - done)
+    bounds = np.empty(absolute.BLOCK + 1, np.int64)
+    for done in range(0, codes.size, absolute.BLOCK):
+        step = min(absolute.BLOCK, codes.size - done)
         start = q_start + done
         sound &= survey(q, start, start + step, sums, block)
         for j in range(q.shape[0]):
@@ -190,16 +199,16 @@ def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
 
     Their lengths are added to `counts`.
     """
-    count = 0
-    bounds[0] = 0
-    for k in range(1, codes.size):
-        if codes[k] != codes[k - 1] or k - bounds[count] == LONGEST:
-            counts[codes[k - 1]] += k - bounds[count]
+    count = start = 0
+    while start < codes.size:
+        stop = _run(codes, start)
+        counts[codes[start]] += stop - start
+        for part_start in range(start, stop, LONGEST):
+            bounds[count] = part_start
             count += 1
-            bounds[count] = k
-    counts[codes[codes.size - 1]] += codes.size - bounds[count]
-    bounds[count + 1] = codes.size
-    return count + 1
+        start = stop
+    bounds[count] = codes.size
+    return count
 
 
 @part

@@ -26,7 +26,7 @@ def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
-    nothing = np.zeros(size, rows.dtype)
+    nothing = np.zeros(size if count % 4 else 0, rows.dtype)
     sums[:size] = real(0)
     signs = sign_of(real(0))
     for i in range(0, count, 4):
@@ -84,6 +84,15 @@ def volume(row: Rows) -> float:
 
 
 @part
+def is_zero(row: Rows) -> bool:
+    """Whether a row is zero throughout."""
+    nonzero = 0
+    for k in range(row.size):
+        nonzero |= row[k] != 0
+    return nonzero == 0
+
+
+@part
 def active(volumes: Sums, into: Indices) -> int:
     """List the rows that are not zero throughout; how many there are."""
     count = 0
@@ -95,16 +104,19 @@ def active(volumes: Sums, into: Indices) -> int:
 
 
 @part
-def join(rows: Rows, start: int, stop: int, groups: Indices, members: Indices, into: Rows) -> None:
-    """Add up the rows of each group: those of group g are members[groups[g]:groups[g + 1]]."""
+def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
+    """The sum of some rows: `into`, or the row itself where it is the only one."""
+    if members.size == 1:
+        return rows[members[0], start:stop]
     size = stop - start
-    for g in range(groups.size - 1):
-        joined = into[g, :size]
-        joined[:] = rows.dtype.type(0)
-        for m in range(groups[g], groups[g + 1]):
-            row = rows[members[m], start:stop]
-            for k in range(size):
-                joined[k] += row[k]
+    joined = into[:size]
+    for k in range(size):
+        joined[k] = rows.dtype.type(0)
+    for m in members:
+        row = rows[m, start:stop]
+        for k in range(size):
+            joined[k] += row[k]
+    return joined
 
 
 @part
@@ -115,23 +127,30 @@ def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> No
     """
     size = stop - start
     count = listed.size
-    suffix, prefix = np.zeros(size, rows.dtype), np.zeros(size, rows.dtype)
+    sums = np.zeros((2, size), rows.dtype)
+    suffix, prefix = sums[0], sums[1]
     for i in range(count - 1, -1, -1):
-        _copy_then_add(rows[listed[i], start:stop], suffix, into[i])
+        _pass_on(rows[listed[i], start:stop], suffix, into[i])
     for i in range(count):
-        rest, row = into[i], rows[listed[i], start:stop]
-        for k in range(size):
-            rest[k] += prefix[k]
-        for k in range(size):
-            prefix[k] += row[k]
+        _add_on(rows[listed[i], start:stop], prefix, into[i])
     total = into[count]
     for k in range(size):
         total[k] = prefix[k]
 
 
 @part
-def _copy_then_add(row: Rows, running: Rows, into: Rows) -> None:
+def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
+    """Take the running sum, then let it go on by the row."""
     for k in range(row.size):
-        into[k] = running[k]
+        so_far = running[k]
+        into[k] = so_far
+        running[k] = so_far + row[k]
+
+
+@part
+def _add_on(row: Rows, running: Rows, into: Rows) -> None:
+    """Add the running sum, then let it go on by the row."""
     for k in range(row.size):
-        running[k] += row[k]
+        so_far = running[k]
+        into[k] += so_far
+        running[k] = so_far + row[k]
