@@ -410,7 +410,7 @@ def test_values_that_cannot_be(tmp_path: Path, reference: Path) -> None:
         wrong = UNSURE.copy()
         wrong[3, 1, 0, 0] = value
         said = refused(reference, save(tmp_path / "wrong.nii.gz", wrong))
-        assert said.startswith("error: prediction: ")
+        assert said.startswith("error: prediction (") and "wrong.nii.gz): " in said
         assert words in said and "(3, 1, 0)" in said
 
 

@@ -294,7 +294,8 @@ def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
     assert "is it complete" in errors["truncated", "good"]
     assert "shape (8,)" in errors["mismatch", "good"] and "(6,)" in errors["mismatch", "good"]
     assert "no such file" in errors["unreadable", "good"]
-    assert errors["nan", "good"].startswith("prediction: ")
+    assert errors["nan", "good"].startswith("prediction (")
+    assert "nan.npy): found nan at pixel (7,)" in errors["nan", "good"]
     assert "nan at pixel (7,)" in errors["nan", "good"]
     assert result.summaries()["good"].n == 8
     assert result.summaries()["good"].missing == 4

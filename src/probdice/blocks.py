@@ -94,10 +94,13 @@ class Pair:
             for k, fault in enumerate(found):
                 earlier = faults[k]
                 faults[k] = earlier + fault if earlier and fault else earlier or fault
-        for side, fault in zip(("reference", "prediction"), faults, strict=True):
+        for name, side, fault in zip(
+            ("reference", "prediction"), (self.reference, self.prediction), faults, strict=True
+        ):
             if fault is not None:
                 place, worst = self.reader.place(fault.first), self.reader.place(fault.worst)
-                raise InputError(f"{side}: {fault.tell(place, worst)}")
+                file = f" ({side.source})" if side.source else ""
+                raise InputError(f"{name}{file}: {fault.tell(place, worst)}")
         if total is None or total.pixels == 0:
             raise InputError(self._nothing_left())
         return total

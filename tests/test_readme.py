@@ -1,0 +1,45 @@
+"""README tells what happens: its example prints what it shows, and its links lead somewhere."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_first_example_prints_what_is_shown():
+    code, shown = re.search(r"```python\n(.*?)```\n```\n(.*?)```", README, re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == shown
+
+
+def test_both_commands_are_on_the_first_screen():
+    first_screen = "\n".join(README.splitlines()[:30])
+    assert "make demo" in first_screen
+    assert "make test" in first_screen
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
+    ],
+)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\((?!http)([^)#]+)", (ROOT / page).read_text(encoding="utf-8")):
+        assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_the_table_of_rooms_names_every_room():
+    from test_architecture import ROOMS
+
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [room for room in ROOMS if f"`{room}" not in table] == []
