@@ -504,3 +504,8 @@ def test_info_refuses_like_compare(tmp_path: Path) -> None:
     done = run("info", tmp_path / "missing.nii.gz")
     assert (done.code, done.out) == (1, "")
     assert done.err == f"error: {tmp_path / 'missing.nii.gz'}: no such file\n"
+
+
+def test_a_page_has_the_suffix_of_one(tmp_path: Path, reference: Path) -> None:
+    for name in ("-", tmp_path / "page.txt"):
+        assert ".html" in refused(reference, reference, "--report", name, code=2)

@@ -656,3 +656,13 @@ def test_a_page_needs_a_place_and_no_second_run(folders: Path, tmp_path: Path) -
         pytest.raises(InputError, match="another run is writing into this folder"),
     ):
         kept.report()
+
+
+def test_results_are_not_put_among_the_images(tmp_path: Path) -> None:
+    for folder in ("reference", "method"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a.npy", np.array([1, 2, 2]))
+    for folder in ("reference", "method"):
+        with pytest.raises(ProbdiceError, match="results need one of their own"):
+            evaluate(tmp_path / "reference", {"m": tmp_path / "method"}, out=tmp_path / folder)
+        assert [path.name for path in (tmp_path / folder).iterdir()] == ["a.npy"]

@@ -131,6 +131,11 @@ def test_a_foreground_lies_between_0_and_1():
         (lambda: compare(np.zeros((2, 3), int), np.zeros((3, 2), int)), r"\(2, 3\) but .*\(3, 2\)"),
         (lambda: compare(np.zeros((2, 3)), np.zeros((2, 3), int)), r"\(3,\) but.*from_labels"),
         (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must hold labels"),
+        (
+            lambda: compare(np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
+            "seem to lie along the last",
+        ),
+        (lambda: compare("a.nii.gz", [1]), r"reference: found the path 'a.nii.gz'; read it first"),
         (lambda: compare(np.array([None]), [1]), "reference: must hold labels.*found object"),
         (lambda: compare([1, 2], [1, 2], mask=[False, False]), "mask is empty"),
         (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),

@@ -140,8 +140,9 @@ def aligned(
             return prediction.onto(here, tolerance=tolerance)
         except GeometryError as error:
             raise GeometryError(
-                f"reference and prediction do not lie on the same grid: {error}\n"
-                f"{_side_by_side(here, there)}\nresample one of them onto the other first"
+                f"reference{_file(reference)} and prediction{_file(prediction)} do not lie on the "
+                f"same grid: {error}\n{_side_by_side(here, there)}\n"
+                f"resample one of them onto the other first"
             ) from None
     for side, known in (("prediction", here), ("reference", there)):
         if known is not None:
@@ -167,7 +168,16 @@ def _misread(*sides: Segmentation) -> str:
                 "Segmentation.from_labels(array) for labels, or "
                 "Segmentation.from_probabilities(array, axis=None) for a single foreground"
             )
+        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
+            return (
+                "; regions were taken along the first axis and seem to lie along the last, so say "
+                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+            )
     return ""
+
+
+def _file(side: Segmentation) -> str:
+    return f" ({side.source})" if side.source else ""
 
 
 def _side_by_side(here: Geometry, there: Geometry) -> str:
@@ -196,7 +206,9 @@ def _mask(mask: Any, reference: Segmentation) -> Array | None:
             try:
                 mask = mask.onto(reference.geometry)
             except GeometryError as error:
-                raise GeometryError(f"mask does not lie on the reference's grid: {error}") from None
+                raise GeometryError(
+                    f"mask{_file(mask)} does not lie on the reference's grid: {error}"
+                ) from None
         mask = mask.array
     else:
         mask = mask if hasattr(mask, "dtype") else np.asarray(mask)

@@ -86,9 +86,10 @@ class Fault:
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
                 remedies.append('pass sums="normalise" (--sums normalise) to divide by the sum')
-            remedies.append(
-                'pass sums="background" (--sums background) to add the missing part as a region'
-            )
+            if self.value < 1:
+                remedies.append(
+                    'pass sums="background" (--sums background) to add the missing part as a region'
+                )
         return ", or ".join(remedies) or "divide by the value that stands for certainty"
 
 

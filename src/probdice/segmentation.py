@@ -6,6 +6,7 @@ structure (types, axes, names) is checked here, the values are checked while the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
 from typing import Any, Literal, Protocol, cast, get_args
 
 import numpy as np
@@ -245,7 +246,10 @@ class Segmentation:
             raise GeometryError("it has no geometry, so it cannot be laid onto another grid")
         steps = self.geometry.steps_onto(geometry, tolerance)
         if steps is None:
-            raise GeometryError("the grids differ by more than the order and direction of axes")
+            raise GeometryError(
+                f"in no order and direction of the axes does every corner lie within "
+                f"{tolerance:g} pixel (--geometry-tolerance)"
+            )
         order, flips = steps
         first = len(self.array.shape) - len(order)  # 1 where an axis of regions comes first
         array = reordered(self.array, order, flips, first)
@@ -284,6 +288,8 @@ def as_segmentation(value: object) -> Segmentation:
     """A Segmentation as it is, integers as a label map, floating numbers as probabilities."""
     if isinstance(value, Segmentation):
         return value
+    if isinstance(value, str | PathLike):
+        raise InputError(f"found the path {fspath(value)!r}; read it first: probdice.read(path)")
     array = _as_array(cast(ArrayLike, value))
     if array.dtype.kind in "biu":
         return Segmentation.from_labels(array)

@@ -62,7 +62,8 @@ def evaluate(
             "--out", "-o",
             metavar="OUT",
             rich_help_panel=OUTPUT,
-            help="The folder for the results. The same command continues what is there.",
+            help="The folder for the results. The same command continues what is there; another "
+            "one replaces its tables.",
         ),
     ],
     similarity: SimilarityOption = SimilarityName.absolute,

@@ -28,8 +28,10 @@ def check_outputs(
     known = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
     taken = {os.path.realpath(path): "an input" for path in inputs if path}
     for option, path in outputs.items():
-        if path is None or path == "-":
+        if path is None or (path == "-" and option == "--json"):
             continue
+        if option == "--report" and not path.lower().endswith((".html", ".htm")):
+            _refuse(option, path, "is a page, so its name must end in .html")
         if option in images and not path.lower().endswith(known):
             _refuse(option, path, f"has no suffix that probdice writes: {', '.join(known)}")
         target = Path(path)

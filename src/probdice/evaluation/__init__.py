@@ -189,8 +189,9 @@ def evaluate(
         probabilities=probabilities,
     )
     if missing and not allow_missing:
+        cases = "case has" if len(missing) == 1 else "cases have"
         raise InputError(
-            f"{len(missing)} cases have no partner:\n{describe_missing(missing)}\n"
+            f"{len(missing)} {cases} no partner:\n{describe_missing(missing)}\n"
             f"pass allow_missing=True (--allow-missing) to score the others"
         )
     cores = workers or default_workers()
@@ -203,6 +204,11 @@ def evaluate(
             records = into(Path(temporary))
         return Evaluation(records, missing, os.fspath(reference), methods, options)
     target = Path(out)
+    for folder in (reference, *methods.values()):
+        if target.resolve() == Path(folder).resolve():
+            raise InputError(
+                f"{target}: is a folder of images that are compared; results need one of their own"
+            )
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

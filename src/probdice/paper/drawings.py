@@ -218,7 +218,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
         else "average human rank (1 is most similar)"
     )
     place.set_ylabel("rank by score (1 is most similar)")
-    place.set_title(plain(title or study.title))
+    place.set_title(plain(title or study.title), loc="left", wrap=True, fontsize=10)
     place.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
     place.text(1.04, 0.0, _summary(fit), transform=place.transAxes, va="bottom", fontsize=9)
     return figure
