@@ -411,3 +411,37 @@ def test_a_result_is_frozen():
     result = compare([1, 2], [1, 2])
     with pytest.raises(AttributeError):
         result.score = 0.5
+
+
+def test_relabelled_carries_integer_names_of_probabilities():
+    reference = Segmentation.from_probabilities(
+        [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]], names=[10, "lesion"]
+    )
+    result = compare(reference, [5, 5, 7])
+    relabelled = result.relabelled()
+    assert np.asarray(relabelled.array).tolist() == [10, 10, 0]
+    assert compare(reference, relabelled, match=False).score == result.score
+
+
+@pytest.mark.parametrize("label", [2**60 + 1, 5_000_000_001, 2**64 - 1, -5])
+def test_relabelled_keeps_large_labels(label):
+    reference = np.array([label, label, 3], np.uint64 if label > 2**63 else np.int64)
+    relabelled = compare(reference, np.array([1, 1, 2], np.uint8)).relabelled()
+    assert np.asarray(relabelled.array).tolist() == [label, label, 3]
+
+
+def test_a_result_can_be_copied_and_sent_elsewhere():
+    import copy
+    import pickle
+
+    result = compare(SOFT_REFERENCE, SOFT_SPLIT, merge="both")
+    for again in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert again.to_dict() == result.to_dict()
+        assert again.map().tolist() == result.map().tolist()
+
+
+def test_options_of_numpy_become_plain():
+    result = compare([1, 2], [1, 2], similarity=Aitchison(np.float32(0.25)), match=np.bool_(True))
+    assert Comparison.from_json(result.to_json()).floor == 0.25
+    names = Segmentation.from_probabilities([[1.0, 0], [0, 1.0]], names=np.array(["a", "b"]))
+    assert [type(label) for label in compare(names, [0, 1]).reference_labels] == [str, str]

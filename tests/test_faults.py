@@ -107,6 +107,19 @@ def test_nan_labels_outside_the_mask_are_never_read():
     assert compare(labels, [1, 2, 2], mask=[True, True, False]).empty["reference"] == ()
 
 
+def test_labels_are_of_64_bits():
+    with pytest.raises(
+        ProbdiceError, match=r"label 1e\+19 at pixel \(1,\) is no whole number of 64"
+    ):
+        compare(Segmentation.from_labels(np.array([1.0, 1e19])), [1, 2])
+
+
+def test_only_pixels_of_the_same_kind_are_counted():
+    mixed = np.array([[0.5, math.nan, 0.9, 0.9], [0.5, 0.5, 0.5, 0.5]])
+    with pytest.raises(ProbdiceError, match=r"found nan at pixel \(1,\), where"):
+        compare(mixed, np.full((2, 4), 0.5))
+
+
 def test_nothing_to_divide():
     zeros = Segmentation.from_probabilities([[0.5, 0.0], [0.5, 0.0]], sums="normalise")
     with pytest.raises(ProbdiceError, match=r'are 0 at pixel \(1,\).*sums="background"'):
@@ -151,7 +164,9 @@ def test_a_foreground_lies_between_0_and_1():
         ),
         (lambda: compare([1], [1], similarity="dice"), "similarity must be 'absolute'"),
         (lambda: compare([1], [1], merge="all"), "merge must be 'none'"),
-        (lambda: compare([1], [1], workers=0), "workers must be at least 1"),
+        (lambda: compare([1], [1], workers=0), "workers must be a whole number of at least 1"),
+        (lambda: compare([1], [1], workers="2"), "workers must be a whole number of at least 1"),
+        (lambda: compare([1, 2], [1, 2], mask=[[True], []]), "an array of one shape"),
         (
             lambda: compare([1], [1], mask=Segmentation.from_probabilities([[1.0]])),
             "mask must be a label map",

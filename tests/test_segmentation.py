@@ -128,7 +128,7 @@ def test_plain_lists_are_arrays():
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3)), axis=2), "have no axis 2"),
         (
             lambda: Segmentation.from_probabilities(np.zeros((2, 3)), names=["a"]),
-            "each of the 2 regions, found 1",
+            "names must be a list of 2 names",
         ),
         (
             lambda: Segmentation.from_probabilities(np.zeros((2, 3)), names=["a", "a"]),
@@ -154,6 +154,18 @@ def test_plain_lists_are_arrays():
             r"shape \(3,\), found shape \(2,\)",
         ),
         (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array of one shape"),
+        (lambda: Segmentation.from_labels([1], ignore=["a"]), "ignore must hold whole numbers"),
+        (lambda: Segmentation.from_labels([1], ignore=[1.5]), r"whole numbers, found 1\.5"),
+        (lambda: Segmentation.from_labels([1], names={"x": "a"}), "names must hold whole numbers"),
+        (lambda: Segmentation.from_probabilities(np.ones((1, 2)), axis="x"), "axis must hold"),
+        (
+            lambda: Segmentation.from_probabilities(np.ones((2, 2)), names=[1.2, 1.7]),
+            r"names must hold whole numbers, found 1\.2",
+        ),
+        (
+            lambda: Segmentation.from_probabilities(np.ones((2, 2)), names={0: "a", 1: "b"}),
+            "names must be a list of 2 names",
+        ),
         (lambda: Geometry((2, 2), np.eye(4)), "must be 3 × 3"),
         (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "give every axis a direction"),
     ],
@@ -254,3 +266,37 @@ def test_the_mask_lies_on_the_same_grid():
     with pytest.raises(ProbdiceError, match="mask has no geometry"):
         compare(reference, reference, mask=Segmentation.from_labels(mask))
     assert compare(reference, reference, mask=mask).pixels == mask.sum()
+
+
+def test_a_background_is_found_in_float64():
+    rng = np.random.default_rng(0)
+    many = rng.gamma(1, size=(1000, 300))
+    many = (many / many.sum(axis=0)).astype(np.float32)
+    segmentation = Segmentation.from_probabilities(many, sums="background")
+    assert compare(segmentation, many, match=False).empty["reference"] == ("background",)
+    missing = 10 ** rng.uniform(-5.5, -2, 500)
+    p = (rng.dirichlet([1, 1], 500).T * (1 - missing)).astype(np.float32)
+    exact = Segmentation.from_probabilities(p.astype(np.float64), sums="background")
+    q = rng.dirichlet([1, 1, 1], 500).T
+    scores = [
+        compare(
+            side, Segmentation.from_probabilities(q, names=side.regions), match=False,
+            similarity="aitchison",
+        ).score
+        for side in (Segmentation.from_probabilities(p, sums="background"), exact)
+    ]  # fmt: skip
+    assert scores[0] == pytest.approx(scores[1], abs=5e-6)
+
+
+def test_one_ignored_label_needs_no_list():
+    assert Segmentation.from_labels([1, 255], ignore=255).ignore == (255,)
+
+
+def test_slabs_without_any_label_invent_none(monkeypatch):
+    monkeypatch.setattr("probdice.slabs.SLAB_BYTES", 8)
+    monkeypatch.setattr("probdice.slabs.FEWEST_PIXELS", 1)
+    labels = np.array([5.0, 5.0, 7.0, np.nan, np.nan, np.nan, np.nan])
+    mask = ~np.isnan(labels)
+    result = compare([1, 1, 2, 2, 2, 2, 2], Segmentation.from_labels(labels), mask=mask)
+    assert result.empty == {"reference": (), "prediction": ()}
+    assert np.asarray(result.relabelled().array)[mask].tolist() == [1, 1, 2]

@@ -98,10 +98,11 @@ def test_a_floor_out_of_range_is_refused(floor):
 @pytest.mark.parametrize(
     ("p", "q", "message"),
     [
-        ([0.5, -0.5], [0.5, 0.5], "p must hold non-negative numbers"),
-        ([0.5, 0.5], [math.nan, 0.5], "q must hold non-negative numbers"),
+        ([0.5, -0.5], [0.5, 0.5], "p must hold finite, non-negative numbers"),
+        ([0.5, 0.5], [math.nan, 0.5], "q must hold finite, non-negative numbers"),
         ([0.5, 0.5], [0.2, 0.3, 0.5], r"shapes that broadcast, found \(2,\) and \(3,\)"),
-        (0.5, 0.5, "p must have an axis of regions"),
+        (0.5, 0.5, "p has no axis 0"),
+        (["a"], [0.5], "p must be an array of real numbers"),
     ],
 )
 def test_vectors_that_are_none(p, q, message):

@@ -68,6 +68,10 @@ class Pair:
     mask: Array | None
     workers: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The reader holds scratch of this process's threads, and is made anew where it is missed.
+        return {name: value for name, value in self.__dict__.items() if name != "reader"}
+
     def side(self, side: Side) -> Segmentation:
         """One of the two."""
         return self.reference if side == "reference" else self.prediction

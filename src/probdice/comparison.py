@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from probdice.blocks import Pair, default_workers
 from probdice.errors import GeometryError, InputError, ProbdiceWarning
 from probdice.result import Comparison, Group, Merge, listed
-from probdice.segmentation import Array, Geometry, Label, Segmentation, as_segmentation
+from probdice.segmentation import (
+    Array,
+    Geometry,
+    Label,
+    Segmentation,
+    as_array,
+    as_segmentation,
+)
 from probdice.similarity import Aitchison, Similarity, as_similarity
 from probdice.solution import SIDES, Grouped, Merging, Problem, Solution
 from probdice.tally import Side, other
@@ -75,12 +82,12 @@ def compare(
             f"merge={merge!r} does not go with match=False: regions are only merged into "
             f"matched ones, so leave one of the two out"
         )
-    if workers is not None and workers < 1:
-        raise InputError(f"workers must be at least 1, found {workers}")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise InputError(f"workers must be a whole number of at least 1, found {workers!r}")
     first, second = _side(reference, "reference"), _side(prediction, "prediction")
     second = aligned(first, second)
     pair = Pair(first, second, _mask(mask, first), workers or default_workers())
-    problem = Problem.of(pair, measure, match, merge)
+    problem = Problem.of(pair, measure, bool(match), merge)
     if not match:
         _check_common_labels(problem)
     return _result(problem, problem.solve())
@@ -211,7 +218,7 @@ def _mask(mask: Any, reference: Segmentation) -> Array | None:
                 ) from None
         mask = mask.array
     else:
-        mask = mask if hasattr(mask, "dtype") else np.asarray(mask)
+        mask = as_array(mask)
         if mask.dtype.kind not in "biu":
             raise InputError(f"mask must hold booleans or integers, found {mask.dtype}")
     if tuple(mask.shape) != reference.shape:
@@ -323,9 +330,9 @@ def _notes(
     share = solution.infinite / problem.sums.pixels
     if share > 0.5:
         text = (
-            f"{share:.1%} of the pixels are infinitely far apart, because one side is certain "
-            f"where the other is not; consider Aitchison(floor=1e-3), similarity='absolute', or "
-            f"merge where regions have no partner"
+            f"{share:.1%} of the pixels are infinitely far apart, because one side rules out "
+            f"what the other holds possible; consider Aitchison(floor=1e-3), "
+            f"similarity='absolute', or merge where regions have no partner"
         )
         warnings.warn(text, ProbdiceWarning, stacklevel=4)
         notes.append(text)

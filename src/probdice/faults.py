@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from probdice.segmentation import Reading
 
-__all__ = ["TOLERANCE", "Fault", "examine_labels", "examine_values"]
+__all__ = ["TOLERANCE", "Fault", "examine_labels", "examine_values", "whole_numbers"]
 
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
+LARGEST = 2.0**63  # labels are integers of 64 bits
 FORGIVEN = 0.5  # how far above 1 a value may be where it is then divided by the sum
 
 
@@ -32,7 +33,7 @@ class Fault:
         worse = later if abs(later.worst_sum - 1) > abs(self.worst_sum - 1) else self
         return replace(
             self,
-            count=self.count + later.count,
+            count=self.count + (later.count if later.kind == self.kind else 0),
             worst=worse.worst,
             worst_sum=worse.worst_sum,
             whole=self.whole and later.whole,
@@ -50,7 +51,7 @@ class Fault:
     def tell(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """One sentence: what is where, and what to do about it."""
         what = {
-            "fraction": f"label {self.value:g}{self._at(place)} is no whole number",
+            "fraction": f"label {self.value:g}{self._at(place)} is no whole number of 64 bits",
             "infinite": f"found {self.value:g}{self._at(place)}, where a finite number must be",
             "negative": f"probability {self.value:g}{self._at(place)} is negative",
             "above": f"probability {self.value:g}{self._at(place)} is above 1",
@@ -93,10 +94,16 @@ class Fault:
         return ", or ".join(remedies) or "divide by the value that stands for certainty"
 
 
+def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which floating values can be labels."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
+    return whole
+
+
 def examine_labels(values: NDArray[Any]) -> Fault | None:
     """Floating labels must be whole."""
-    with np.errstate(invalid="ignore"):
-        bad = ~(values == np.floor(values)) | np.isinf(values)
+    bad = ~whole_numbers(values)
     if not bad.any():
         return None
     first = int(np.argmax(bad))
@@ -137,7 +144,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     known = rows[np.isfinite(rows)]
     return Fault(
         kind,
-        int(bad.sum()),
+        int(tests[kind].sum()),
         first,
         float(value),
         worst,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.errors import InputError
 from probdice.segmentation import Label, Segmentation
 from probdice.slabs import Crisp, Reader, Soft
 from probdice.solution import Problem, Solution
@@ -35,8 +36,8 @@ def relabelled(problem: Problem, solution: Solution) -> Segmentation:
 def _relabelled_map(problem: Problem, groups: list[tuple[int | None, list[int]]]) -> Segmentation:
     """A label map with other labels."""
     reference, prediction = problem.pair.reference, problem.pair.prediction
-    numbers, names = problem.regions["reference"].keys, problem.regions["reference"].names
-    used = set(problem.tally.labels("reference").tolist())
+    numbers, names = _numbers(problem), problem.regions["reference"].names
+    used = {*problem.tally.labels("reference").tolist(), *numbers}
     wanted = used | {key for _, keys in groups for key in keys}
     free = (number for number in count(max(wanted) + 1))
     new: dict[int, int] = {}
@@ -51,15 +52,13 @@ def _relabelled_map(problem: Problem, groups: list[tuple[int | None, list[int]]]
         if isinstance(name, str):
             told[number] = name
     reader = Reader(prediction)
-    least, most = min(new.values()), max(new.values())
-    dtype = np.result_type(
-        np.min_scalar_type(least), np.min_scalar_type(most), *_integer(prediction.array.dtype)
-    )
+    dtype = _holding(prediction.array.dtype, min(new.values()), max(new.values()))
     flat = np.empty(prod(reader.shape), dtype)
     for slab in reader.slabs:
         part = reader.read(slab).sides[0]
         assert isinstance(part, Crisp)
-        labels = np.array([new[int(label)] for label in part.labels], dtype)
+        # What is no label, outside a mask, reads as one that need not occur elsewhere.
+        labels = np.array([new.get(int(label), 0) for label in part.labels], dtype)
         flat[slab.start : slab.stop] = labels[part.codes]
     return Segmentation.from_labels(
         reader.image(flat), names=told, geometry=reference.geometry or prediction.geometry
@@ -86,6 +85,19 @@ def _regrouped(problem: Problem, groups: list[tuple[int | None, list[int]]]) -> 
     )
 
 
-def _integer(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-    """The type of a label map, where it is one of integers."""
-    return [dtype] if dtype.kind in "iu" else []
+def _numbers(problem: Problem) -> list[int]:
+    """A number for every region of the reference: its label, or what stands for its name."""
+    regions = problem.regions["reference"]
+    if problem.pair.reference.crisp:
+        return list(regions.keys)
+    given = {name for name in regions.names if isinstance(name, int)}
+    free = (number for number in count() if number not in given)
+    return [name if isinstance(name, int) else next(free) for name in regions.names]
+
+
+def _holding(dtype: np.dtype[Any], least: int, most: int) -> np.dtype[Any]:
+    """The type of a label map if it holds these labels, and else a larger one."""
+    for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
+        if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:
+            return larger
+    raise InputError(f"no integer type holds labels from {least} to {most}")

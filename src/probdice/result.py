@@ -299,6 +299,8 @@ class Comparison:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             found = content.get("format") if isinstance(content, dict) else type(content).__name__
             raise InputError(f"text must hold a comparison of format {FORMAT}, found {found}")
+        if absent := [name for name in (*cls._stored(), "chance") if name not in content]:
+            raise InputError(f"text lacks {', '.join(absent)}: it holds no whole comparison")
         values = {name: content[name] for name in cls._stored()}
         values["groups"] = tuple(Group(**_frozen(group)) for group in values["groups"])
         values["merges"] = tuple(Merge(**_frozen(merge)) for merge in values["merges"])

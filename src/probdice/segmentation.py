@@ -6,8 +6,9 @@ structure (types, axes, names) is checked here, the values are checked while the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from os import PathLike, fspath
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, Protocol, SupportsIndex, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from probdice.errors import GeometryError, InputError
 from probdice.geometry import Geometry
 
-__all__ = ["Array", "Geometry", "Label", "Segmentation", "as_segmentation", "reordered"]
+__all__ = [
+    "Array",
+    "Geometry",
+    "Label",
+    "Segmentation",
+    "as_array",
+    "as_segmentation",
+    "reordered",
+]
 
 Label = int | str
 Sums = Literal["error", "normalise", "background"]
@@ -78,7 +87,7 @@ class Segmentation:
         cls,
         array: ArrayLike | Array,
         *,
-        ignore: Iterable[int] = (),
+        ignore: Iterable[int] | int = (),
         names: Mapping[int, str] | Sequence[str] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
@@ -89,7 +98,7 @@ class Segmentation:
         array : array_like
             One label per pixel: integers of any type and size, booleans (labels 0 and 1), or
             floating numbers that are whole.
-        ignore : iterable of int, optional
+        ignore : int or iterable of int, optional
             Labels whose pixels are left out of the comparison. Only a reference may have them.
         names : mapping or sequence, optional
             Names of labels, as ``{label: name}`` or as a list that starts with label 0. Labels
@@ -104,7 +113,7 @@ class Segmentation:
         >>> probdice.compare(reference, [1, 1, 2, 2]).pixels
         3
         """
-        array = _as_array(array)
+        array = as_array(array)
         if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
             raise InputError(f"labels must be whole numbers, found {array.dtype}")
         if names is None:
@@ -115,8 +124,8 @@ class Segmentation:
         return cls(
             array,
             crisp=True,
-            names={int(label): str(name) for label, name in names.items()},
-            ignore=tuple(int(label) for label in ignore),
+            names={_whole(label, "names"): str(name) for label, name in names.items()},
+            ignore=tuple(_whole(label, "ignore") for label in _several(ignore)),
             geometry=_fitting(geometry, array.shape),
         )
 
@@ -164,7 +173,7 @@ class Segmentation:
                     f"sums={sums!r} does not go with axis=None: a single foreground and its "
                     f"complement always sum to 1"
                 )
-            array = _as_array(array)
+            array = as_array(array)
             _check_floating(array.dtype, "probabilities")
             regions = _region_names(names, 2)
             return cls(
@@ -290,7 +299,7 @@ def as_segmentation(value: object) -> Segmentation:
         return value
     if isinstance(value, str | PathLike):
         raise InputError(f"found the path {fspath(value)!r}; read it first: probdice.read(path)")
-    array = _as_array(cast(ArrayLike, value))
+    array = as_array(cast(ArrayLike, value))
     if array.dtype.kind in "biu":
         return Segmentation.from_labels(array)
     if array.dtype.kind == "f":
@@ -336,7 +345,7 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
     return _Reordered(array, order, flips)
 
 
-def _as_array(value: ArrayLike | Array) -> Array:
+def as_array(value: ArrayLike | Array) -> Array:
     """An ndarray, or what already slices like one."""
     if isinstance(value, np.ndarray):
         return value
@@ -350,9 +359,10 @@ def _as_array(value: ArrayLike | Array) -> Array:
 
 def _regions_first(value: ArrayLike | Array, axis: int, what: str) -> Array:
     """A view of `value` with the axis of the regions in front."""
-    array = _as_array(value)
+    array = as_array(value)
     _check_floating(array.dtype, what)
     axes = len(array.shape)
+    axis = _whole(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
             f"{what} have no axis {axis}: their shape is {array.shape}, "
@@ -379,16 +389,32 @@ def _region_names(names: Sequence[Label] | None, count: int) -> tuple[Label, ...
     """One label per region; the numbers from 0 without names."""
     if names is None:
         return tuple(range(count))
-    if len(names) != count:
-        raise InputError(f"names must name each of the {count} regions, found {len(names)} names")
-    _check_distinct(names)
-    return tuple(name if isinstance(name, str) else int(name) for name in names)
+    if isinstance(names, str | Mapping) or len(names) != count:
+        raise InputError(f"names must be a list of {count} names, one a region, found {names!r}")
+    labels = tuple(str(name) if isinstance(name, str) else _whole(name, "names") for name in names)
+    _check_distinct(labels)
+    return labels
 
 
 def _check_distinct(names: Sequence[Label]) -> None:
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    seen: set[Label] = set()
+    for name in names:
+        if name in seen:
             raise InputError(f"names must differ, found {name!r} twice")
+        seen.add(name)
+
+
+def _several(labels: Iterable[int] | int) -> Iterable[int]:
+    """Labels, of which there may be a single one."""
+    return labels if isinstance(labels, Iterable) else (labels,)
+
+
+def _whole(value: object, what: str) -> int:
+    """A whole number, as which a label or an axis is given."""
+    try:
+        return index(cast(SupportsIndex, value))
+    except TypeError:
+        raise InputError(f"{what} must hold whole numbers, found {value!r}") from None
 
 
 def _fitting(geometry: Geometry | None, shape: tuple[int, ...]) -> Geometry | None:

@@ -43,7 +43,7 @@ class Absolute:
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """f₁ of vectors along `axis`."""
-        p, q = _vectors(p, q)
+        p, q = _vectors(p, q, axis)
         f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=axis) / 2
         return np.clip(f, 0, 1)
 
@@ -80,6 +80,10 @@ class Aitchison:
     name: ClassVar[str] = "aitchison"
 
     def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "floor", float(self.floor))
+        except (TypeError, ValueError):
+            raise InputError(f"floor must be a number, found {self.floor!r}") from None
         if not 0 <= self.floor < 0.5:
             raise InputError(f"floor must be at least 0 and below 0.5, found {self.floor}")
 
@@ -139,7 +143,7 @@ def aitchison_distance(
     inf
     """
     floor = Aitchison(floor).floor
-    p, q = _vectors(p, q)
+    p, q = _vectors(p, q, axis)
     present = (p > 0) | (q > 0)
     with np.errstate(divide="ignore"):
         log_p = np.log(np.maximum(p, floor), where=present, out=np.zeros_like(p))
@@ -187,15 +191,18 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     return 2 * int((x & y).sum()) / total if total else float("nan")
 
 
-def _vectors(p: ArrayLike, q: ArrayLike) -> Sequence[NDArray[np.float64]]:
+def _vectors(p: ArrayLike, q: ArrayLike, axis: int) -> Sequence[NDArray[np.float64]]:
     """Both as float64 of one shape; negative numbers and NaN have no place in either."""
     arrays: list[NDArray[Any]] = []
     for name, values in (("p", p), ("q", q)):
-        array = np.asarray(values, dtype=np.float64)
-        if array.ndim == 0:
-            raise InputError(f"{name} must have an axis of regions, found a single number")
-        if not np.all(array >= 0):
-            raise InputError(f"{name} must hold non-negative numbers only")
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must be an array of real numbers") from None
+        if not -array.ndim <= axis < array.ndim:
+            raise InputError(f"{name} has no axis {axis}: its shape is {array.shape}")
+        if not np.all((array >= 0) & np.isfinite(array)):
+            raise InputError(f"{name} must hold finite, non-negative numbers only")
         arrays.append(array)
     try:
         return np.broadcast_arrays(*arrays)

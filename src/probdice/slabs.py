@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.faults import Fault, examine_labels, examine_values
+from probdice.faults import Fault, examine_labels, examine_values, whole_numbers
 from probdice.segmentation import Array, Segmentation, reordered
 
 __all__ = ["Crisp", "Portion", "Reader", "Slab", "Soft"]
@@ -215,8 +215,10 @@ class _Probabilities:
                 raw /= raw.sum(axis=0)
                 np.maximum(raw, np.finfo(raw.dtype).smallest_subnormal, out=raw)
                 return raw
+            # In float64: what is missing from 1 is small beside what is there.
+            sums = raw.sum(axis=0, dtype=np.float64)
             if self.reading == "normalise":
-                raw /= raw.sum(axis=0)
+                np.divide(raw, sums, out=raw, casting="same_kind")
                 return raw
             rows = self.scratch.array((self, "mended"), (self.regions, raw.shape[1]), self.dtype)
             if self.reading == "foreground":
@@ -224,10 +226,9 @@ class _Probabilities:
                 np.clip(rows[0], 0, 1, out=rows[0])
                 rows[1] = raw[0]
                 return rows
-            sums = raw.sum(axis=0)
             missing = np.maximum(1 - sums, 0)
             missing[missing < ROUNDING] = 0
-            np.divide(raw, np.maximum(sums, 1), out=rows[:-1])
+            np.divide(raw, np.maximum(sums, 1), out=rows[:-1], casting="same_kind")
             rows[-1] = missing
             return rows
 
@@ -256,10 +257,22 @@ class _LabelMap:
         fault = None
         if values.dtype.kind == "f":
             fault = examine_labels(values if inside is None else values[inside])
-            values = _whole(values)
-        values = np.ascontiguousarray(values, self.dtype)
-        codes, labels = self._encoded(values)
+            codes, labels = self._encoded_whole(values)
+            if labels.size == 0 and (inside is None or inside.size):  # codes need some label
+                labels = np.zeros(1, self.dtype)
+        else:
+            codes, labels = self._encoded(np.ascontiguousarray(values, self.dtype))
         return Crisp(codes if inside is None else codes[inside], labels), fault
+
+    def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """The same for floating labels: what is none, outside Ω or a fault, has some code."""
+        whole = whole_numbers(values)
+        if whole.all():
+            return self._encoded(values.astype(self.dtype))
+        found, labels = self._encoded(values[whole].astype(self.dtype))
+        codes = np.zeros(values.size, np.int32)
+        codes[whole] = found
+        return codes, labels
 
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """A code for every value and the label of every code."""
@@ -275,15 +288,6 @@ class _LabelMap:
             if count >= 0:
                 return codes, labels[:count].view(values.dtype)
             room *= 8
-
-
-def _whole(values: NDArray[Any]) -> NDArray[Any]:
-    """Floating labels without what is none (outside Ω, or a fault): that repeats another."""
-    with np.errstate(invalid="ignore"):
-        whole = (values == np.floor(values)) & np.isfinite(values)
-    if whole.all():
-        return values
-    return np.where(whole, values, values[whole][0] if whole.any() else 0)
 
 
 def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:

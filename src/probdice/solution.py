@@ -250,7 +250,8 @@ def _regions(side: Segmentation, labels: NDArray[Any], kept: NDArray[np.int64]) 
     present = set(kept.tolist())
     if side.crisp:
         names = tuple(side.label(key) for key in keys)
-        unseen = tuple(name for key, name in side.names.items() if key not in keys)
+        seen = set(keys)
+        unseen = tuple(name for key, name in side.names.items() if key not in seen)
     else:
         names, unseen = side.regions, ()
     ignored = {side.label(label) for label in side.ignore}

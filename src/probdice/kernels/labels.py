@@ -30,11 +30,16 @@ def encode(
     has no room for another label.
     """
     mask = np.uint64(slots.size - 1)
+    shift = np.uint64(64)
+    for _ in range(64):
+        if np.uint64(1) << (np.uint64(64) - shift) == np.uint64(slots.size):
+            break
+        shift -= np.uint64(1)
     count = start = 0
     while start < values.size:
         value = values[start]
-        # Multiplying by 2^64 / φ spreads neighbouring labels over the upper half.
-        slot = ((np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        # Multiplying by 2^64 / φ spreads labels over the upper bits.
+        slot = (np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> shift
         code = slots[slot]
         while code >= 0 and labels[code] != value:
             slot = (slot + np.uint64(1)) & mask
