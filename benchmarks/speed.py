@@ -29,7 +29,7 @@ from probdice.segmentation import as_segmentation
 from probdice.similarity import Absolute
 
 WORKERS = 2
-SLAB = 65536
+SLAB = 2**18
 
 
 @dataclass(frozen=True)
