@@ -105,12 +105,13 @@ def _read(
 
 
 def _warm_up() -> None:
-    """Load Numba while files are unpacked, by comparing a single pixel.
+    """Load Numba and SciPy's optimiser while files are unpacked; Numba by comparing a pixel.
 
-    It takes half a second to import and to find its feet; each kernel then is a matter of
-    milliseconds. That of label maps is the smallest, should it have to be compiled.
+    Each takes a third of a second to import; a kernel then is a matter of milliseconds. That of
+    label maps is the smallest, should it have to be compiled.
     """
     import numpy as np
+    import scipy.optimize  # noqa: F401
 
     import probdice
 
