@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
-_sources = sorted((ROOT / "src" / "probdice" / "kernels").glob("*.py"))
+_sources = sorted((ROOT / "src" / "probdice" / "engine" / "kernels").glob("*.py"))
 _version = hashlib.sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _version))
 

@@ -7,11 +7,20 @@ not agree.
 
 from typing import TYPE_CHECKING, Any
 
-from probdice.comparison import compare, similarity_map
-from probdice.errors import ProbdiceError, ProbdiceWarning
+from probdice.comparison import Comparison, Group, Merge, compare, overlap, similarity_map
+from probdice.errors import (
+    FormatError,
+    GeometryError,
+    InputError,
+    MissingExtraError,
+    Note,
+    ProbdiceError,
+    ProbdiceWarning,
+    TooLargeError,
+)
 from probdice.files import read, write
 from probdice.geometry import Geometry
-from probdice.result import Comparison, Group, Merge
+from probdice.overlaps import Overlap
 from probdice.segmentation import Segmentation
 from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
@@ -25,16 +34,24 @@ __all__ = [
     "Aitchison",
     "Comparison",
     "Evaluation",
+    "FormatError",
     "Geometry",
+    "GeometryError",
     "Group",
+    "InputError",
     "Merge",
+    "MissingExtraError",
+    "Note",
+    "Overlap",
     "ProbdiceError",
     "ProbdiceWarning",
     "Segmentation",
+    "TooLargeError",
     "aitchison_distance",
     "classical_dice",
     "compare",
     "evaluate",
+    "overlap",
     "read",
     "similarity_map",
     "write",
@@ -48,3 +65,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(evaluation, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, lazy ones included."""
+    return sorted([*__all__, "__version__"])

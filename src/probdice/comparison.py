@@ -1,30 +1,48 @@
-"""compare(): the only wiring, from two segmentations to a result."""
+"""compare() and overlap(): the only wiring. And what comes out: a value that can show itself."""
 
+import json
 import warnings
 from collections.abc import Sequence
-from typing import Any, get_args
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import isnan, nan
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from probdice.blocks import Pair, default_workers
-from probdice.errors import GeometryError, InputError, ProbdiceWarning
-from probdice.result import Comparison, Group, Merge, listed
-from probdice.segmentation import (
-    Array,
-    Geometry,
-    Label,
-    Segmentation,
-    as_array,
-    as_segmentation,
-)
-from probdice.similarity import Aitchison, Similarity, as_similarity
-from probdice.solution import SIDES, Grouped, Merging, Problem, Solution
-from probdice.tally import Side, other
+from probdice.chance import Chance, chance_of
+from probdice.engine.images import Images
+from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
+from probdice.explained import explained_by_counts, explained_by_moments
+from probdice.groups import Groups
+from probdice.inputs import Comparable, as_mask, as_segmentation
+from probdice.matching import Fixed, Given, listed
+from probdice.merging import Join
+from probdice.numbers_shown import decimal, percent
+from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
+from probdice.overlaps import Overlap
+from probdice.relabelling import relabelled
+from probdice.scoring import Correspondence, Measured, NeedsImages, correspond, key_lists, measure
+from probdice.segmentation import Array, Label, Segmentation
+from probdice.sides import SIDES, Both, Side, other
+from probdice.similarity import Aitchison, Similarity
+from probdice.storage import null_for_nan
 
-__all__ = ["aligned", "compare", "similarity_map"]
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
-Comparable = Segmentation | ArrayLike | Array
+    from probdice.pictures import Kind, Palette
+
+__all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "similarity_map"]
+
+FORMAT = 2  # version of what to_dict and to_json write
+SHOWN = 12  # groups in a printed result
+UNDECIDED = 1e-6  # chance this close to 1 leaves nothing to adjust
+FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
 
 def compare(
@@ -32,29 +50,30 @@ def compare(
     prediction: Comparable,
     *,
     similarity: str | Similarity = "absolute",
-    match: bool = True,
+    match: Match = "overlap",
     merge: Merging = "none",
-    mask: ArrayLike | Array | Segmentation | None = None,
+    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
     workers: int | None = None,
-) -> Comparison:
+) -> "Comparison":
     """Compare two segmentations of one image.
 
     Parameters
     ----------
-    reference, prediction : Segmentation or array_like
+    reference, prediction : Segmentation, array_like or path
         An array of integers is a label map, one of floating numbers holds probabilities with the
         regions along the first axis. Anything else is said with a `Segmentation`.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         How two probability vectors are compared.
-    match : bool, optional
-        Whether to find out which region is which. If not, equal labels correspond, and a label
-        that one side lacks is an empty region there.
+    match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
+        Which region is which: the one-to-one pairs with the largest total overlap; the paper's
+        minimum-weight matching, which pairs every region of the side with fewer; equal labels; a
+        mapping ``{prediction label: reference label}`` that fixes the pairs it names and leaves
+        the rest to overlap; or the groups of an earlier comparison.
     merge : {"none", "prediction", "reference", "both"}, optional
-        The sides whose spare regions, if it has more regions than the other, may be merged into
-        matched ones.
-    mask : array_like or Segmentation, optional
-        Pixels to compare: booleans, or integers of which 0 is outside. Nothing is asked of the
-        values outside.
+        The sides whose spare regions may be merged into matched ones.
+    mask : array_like, Segmentation or path, optional
+        Pixels to compare: booleans, or whole numbers of which 0 is outside. Nothing is asked of
+        the values outside.
     workers : int, optional
         Threads; as many as there are cores by default. The result does not depend on it.
 
@@ -72,25 +91,68 @@ def compare(
     >>> [(group.reference, group.prediction) for group in result.groups]
     [((1,), (7,)), ((2,), (9,)), ((), (5,))]
     """
-    measure = as_similarity(similarity)
-    if merge not in get_args(Merging):
-        raise InputError(
-            f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
-        )
-    if not match and merge != "none":
-        raise InputError(
-            f"merge={merge!r} does not go with match=False: regions are only merged into "
-            f"matched ones, so leave one of the two out"
-        )
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise InputError(f"workers must be a whole number of at least 1, found {workers!r}")
-    first, second = _side(reference, "reference"), _side(prediction, "prediction")
-    second = aligned(first, second)
-    pair = Pair(first, second, _mask(mask, first), workers or default_workers())
-    problem = Problem.of(pair, measure, bool(match), merge)
-    if not match:
-        _check_common_labels(problem)
-    return _result(problem, problem.solve())
+    options = Options.of(similarity=similarity, match=match, merge=merge)
+    images = Images.of(
+        as_segmentation(reference, "reference"),
+        as_segmentation(prediction, "prediction"),
+        mask=as_mask(mask),
+        workers=as_workers(workers),
+    )
+    return compare_images(images, options)
+
+
+def compare_images(images: Images, options: Options) -> "Comparison":
+    """Compare two segmentations that were brought to one grid."""
+    table = images.overlap(options.similarity)
+    result = Comparison(table, correspond(table, options, images), options, images)
+    if isinstance(options.similarity, Aitchison):
+        for note in result._infinite():
+            warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
+    return result
+
+
+def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
+    """Compare by what an overlap holds alone."""
+    options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
+    return Comparison(overlap, correspond(overlap, options, None), options)
+
+
+def overlap(
+    reference: Comparable,
+    prediction: Comparable,
+    *,
+    similarity: str | Similarity = "absolute",
+    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
+    workers: int | None = None,
+) -> Overlap:
+    """The overlap of two segmentations of one image: one pass over the pixels.
+
+    Overlaps of several images add up, so that one correspondence can be found over a whole data
+    set: ``sum(overlap(r, p) for r, p in images).compare()``.
+
+    Parameters
+    ----------
+    reference, prediction, similarity, mask, workers
+        As for `compare`.
+
+    Returns
+    -------
+    Overlap
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
+    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
+    """
+    options = Options.of(similarity=similarity)
+    images = Images.of(
+        as_segmentation(reference, "reference"),
+        as_segmentation(prediction, "prediction"),
+        mask=as_mask(mask),
+        workers=as_workers(workers),
+    )
+    return images.overlap(options.similarity)
 
 
 def similarity_map(
@@ -98,7 +160,7 @@ def similarity_map(
     prediction: Comparable,
     *,
     similarity: str | Similarity = "absolute",
-    mask: ArrayLike | Array | Segmentation | None = None,
+    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
 ) -> NDArray[np.float32]:
     """f at every pixel between two segmentations whose labels correspond.
 
@@ -120,231 +182,630 @@ def similarity_map(
     >>> probdice.similarity_map([[0.9, 0.5], [0.1, 0.5]], [[0.8, 0.5], [0.2, 0.5]])
     array([0.9, 1. ], dtype=float32)
     """
-    return compare(reference, prediction, similarity=similarity, match=False, mask=mask).map()
+    result = compare(reference, prediction, similarity=similarity, match="labels", mask=mask)
+    return result.map()
 
 
-def _side(value: Comparable, side: Side) -> Segmentation:
-    """One side as a Segmentation that may stand there."""
-    try:
-        segmentation = as_segmentation(value)
-    except InputError as error:
-        raise type(error)(f"{side}: {error}") from None
-    if side == "prediction" and segmentation.ignore:
-        raise InputError(
-            f"prediction must not ignore labels, found ignore={segmentation.ignore}: it could "
-            f"leave out what it finds hard; let the reference ignore them, or pass a mask"
+@dataclass(frozen=True)
+class Group:
+    """Regions of both sides that correspond, and how well they do.
+
+    Attributes
+    ----------
+    reference, prediction : tuple of int or str
+        Labels of the regions; one of the two is empty for a region without a partner.
+    similarity : float
+        D between the auxiliary segmentations of the two, by the similarity of the comparison.
+    dice, jaccard : float
+        Fuzzy Dice coefficient and Jaccard index.
+    reference_volume, prediction_volume : float
+        Sums of probability, in pixels.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).groups[0]
+    Group(reference=(1,), prediction=(5,), dice=0.8)
+    """
+
+    reference: tuple[Label, ...]
+    prediction: tuple[Label, ...]
+    similarity: float
+    dice: float
+    jaccard: float
+    reference_volume: float
+    prediction_volume: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Group(reference={self.reference}, prediction={self.prediction}, dice={self.dice:g})"
         )
-    return segmentation
+
+    def side(self, side: Side) -> tuple[Label, ...]:
+        """The labels of one side."""
+        return self.reference if side == "reference" else self.prediction
 
 
-def aligned(
-    reference: Segmentation, prediction: Segmentation, *, tolerance: float = 0.1
-) -> Segmentation:
-    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
-    here, there = reference.geometry, prediction.geometry
-    if here is not None and there is not None:
+@dataclass(frozen=True)
+class Merge:
+    """A spare region that was merged.
+
+    Attributes
+    ----------
+    side : {"reference", "prediction"}
+        The side it belongs to.
+    region : int or str
+        Its label.
+    into : tuple of int or str
+        The labels of the other side whose group it joined.
+    gain : float
+        How much the similarity of that group rose.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both").merges
+    (Merge(side='prediction', region=5, into=(1,), gain=0.125),)
+    """
+
+    side: Side
+    region: Label
+    into: tuple[Label, ...]
+    gain: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What `compare` found.
+
+    Numbers are computed when they are first asked for, and kept. What needs the pixels again is
+    refused by name where the images are gone.
+
+    Attributes
+    ----------
+    overlap : Overlap
+        What everything is read from.
+    images : Images or None
+        What `map`, `relabelled` and `report` read; None after `detach`, from JSON or unpickled.
+    score : float
+        D after matching and, where allowed, merging: 1 is equal.
+    matched_score : float
+        D after matching alone.
+    chance, chance_error, adjusted_score : float
+        The score of independent segmentations with the same regions, its standard error (0 where
+        it is exact), and (score − chance) / (1 − chance).
+    explained : dict
+        Per side, the share of its variance that the other side explains.
+    groups : tuple of Group
+        Corresponding regions, then those without a partner.
+    merges : tuple of Merge
+        Spare regions that were merged, in order.
+    unmatched, empty : dict
+        Per side, the labels of regions without a partner, and of those with nothing in Ω.
+    notes : tuple of Note
+        Sentences worth knowing.
+    weights : ndarray
+        1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
+    pixels : int
+        |Ω|.
+    similarity, match, merge
+        What was asked for.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> result = probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
+    >>> result.score, result.matched_score
+    (0.875, 0.625)
+    >>> result
+    Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
+      score 0.8750   adjusted 0.7500 (chance 0.5000)   lowest Dice 0.8571 (2 ↔ 9)
+      explained: reference 0.6667, prediction 0.3333
+      matched score 0.6250; 1 prediction region merged
+      reference  prediction    Dice  similarity
+              1        5, 7  0.8889      0.8750
+              2           9  0.8571      0.8750
+    """
+
+    overlap: Overlap
+    _correspondence: Correspondence
+    _options: Options
+    images: Images | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the images, which may be larger than everything else a million times."""
+        return self.__dict__ | {"images": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def detach(self) -> "Comparison":
+        """The same without the images: numbers and labels alone.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).detach().images is None
+        True
+        """
+        result = Comparison(self.overlap, self._correspondence, self._options)
+        result.__dict__.update(self.__dict__ | {"images": None})
+        return result
+
+    # -- what was asked --------------------------------------------------------------------------
+
+    @property
+    def similarity(self) -> Similarity:
+        """How probability vectors were compared."""
+        return self._options.similarity
+
+    @property
+    def match(self) -> Any:
+        """How regions were made to correspond: a word, a mapping, or the groups that were given."""
+        rule = self._options.match
+        if isinstance(rule, Fixed):
+            return dict(rule.pairs)
+        return rule.groups if isinstance(rule, Given) else rule
+
+    @property
+    def merge(self) -> Merging:
+        """Which side's spare regions might be merged."""
+        return self._options.merge
+
+    @property
+    def pixels(self) -> int:
+        """|Ω|."""
+        return self.overlap.pixels
+
+    # -- scores ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _measured(self) -> Measured:
+        result = self._correspondence
+        return measure(self.overlap, result.groups, result.costs, self.images)
+
+    @cached_property
+    def score(self) -> float:
+        """D after matching and, where allowed, merging."""
+        return self._measured.score
+
+    @cached_property
+    def matched_score(self) -> float:
+        """D after matching alone."""
+        result = self._correspondence
+        if not result.joins:
+            return self.score
+        return measure(self.overlap, result.matched, result.matched_costs, self.images).score
+
+    @cached_property
+    def _chance(self) -> Chance:
+        return self._chance_with(self.images)
+
+    def _chance_with(self, images: Images | None) -> Chance:
+        return chance_of(self.overlap, self._options, self._correspondence.matched, images)
+
+    @property
+    def chance(self) -> float:
+        """The score of the same comparison if the two segmentations were independent."""
+        return self._chance.level
+
+    @property
+    def chance_error(self) -> float:
+        """The standard error of `chance`: 0 where it is exact."""
+        return self._chance.error
+
+    @property
+    def adjusted_score(self) -> float:
+        """(score − chance) / (1 − chance): 1 for identity, about 0 for independent pixels."""
+        return _adjusted(self.score, self.chance)
+
+    @cached_property
+    def explained(self) -> dict[Side, float]:
+        """Per side, the share of its variance that the other side explains."""
+        if self.overlap.crisp:
+            return explained_by_counts(self.overlap)
+        if self.images is None:
+            raise NeedsImages(
+                "what is explained of probabilities needs the images: compare the segmentations "
+                "themselves, or ask for .explained before the images are dropped"
+            )
+        keys = Both(self.overlap.reference.keys, self.overlap.prediction.keys)
+        return explained_by_moments(self.images.moments(keys), self.pixels)
+
+    # -- regions ---------------------------------------------------------------------------------
+
+    @cached_property
+    def reference_labels(self) -> tuple[Label, ...]:
+        """Labels of the reference's regions that are not empty: the rows of `weights`."""
+        return self._occupied("reference")
+
+    @cached_property
+    def prediction_labels(self) -> tuple[Label, ...]:
+        """Labels of the prediction's regions that are not empty: the columns of `weights`."""
+        return self._occupied("prediction")
+
+    def labels(self, side: Side) -> tuple[Label, ...]:
+        """Labels of one side's regions that are not empty."""
+        return self.reference_labels if side == "reference" else self.prediction_labels
+
+    def _occupied(self, side: Side) -> tuple[Label, ...]:
+        regions = self.overlap.side(side)
+        if regions.occupied.size == len(regions):
+            return regions.labels
+        return tuple(regions.labels[k] for k in regions.occupied.tolist())
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """1 − D of every pair of regions that are not empty; read-only."""
+        return self.overlap.weights
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Corresponding regions, then those without a partner."""
+        return tuple(_groups(self))
+
+    @cached_property
+    def merges(self) -> tuple[Merge, ...]:
+        """Spare regions that were merged, in order."""
+        labels = {side: self.overlap.side(side).labels for side in SIDES}
+        return tuple(
+            Merge(
+                join.side,
+                labels[join.side][join.region],
+                tuple(labels[other(join.side)][k] for k in join.into),
+                join.gain,
+            )
+            for join in self._correspondence.joins
+        )
+
+    @cached_property
+    def unmatched(self) -> dict[Side, tuple[Label, ...]]:
+        """Per side, the labels of regions without a partner."""
+        groups = self._correspondence.groups
+        return {
+            side: tuple(self.overlap.side(side).label(k) for k in groups.spare(side).tolist())
+            for side in SIDES
+        }
+
+    @property
+    def empty(self) -> dict[Side, tuple[Label, ...]]:
+        """Per side, the labels of regions with nothing in Ω."""
+        return {side: self.overlap.side(side).empty for side in SIDES}
+
+    @property
+    def lowest(self) -> Group:
+        """The matched group with the lowest Dice; any group where none is matched."""
+        matched = [group for group in self.groups if group.reference and group.prediction]
+        return min(matched or self.groups, key=lambda group: group.dice)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """Sentences worth knowing."""
+        notes = [] if self.images is None else list(self.images.notes)
+        return (*notes, *self._unmatched_notes(), *self._label_notes(), *self._infinite())
+
+    def _unmatched_notes(self) -> list[Note]:
+        notes = []
+        given = self._options.match == "labels" or isinstance(self._options.match, Given)
+        for side in SIDES:
+            spare = self.unmatched[side]
+            if not spare:
+                continue
+            has, them = ("region has", "it") if len(spare) == 1 else ("regions have", "each")
+            text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
+            message: tuple[str | Option, ...] = (text,)
+            if side in sides_to_merge(self.merge):
+                message = (f"{text} and meets no matched one".replace("have", "have"),)
+            elif not given:
+                join = f" would join {them} to a matched one"
+                message = (f"{text}; ", Option("merge", side), join)
+            notes.append(Note("unmatched", message))
+        return notes
+
+    def _label_notes(self) -> list[Note]:
+        """What the labels of the two sides say about the correspondence."""
+        rule, groups = self._options.match, self._correspondence.groups
+        notes = []
+        if isinstance(rule, Given):
+            known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
+            for side in SIDES:
+                new = [label for label in self.labels(side) if str(label) not in known[side]]
+                if new:
+                    text = f"the earlier comparison does not know {side} {listed(new)}"
+                    notes.append(Note("unknown", (text,)))
+        elif rule != "labels":
+            crossed = self._crossed()
+            if crossed:
+                labels = "label" if len(crossed) == 1 else "labels"
+                text = (
+                    f"{len(crossed)} {labels} of both sides matched to another one "
+                    f"({listed(crossed)}); "
+                )
+                option = Option("match", "labels")
+                notes.append(Note("crossed", (text, option, " compares equal labels")))
+        if rule == "paper":
+            apart = self._apart(groups)
+            if apart:
+                pairs = "pair shares" if apart == 1 else "pairs share"
+                option = Option("match", "overlap")
+                notes.append(Note("apart", (f"{apart} {pairs} no pixel; ", option, " has none")))
+        return notes
+
+    def _crossed(self) -> list[Label]:
+        """Labels of both sides that were matched, but not with each other."""
+        groups, table = self._correspondence.groups, self.overlap
+        place = {str(label): k for k, label in enumerate(table.prediction.labels)}
+        crossed = []
+        for k in table.reference.occupied.tolist():
+            label = table.reference.label(k)
+            twin = place.get(str(label))
+            number = int(groups.reference[k])
+            if twin is not None and number < groups.matched:
+                if 0 <= groups.prediction[twin] != number:
+                    crossed.append(label)
+        return crossed
+
+    def _apart(self, groups: Groups) -> int:
+        """How many matched groups have no overlap at all."""
+        meeting = self.overlap.meeting
+        numbers = groups.reference[meeting.rows]
+        met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
+        return groups.matched - met.size
+
+    def _infinite(self) -> list[Note]:
+        """A note where most pixels are infinitely far apart."""
         try:
-            return prediction.onto(here, tolerance=tolerance)
-        except GeometryError as error:
-            raise GeometryError(
-                f"reference{_file(reference)} and prediction{_file(prediction)} do not lie on the "
-                f"same grid: {error}\n{_side_by_side(here, there)}\n"
-                f"resample one of them onto the other first"
-            ) from None
-    for side, known in (("prediction", here), ("reference", there)):
-        if known is not None:
-            raise GeometryError(
-                f"{side} has no geometry but the {other(side)} does, so nothing says that they "  # type: ignore[arg-type]
-                f"lie in the same place; give it geometry=…, or compare by array order with "
-                f"without_geometry() (--ignore-geometry)"
+            share = self._measured.infinite / self.pixels
+        except NeedsImages:
+            return []
+        if share <= FAR:
+            return []
+        return [
+            Note(
+                "infinite",
+                (
+                    f"{percent(share)} of the pixels are infinitely far apart, because one side "
+                    f"rules out what the other holds possible; consider ",
+                    Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
+                    ", ",
+                    Option("similarity", "absolute"),
+                    ", or ",
+                    Option("merge", "both"),
+                    " where regions have no partner",
+                ),
             )
-    if reference.shape != prediction.shape:
-        raise InputError(
-            f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels{_misread(reference, prediction)}"
-        )
-    return prediction
+        ]
 
+    # -- images ----------------------------------------------------------------------------------
 
-def _misread(*sides: Segmentation) -> str:
-    """A hint where a floating array of one number a pixel was taken for probabilities."""
-    for side, across in (sides, sides[::-1]):
-        if not side.crisp and tuple(side.array.shape) == across.shape:
-            return (
-                "; a floating array has its regions along the first axis, so say "
-                "Segmentation.from_labels(array) for labels, or "
-                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+    def _need_images(self, what: str) -> Images:
+        if self.images is None:
+            raise NeedsImages(
+                f"{what} needs the images, which this comparison does not have: it was detached, "
+                f"unpickled, or made from JSON or an overlap"
             )
-        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
-            return (
-                "; regions were taken along the first axis and seem to lie along the last, so say "
-                "Segmentation.from_probabilities(array, axis=-1), or store them first"
-            )
-    return ""
+        return self.images
+
+    def map(self) -> NDArray[np.float32]:
+        """f at every pixel after correspondence; NaN outside the mask.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).map()
+        array([1., 1., 0., 1.], dtype=float32)
+        """
+        lists = key_lists(self.overlap, self._correspondence.groups)
+        return self._need_images("map()").map(self.similarity, lists)
+
+    def relabelled(self) -> Segmentation:
+        """The prediction with the labels of the reference.
+
+        Every group gets the label of its matched reference region. A prediction region without a
+        partner keeps its label if the reference does not use it and else gets a new one; its name
+        says "(unmatched)".
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 1, 2, 2], [7, 7, 5, 9, 9], merge="both")
+        >>> result.relabelled().array
+        array([1, 1, 1, 2, 2])
+        """
+        images = self._need_images("relabelled()")
+        return relabelled(self.overlap, self._correspondence, images)
+
+    def plot(
+        self,
+        kind: "Kind" = "overview",
+        *,
+        place: Sequence[int] | None = None,
+        palette: "Palette" = "safe",
+    ) -> "Figure":
+        """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "overview", "regions", "map", "views", "correspondence", "weights", "slices" or
+            "histogram".
+        place : sequence of int, optional
+            Index of the pixel through which a volume is cut; where the two differ most by default.
+        palette : {"safe", "rgb"}, optional
+            Colours for all eyes, or red, green and blue for up to three groups.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("weights")
+        >>> figure.axes[0].images[0].get_array().tolist()
+        [[0.25, 0.75], [0.75, 0.25]]
+        """
+        from probdice import pictures
+
+        return pictures.plot(self, kind, place=place, palette=palette)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a page to look at: one HTML file that needs no network. See `report.write`.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        title : str, optional
+            What stands on top; the names of the files by default.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import probdice
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = os.path.join(folder, "page.html")
+        ...     probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).report(page)
+        ...     os.path.exists(page)
+        True
+        """
+        from probdice import report
+
+        report.write(self, path, title=title)
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is known, as plain types, with the version of the format.
+
+        What needs a pass over the pixels and was never asked for (chance and explained shares of
+        probabilities) is left out.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8])
+        >>> result.to_dict()["score"]
+        0.75
+        """
+        from probdice.stored import comparison_to_dict
+
+        return comparison_to_dict(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON; what is not a number becomes null.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> text = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_json()
+        >>> probdice.Comparison.from_json(text).score
+        0.75
+        """
+        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Comparison":
+        """Back from what `to_dict` gave, without images.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> content = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_dict()
+        >>> probdice.Comparison.from_dict(content).groups[1]
+        Group(reference=(2,), prediction=(8,), dice=0.666667)
+        """
+        from probdice.stored import comparison_from_dict
+
+        return comparison_from_dict(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Comparison":
+        """Read back what `to_json` wrote. `map` and `relabelled` need the images and are gone.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> text = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_json()
+        >>> probdice.Comparison.from_json(text).groups[1]
+        Group(reference=(2,), prediction=(8,), dice=0.666667)
+        """
+        try:
+            content = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"text is not JSON: {error}") from None
+        return cls.from_dict(content)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The groups as a table, one row each; labels are tuples.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> frame = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_frame()
+        >>> frame["dice"].round(3).tolist()
+        [0.8, 0.667]
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+        columns = [entry.name for entry in fields(Group)]
+        rows = [[getattr(group, name) for name in columns] for group in self.groups]
+        return pandas.DataFrame(rows, columns=columns)
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        from probdice.shown import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from probdice.shown import as_html
+
+        return as_html(self)
 
 
-def _file(side: Segmentation) -> str:
-    return f" ({side.source})" if side.source else ""
+def _adjusted(score: float, chance: float) -> float:
+    room = 1 - chance
+    return (score - chance) / room if room >= UNDECIDED else nan
 
 
-def _side_by_side(here: Geometry, there: Geometry) -> str:
-    """Both geometries as a table."""
-    ours, theirs = here.describe(), there.describe()
-    width = max(len(text) for text in (*ours.values(), "reference"))
-    rows = [f"{'':>10}  {'reference':<{width}}  prediction"]
-    rows += [f"{key:>10}  {ours[key]:<{width}}  {theirs[key]}" for key in ours]
-    return "\n".join(rows)
-
-
-def _mask(mask: Any, reference: Segmentation) -> Array | None:
-    """The mask as an array over the reference's grid."""
-    if mask is None:
-        return None
-    if isinstance(mask, Segmentation):
-        if not mask.crisp:
-            raise InputError("mask must be a label map (0 is outside), found probabilities")
-        if (mask.geometry is None) != (reference.geometry is None):
-            without = "mask" if mask.geometry is None else "reference"
-            raise GeometryError(
-                f"{without} has no geometry, so nothing says that the mask lies on the reference; "
-                f"pass the mask as an array, or drop all geometry (--ignore-geometry)"
-            )
-        if mask.geometry is not None and reference.geometry is not None:
-            try:
-                mask = mask.onto(reference.geometry)
-            except GeometryError as error:
-                raise GeometryError(
-                    f"mask{_file(mask)} does not lie on the reference's grid: {error}"
-                ) from None
-        mask = mask.array
-    else:
-        mask = as_array(mask)
-        if mask.dtype.kind not in "biu":
-            raise InputError(f"mask must hold booleans or integers, found {mask.dtype}")
-    if tuple(mask.shape) != reference.shape:
-        raise InputError(
-            f"mask has shape {tuple(mask.shape)} but the images have shape {reference.shape}"
-        )
-    found: Array = mask
-    return found
-
-
-def _check_common_labels(problem: Problem) -> None:
-    """Some label must be known to both sides, be it an empty region."""
-    known = {side: {*problem.regions[side].names, *problem.regions[side].empty} for side in SIDES}
-    if not known["reference"] & known["prediction"]:
-        ours, theirs = (listed(sorted(known[side], key=str)) for side in SIDES)
-        raise InputError(
-            f"no label in common, so with match=False nothing corresponds: reference has "
-            f"{ours}, prediction has {theirs}; leave out match=False to match regions by overlap"
-        )
-
-
-def _result(problem: Problem, solution: Solution) -> Comparison:
-    """The solution in terms of labels."""
-    sums, regions = problem.sums, problem.regions
-    names = {side: regions[side].names for side in SIDES}
-    groups = tuple(_group(problem, group) for group in solution.groups)
-    unmatched = {
-        side: tuple(
-            label
-            for group, solved in zip(groups, solution.groups, strict=True)
-            if not solved.side(other(side))
-            for label in (group.reference if side == "reference" else group.prediction)
-        )
-        for side in SIDES
+def _groups(result: Comparison) -> list[Group]:
+    """The groups with their labels, Dice and volumes."""
+    table, groups = result.overlap, result._correspondence.groups
+    losses = result._correspondence.costs * (table.unit / table.pixels)
+    try:
+        differences = result._measured.differences.tolist()
+    except NeedsImages:
+        differences = [nan] * groups.count
+    similarities = np.clip(1 - losses, 0, 1).tolist()
+    members = {
+        side: np.split(groups.members[side][1], groups.members[side][0][1:-1]) for side in SIDES
     }
-    merges = tuple(
-        Merge(
-            join.side,
-            names[join.side][join.region],
-            (names[other(join.side)][join.into],),
-            join.gain,
-        )
-        for join in solution.joins
-    )
-    floor = problem.similarity.floor if isinstance(problem.similarity, Aitchison) else 0.0
-    return Comparison(
-        score=solution.score,
-        matched_score=solution.matched_score,
-        groups=groups,
-        merges=merges,
-        unmatched=unmatched,
-        empty={side: regions[side].empty for side in SIDES},
-        notes=tuple(_notes(problem, solution, groups, unmatched)),
-        weights=sums.weights,
-        reference_labels=names["reference"],
-        prediction_labels=names["prediction"],
-        pixels=sums.pixels,
-        similarity=problem.similarity.name,
-        floor=floor,
-        match=problem.match,
-        merge=problem.merge,
-        _work=(problem, solution),
-    )
-
-
-def _group(problem: Problem, group: Grouped) -> Group:
-    """A group with its labels, Dice and volumes."""
-    sums = problem.sums
-    labels = {
-        side: tuple(problem.regions[side].names[k] for k in group.side(side)) for side in SIDES
-    }
-    volumes = {side: float(sums.volumes[side][list(group.side(side))].sum()) for side in SIDES}
-    total = volumes["reference"] + volumes["prediction"]
-    shared = max(total - float(group.difference), 0.0)
-    if not (labels["reference"] and labels["prediction"]):
-        shared = 0.0
-    return Group(
-        labels["reference"],
-        labels["prediction"],
-        similarity=min(max(1 - sums.unit * float(group.loss) / sums.pixels, 0.0), 1.0),
-        dice=shared / total,
-        jaccard=shared / (total + float(group.difference)),
-        reference_volume=volumes["reference"],
-        prediction_volume=volumes["prediction"],
-    )
-
-
-def _notes(
-    problem: Problem,
-    solution: Solution,
-    groups: Sequence[Group],
-    unmatched: dict[Side, tuple[Label, ...]],
-) -> list[str]:
-    """What a reader of the score should know."""
-    notes = []
-    for side in SIDES:
-        if spare := unmatched[side]:
-            regions = "region has" if len(spare) == 1 else "regions have"
-            remedy = f'; merge="{side}" would join each to a matched one' if problem.match else ""
-            notes.append(f"{len(spare)} {side} {regions} no partner ({listed(spare)}){remedy}")
-    if problem.match:
-        crossed = _crossed(problem, groups)
-        if crossed:
-            labels = "label" if len(crossed) == 1 else "labels"
-            notes.append(
-                f"{len(crossed)} {labels} of both sides matched to another one "
-                f"({listed(crossed)}); match=False compares equal labels"
+    labels = {side: table.side(side).labels for side in SIDES}
+    volumes = {side: table.side(side).volumes for side in SIDES}
+    made = []
+    for g in range(groups.count):
+        parts = [members[side][g].tolist() for side in SIDES]
+        names = [tuple(labels[side][k] for k in part) for side, part in zip(SIDES, parts, strict=True)]
+        sizes = [float(volumes[side][part].sum()) for side, part in zip(SIDES, parts, strict=True)]
+        total = sizes[0] + sizes[1]
+        difference = float(differences[g])
+        shared = max(total - difference, 0.0) if names[0] and names[1] else 0.0
+        if isnan(difference) and names[0] and names[1]:
+            shared = nan
+        made.append(
+            Group(
+                names[0],
+                names[1],
+                similarity=similarities[g],
+                dice=shared / total,
+                jaccard=shared / (2 * total - shared),
+                reference_volume=sizes[0],
+                prediction_volume=sizes[1],
             )
-    share = solution.infinite / problem.sums.pixels
-    if share > 0.5:
-        text = (
-            f"{share:.1%} of the pixels are infinitely far apart, because one side rules out "
-            f"what the other holds possible; consider Aitchison(floor=1e-3), "
-            f"similarity='absolute', or merge where regions have no partner"
         )
-        warnings.warn(text, ProbdiceWarning, stacklevel=4)
-        notes.append(text)
-    return notes
+    return made
 
 
-def _crossed(problem: Problem, groups: Sequence[Group]) -> list[Label]:
-    """Labels of both sides that lie in different groups."""
-    mine = {label: k for k, group in enumerate(groups) for label in group.reference}
-    theirs = {label: k for k, group in enumerate(groups) for label in group.prediction}
-    return [
-        label
-        for label, k in mine.items()
-        if label in theirs and theirs[label] != k and groups[k].prediction
-    ]
+def joins_to_lists(joins: Sequence[Join]) -> list[list[Any]]:
+    """Joins as plain types."""
+    return [[j.side, j.region, list(j.into), j.group, j.gain] for j in joins]

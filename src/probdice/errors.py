@@ -1,4 +1,4 @@
-"""Everything probdice raises.
+"""Everything probdice raises, and how a message names an option.
 
 Exception
 └── ProbdiceError
@@ -9,17 +9,123 @@ Exception
     └── TooLargeError (also a MemoryError)   the answer would not fit in memory
 UserWarning
 └── ProbdiceWarning
+
+A message is a sequence of texts and options. An option is data, a name and a value: Python writes
+``merge="both"``, the command line ``--merge both``.
 """
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 __all__ = [
     "FormatError",
     "GeometryError",
     "InputError",
     "MissingExtraError",
+    "Note",
+    "Option",
     "ProbdiceError",
     "ProbdiceWarning",
     "TooLargeError",
+    "in_command",
+    "in_python",
 ]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a message recommends.
+
+    Attributes
+    ----------
+    name : str
+        Its name in Python; the command line has hyphens for underscores.
+    value : str, int, float or None
+        What to set it to; None for an option that is only switched on.
+    python, command : str
+        How Python and the command line write it, where that is neither ``name=value`` nor
+        ``--name value``.
+    """
+
+    name: str
+    value: str | int | float | None = None
+    python: str = ""
+    command: str = ""
+
+    def in_python(self) -> str:
+        """As an argument of a function."""
+        if self.python:
+            return self.python
+        value = f'"{self.value}"' if isinstance(self.value, str) else repr(self.value)
+        return f"{self.name}={value}"
+
+    def in_command(self) -> str:
+        """As an option of a command."""
+        if self.command:
+            return self.command
+        flag = f"--{self.name.replace('_', '-')}"
+        return flag if self.value is None else f"{flag} {self.value}"
+
+
+Message = Sequence[str | Option]
+
+
+def in_python(message: Message) -> str:
+    """A message for someone who calls functions."""
+    return "".join(part if isinstance(part, str) else part.in_python() for part in message)
+
+
+def in_command(message: Message) -> str:
+    """A message for someone who types commands."""
+    return "".join(part if isinstance(part, str) else part.in_command() for part in message)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something worth knowing about a result.
+
+    Attributes
+    ----------
+    kind : str
+        A word that stays the same: "unmatched", "crossed", "infinite", …
+    message : tuple of str or Option
+        The sentence.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> note = probdice.compare([1, 1, 2, 2], [5, 5, 5, 5]).notes[0]
+    >>> note.kind
+    'unmatched'
+    >>> print(note)
+    1 reference region has no partner (2); merge="reference" would join it to a matched one
+    """
+
+    kind: str
+    message: tuple[str | Option, ...]
+
+    def __str__(self) -> str:
+        return in_python(self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it: texts, and options as objects."""
+        return {
+            "kind": self.kind,
+            "message": [
+                part if isinstance(part, str) else asdict(part) for part in self.message
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Note":
+        """Back from JSON."""
+        return cls(
+            content["kind"],
+            tuple(
+                part if isinstance(part, str) else Option(**part) for part in content["message"]
+            ),
+        )
 
 
 class ProbdiceError(Exception):
@@ -35,25 +141,86 @@ class ProbdiceError(Exception):
     reference has shape (2,) but prediction has shape (3,): both must cover the same pixels
     """
 
+    def __init__(self, *message: str | Option) -> None:
+        super().__init__(*message)
+
+    def __str__(self) -> str:
+        return in_python(self.args)
+
+    def in_command(self) -> str:
+        """The message for someone who types commands."""
+        return in_command(self.args)
+
+    def prefixed(self, prefix: str) -> Self:
+        """The same error with a text before its message, such as the name of a file."""
+        return type(self)(prefix, *self.args)
+
 
 class InputError(ProbdiceError, ValueError):
-    """An argument or a file does not fit; the message says what would."""
+    """An argument or a file does not fit; the message says what would.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> try:
+    ...     probdice.compare([1, 2], [1, 2], merge="all")
+    ... except probdice.InputError as error:
+    ...     print(error)
+    merge must be 'none', 'prediction', 'reference' or 'both', found 'all'
+    """
 
 
 class FormatError(InputError):
-    """A file cannot be read as a segmentation."""
+    """A file cannot be read as a segmentation.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> try:
+    ...     probdice.read("missing.nii.gz")
+    ... except probdice.FormatError as error:
+    ...     print(error)
+    missing.nii.gz: no such file
+    """
 
 
 class GeometryError(InputError):
-    """The two sides do not lie on the same grid."""
+    """The two sides do not lie on the same grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice import Geometry, GeometryError, Segmentation, compare
+    >>> sides = [Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, x], [0, 1]]))
+    ...          for x in (0, 5)]
+    >>> try:
+    ...     compare(*sides)
+    ... except GeometryError as error:
+    ...     print(str(error).splitlines()[0])
+    reference and prediction do not lie on the same grid: corners lie up to 5 pixels apart
+    """
 
 
 class MissingExtraError(ProbdiceError, ImportError):
-    """A format or a feature needs an extra that is not installed."""
+    """A format or a feature needs an extra that is not installed.
+
+    Examples
+    --------
+    >>> from probdice import MissingExtraError
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class TooLargeError(ProbdiceError, MemoryError):
-    """What was asked for would not fit in memory."""
+    """What was asked for would not fit in memory.
+
+    Examples
+    --------
+    >>> from probdice import TooLargeError
+    >>> issubclass(TooLargeError, MemoryError)
+    True
+    """
 
 
 class ProbdiceWarning(UserWarning):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from probdice.errors import InputError
 __all__ = ["Geometry"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)  # an affine is compared as an array
 class Geometry:
     """Where the pixels of an image lie.
 
@@ -30,6 +31,8 @@ class Geometry:
     >>> from probdice import Geometry
     >>> Geometry((64, 64, 30), np.diag([0.8, 0.8, 3.0, 1.0])).spacing
     (0.8, 0.8, 3.0)
+    >>> Geometry((2,), np.eye(2)) == Geometry((2,), np.eye(2))
+    True
     """
 
     shape: tuple[int, ...]
@@ -51,6 +54,14 @@ class Geometry:
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
         object.__setattr__(self, "affine", affine)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Geometry):
+            return NotImplemented
+        return self.shape == other.shape and np.array_equal(self.affine, other.affine)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.affine.tobytes()))
+
     @property
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring pixels along each axis."""
@@ -67,28 +78,33 @@ class Geometry:
         direction: NDArray[np.float64] = self.affine[:-1, :-1] / np.array(self.spacing)
         return direction
 
-    def steps_onto(
-        self, other: "Geometry", tolerance: float
-    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The order of axes, and the axes then to flip, that lay this grid on `other`.
+    @property
+    def pixel_volume(self) -> float:
+        """What one pixel covers: mm³ in 3-D, mm² in 2-D."""
+        return float(abs(np.linalg.det(self.affine[:-1, :-1])))
 
-        None when no reordering and flipping brings every corner within `tolerance` pixels.
+    def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
+        """How to lay this grid on `other`: the order of axes, then the axes to flip.
+
+        And how many pixels the corners then lie apart at most; infinite where the numbers of
+        pixels do not fit in any order.
         """
         axes = len(self.shape)
+        unfit = tuple(range(axes)), (), inf
         if len(other.shape) != axes:
-            return None
+            return unfit
         to_other = np.linalg.inv(other.affine) @ self.affine
         order = [int(np.argmax(np.abs(row[:axes]))) for row in to_other[:axes]]
         if len(set(order)) != axes or tuple(self.shape[a] for a in order) != other.shape:
-            return None
+            return unfit
         flips = tuple(k for k in range(axes) if to_other[k, order[k]] < 0)
+        apart = 0.0
         for corner in product(*((0, n - 1) for n in other.shape)):
             index = np.ones(axes + 1)
             for k in range(axes):
                 index[order[k]] = other.shape[k] - 1 - corner[k] if k in flips else corner[k]
-            if np.linalg.norm((to_other @ index)[:axes] - corner) > tolerance:
-                return None
-        return tuple(order), flips
+            apart = max(apart, float(np.linalg.norm((to_other @ index)[:axes] - corner)))
+        return tuple(order), flips, apart
 
     def describe(self) -> dict[str, str]:
         """Size, spacing, origin and direction as short text."""

@@ -1,81 +1,216 @@
-"""Spare regions join the groups of matched ones, the best gain first."""
+"""Spare regions join the groups of matched ones, the best gain first (METHOD §5)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TIE", "Joined", "join_spares"]
+from probdice.groups import Groups
+from probdice.matching import TIE
+from probdice.overlaps import Overlap
+from probdice.sides import Side, other
+from probdice.similarity import Absolute
 
-TIE = 1e-12  # gains in the score that are closer than this are equal
+__all__ = ["Join", "Joined", "join_spares"]
 
-Floats = NDArray[Any]
+ORDER: tuple[Side, Side] = ("prediction", "reference")  # which side goes first where gains tie
+
+# Given a side, the members of both sides of some groups and spare regions of that side: Σ 1 − f of
+# each group with each spare region joined to it, groups × spare regions.
+Joined = Callable[
+    [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
+]
 
 
 @dataclass(frozen=True)
-class Joined:
-    """One step: a spare region joins a group, each by its position, and what that gains."""
+class Join:
+    """A spare region of a side joins a group, whose other side has the regions `into`."""
 
-    spare: int
+    side: Side
+    region: int
+    into: tuple[int, ...]
     group: int
     gain: float
 
 
 def join_spares(
-    gains: Floats, *, tie: float, again: Callable[[list[Joined]], Floats] | None
-) -> list[Joined]:
-    """Join every spare region to a group, even at a loss.
+    overlap: Overlap, groups: Groups, costs: NDArray[Any], sides: Sequence[Side], joined: Joined
+) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
+    """Join every spare region of `sides` to a group that it meets, even at a loss.
 
     Parameters
     ----------
-    gains : ndarray, groups × spare regions
-        What each group would gain from each spare region.
-    tie : float
-        Gains within this are equal: the lower region goes first, into the lower group.
-    again : callable or None
-        Given the joins so far, the gains of all spare regions into the group that has just
-        changed. None where a gain does not depend on what the group holds.
+    costs : ndarray
+        Σ 1 − f of each group, in units of the overlap.
+    joined : callable
+        Computes gains that need the pixels.
+
+    Returns
+    -------
+    groups, costs, joins
+        The groups after all joins, numbered anew, what each costs, and the joins in order.
     """
-    gains = gains.astype(np.float64)
-    if again is None:
-        return [_join(gains, spare, enough) for spare, enough in _in_order(gains.max(axis=0), tie)]
-    joins: list[Joined] = []
-    left = np.ones(gains.shape[1], np.bool_)
-    while left.any():
-        best = np.where(left, gains.max(axis=0), -np.inf)
-        enough = best.max() - tie
-        joins.append(_join(gains, int(np.argmax(best >= enough)), enough))
-        left[joins[-1].spare] = False
-        if left.any():
-            gains[joins[-1].group] = again(joins)
-    return joins
+    if not groups.matched or not any(groups.spare(side).size for side in sides):
+        return groups, costs, ()
+    joining = _Joining(overlap, groups, costs, sides, joined)
+    joins = tuple(joining.run())
+    numbers = {side: groups.numbers(side).copy() for side in ORDER}
+    for join in joins:
+        numbers[join.side][join.region] = join.group
+    merged = Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+    before = costs.copy()
+    before[: groups.matched] = joining.cost
+    after = np.empty(merged.count, before.dtype)
+    for side in ORDER:
+        occupied = overlap.side(side).occupied
+        after[merged.numbers(side)[occupied]] = before[numbers[side][occupied]]
+    return merged, after, joins
 
 
-def _join(gains: Floats, spare: int, enough: float) -> Joined:
-    """Join a region to the lowest group that gains enough."""
-    group = int(np.argmax(gains[:, spare] >= enough))
-    return Joined(spare, group, float(gains[group, spare]))
+class _Joining:
+    """The gains of every spare region into every group that it meets, kept up to date."""
 
+    def __init__(
+        self,
+        overlap: Overlap,
+        groups: Groups,
+        costs: NDArray[Any],
+        sides: Sequence[Side],
+        joined: Joined,
+    ) -> None:
+        self.overlap = overlap
+        self.joined = joined
+        self.cost = costs[: groups.matched].tolist()
+        self.alone = {side: overlap.alone[side].tolist() for side in ORDER}
+        self.members: dict[Side, list[list[int]]] = {
+            side: [groups.regions(side, g).tolist() for g in range(groups.matched)]
+            for side in ORDER
+        }
+        self.spare: dict[Side, set[int]] = {
+            side: set(groups.spare(side).tolist()) if side in sides else set() for side in ORDER
+        }
+        self.meeting = {side: self._neighbours(side) for side in ORDER}
+        # Per side and spare region: the groups it meets, and what it saves with their other side.
+        self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
+        self.gain: dict[tuple[int, int, int], Any] = {}
+        self.heap: list[tuple[Any, int, int, int]] = []
+        group_of = {side: groups.numbers(side).tolist() for side in ORDER}
+        for side in ORDER:
+            across = group_of[other(side)]
+            for region in self.spare[side]:
+                saved = self.saved[side].setdefault(region, {})
+                for partner, saving in self.meeting[side].get(region, ()):
+                    if across[partner] < groups.matched:
+                        saved[across[partner]] = saved.get(across[partner], 0) + saving
+            self._measure(side, range(groups.matched))
+        heapify(self.heap)
 
-def _in_order(best: Floats, tie: float) -> Iterator[tuple[int, float]]:
-    """Regions by falling gain, the lowest first among those that tie with the best of the rest.
+    def run(self) -> list[Join]:
+        """All joins, the best gain of all first."""
+        overlap, joins = self.overlap, []
+        scale = overlap.unit / overlap.pixels
+        while (best := self._best()) is not None:
+            order, region, group = best
+            side = ORDER[order]
+            gain = self.gain[best]
+            into = tuple(sorted(self.members[other(side)][group]))
+            joins.append(Join(side, region, into, group, float(gain * scale)))
+            self._join(side, region, group, gain)
+        return joins
 
-    Each with the gain that is enough to tie.
-    """
-    falling = np.argsort(-best, kind="stable").tolist()
-    taken = [False] * len(falling)
-    tied: list[int] = []
-    seen = first = 0
-    for _ in falling:
-        while taken[falling[first]]:
-            first += 1
-        enough = float(best[falling[first]]) - tie
-        while seen < len(falling) and best[falling[seen]] >= enough:
-            heappush(tied, falling[seen])
-            seen += 1
-        spare = heappop(tied)
-        taken[spare] = True
-        yield spare, enough
+    def _best(self) -> tuple[int, int, int] | None:
+        """The join with the largest gain; among ties, in the order of METHOD."""
+        tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
+        tied: list[tuple[Any, int, int, int]] = []
+        while self.heap and (not tied or self.heap[0][0] <= tied[0][0] + tie):
+            entry = heappop(self.heap)
+            if self._valid(entry):
+                tied.append(entry)
+                if not tie:
+                    break
+        if not tied:
+            return None
+        chosen = min(tied, key=lambda entry: entry[1:])
+        for entry in tied:
+            if entry is not chosen:
+                heappush(self.heap, entry)
+        return chosen[1:]
+
+    def _valid(self, entry: tuple[Any, int, int, int]) -> bool:
+        negative_gain, order, region, group = entry
+        if region not in self.spare[ORDER[order]]:
+            return False
+        return bool(self.gain[order, region, group] == -negative_gain)
+
+    def _join(self, side: Side, region: int, group: int, gain: Any) -> None:
+        """Add a region to a group, and bring the gains into that group up to date."""
+        self.spare[side].discard(region)
+        self.members[side][group].append(region)
+        self.cost[group] -= gain
+        across = other(side)
+        for partner, saving in self.meeting[side].get(region, ()):
+            if partner in self.spare[across]:
+                saved = self.saved[across][partner]
+                saved[group] = saved.get(group, 0) + saving
+                if self._additive(across, group):
+                    self._offer(across, partner, group, self._from_table(across, partner, group))
+        for changed in ORDER:
+            if not self._additive(changed, group):
+                self._measure(changed, [group])
+
+    def _measure(self, side: Side, groups: Sequence[int]) -> None:
+        """The gains of all spare regions of a side into some groups."""
+        additive = [g for g in groups if self._additive(side, g)]
+        if additive:
+            wanted = set(additive)
+            for region in self.spare[side]:
+                for group in self.saved[side][region]:
+                    if group in wanted:
+                        self._offer(side, region, group, self._from_table(side, region, group))
+        spare = sorted(self.spare[side])
+        by_pixels = [g for g in groups if not self._additive(side, g)] if spare else []
+        if by_pixels:
+            own, across = self.members[side], self.members[other(side)]
+            losses = self.joined(
+                side, [own[g] for g in by_pixels], [across[g] for g in by_pixels], spare
+            )
+            for group, row in zip(by_pixels, losses.tolist(), strict=True):
+                for region, loss in zip(spare, row, strict=True):
+                    if group in self.saved[side][region]:
+                        self._offer(side, region, group, self.cost[group] - loss)
+
+    def _additive(self, side: Side, group: int) -> bool:
+        """Whether gains follow from the table: the side that grows is a label map, and …"""
+        overlap = self.overlap
+        if not overlap.side(side).crisp:
+            return False
+        if overlap.crisp or isinstance(overlap.similarity, Absolute):
+            return True
+        return len(self.members[other(side)][group]) == 1
+
+    def _from_table(self, side: Side, region: int, group: int) -> Any:
+        return 2 * self.saved[side][region][group] - self.alone[side][region]
+
+    def _offer(self, side: Side, region: int, group: int, gain: Any) -> None:
+        key = ORDER.index(side), region, group
+        self.gain[key] = gain
+        heappush(self.heap, (-gain, *key))
+
+    def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
+        """The regions of the other side that each spare region meets, and what each pair saves."""
+        meeting = self.overlap.meeting
+        mine, theirs = meeting.rows, meeting.columns
+        if side == "prediction":
+            mine, theirs = theirs, mine
+        spare = np.zeros(len(self.overlap.side(side)), np.bool_)
+        spare[list(self.spare[side])] = True
+        kept = np.flatnonzero(spare[mine])
+        neighbours: dict[int, list[tuple[int, Any]]] = {}
+        for region, partner, saving in zip(
+            mine[kept].tolist(), theirs[kept].tolist(), meeting.savings[kept].tolist(), strict=True
+        ):
+            neighbours.setdefault(region, []).append((partner, saving))
+        return neighbours

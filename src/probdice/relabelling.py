@@ -1,5 +1,6 @@
 """The prediction in the words of the reference."""
 
+from collections.abc import Iterator, Sequence
 from itertools import count
 from math import prod
 from typing import Any
@@ -7,97 +8,125 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError
+from probdice.engine.blocks import Blocks, Crisp, Soft
+from probdice.engine.images import Images
+from probdice.overlaps import Overlap
+from probdice.scoring import Correspondence
 from probdice.segmentation import Label, Segmentation
-from probdice.slabs import Crisp, Reader, Soft
-from probdice.solution import Problem, Solution
 
 __all__ = ["relabelled"]
 
 
-def relabelled(problem: Problem, solution: Solution) -> Segmentation:
+def relabelled(overlap: Overlap, found: Correspondence, images: Images) -> Segmentation:
     """The prediction with the reference's label for every group, over the whole image."""
-    merged = {join.region for join in solution.joins if join.side == "reference"}
-    groups: list[tuple[int | None, list[int]]] = []  # index in the reference, keys of regions
-    for group, keys in zip(
-        solution.groups, problem.keys("prediction", solution.groups), strict=True
-    ):
-        partner = next((k for k in group.reference if k not in merged), None)
-        if keys:
-            groups.append((partner, keys))
-    grouped = {key for _, keys in groups for key in keys}
-    every = problem.tally.labels("prediction").tolist()
-    groups += [(None, [int(key)]) for key in every if int(key) not in grouped]
-    if problem.pair.prediction.crisp:
-        return _relabelled_map(problem, groups)
-    return _regrouped(problem, groups)
+    partners = _partners(found)
+    if images.prediction.crisp:
+        return _relabelled_map(overlap, partners, images)
+    return _regrouped(overlap, partners, images)
 
 
-def _relabelled_map(problem: Problem, groups: list[tuple[int | None, list[int]]]) -> Segmentation:
+def _partners(found: Correspondence) -> NDArray[np.int64]:
+    """For every prediction region, the reference region whose label it takes, or −1.
+
+    After merging on the reference side that is the matched region of the group.
+    """
+    groups, matched = found.groups, found.matched
+    first = np.full(groups.count + 1, -1, np.int64)  # the last one is where −1 leads
+    kept = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
+    kept = kept[::-1]  # where a group was given with several regions, the lowest counts
+    first[groups.reference[kept]] = kept
+    return first[groups.prediction]
+
+
+def _relabelled_map(
+    overlap: Overlap, partners: NDArray[np.int64], images: Images
+) -> Segmentation:
     """A label map with other labels."""
-    reference, prediction = problem.pair.reference, problem.pair.prediction
-    numbers, names = _numbers(problem), problem.regions["reference"].names
-    used = {*problem.tally.labels("reference").tolist(), *numbers}
-    wanted = used | {key for _, keys in groups for key in keys}
-    free = (number for number in count(max(wanted) + 1))
+    reference, prediction = images.reference, images.prediction
+    numbers, regions = _numbers(overlap), overlap.prediction
+    keys: list[int] = regions.keys.tolist()
+    used = {*numbers, *overlap.reference.keys.tolist()} if reference.crisp else set(numbers)
+    free = _free(used | set(keys))
     new: dict[int, int] = {}
-    told: dict[int, str] = {}
-    for partner, keys in groups:
-        if partner is not None:
-            number, name = numbers[partner], names[partner]
+    names: dict[int, str] = {}
+    taken = [numbers[partner] for partner in partners.tolist() if partner >= 0]
+    dtype = _holding(prediction.array.dtype, [*taken, *keys])
+    for k, (key, partner) in enumerate(zip(keys, partners.tolist(), strict=True)):
+        if partner >= 0:
+            new[key] = numbers[partner]
+            name = overlap.reference.label(partner)
         else:
-            number = next(free) if keys[0] in used else keys[0]
-            name = f"{prediction.label(keys[0])} (unmatched)"
-        new |= dict.fromkeys(keys, number)
+            # Labels of both sides that no type holds together: the prediction's are given up.
+            new[key] = next(free) if key in used or dtype is None else key
+            name = f"{regions.label(k)} (unmatched)"
         if isinstance(name, str):
-            told[number] = name
-    reader = Reader(prediction)
-    dtype = _holding(prediction.array.dtype, min(new.values()), max(new.values()))
-    flat = np.empty(prod(reader.shape), dtype)
-    for slab in reader.slabs:
-        part = reader.read(slab).sides[0]
-        assert isinstance(part, Crisp)
+            names[new[key]] = name
+    values = np.array(
+        list(new.values()), dtype=_holding(dtype or prediction.array.dtype, list(new.values()))
+    )
+    blocks = Blocks(prediction)
+    flat = np.empty(prod(blocks.shape), values.dtype)
+    for block in blocks.blocks:
+        side = blocks.ready(block).sides[0]
+        assert isinstance(side, Crisp)
+        labels = side.labels.astype(regions.keys.dtype)
         # What is no label, outside a mask, reads as one that need not occur elsewhere.
-        labels = np.array([new.get(int(label), 0) for label in part.labels], dtype)
-        flat[slab.start : slab.stop] = labels[part.codes]
+        places = np.minimum(np.searchsorted(regions.keys, labels), len(keys) - 1)
+        looked_up = np.where(regions.keys[places] == labels, values[places], 0)
+        flat[block.start : block.stop] = looked_up.astype(values.dtype)[side.codes]
     return Segmentation.from_labels(
-        reader.image(flat), names=told, geometry=reference.geometry or prediction.geometry
+        blocks.image(flat), names=names, geometry=reference.geometry or prediction.geometry
     )
 
 
-def _regrouped(problem: Problem, groups: list[tuple[int | None, list[int]]]) -> Segmentation:
+def _regrouped(
+    overlap: Overlap, partners: NDArray[np.int64], images: Images
+) -> Segmentation:
     """Probabilities with the regions of each group added up."""
-    reference, prediction = problem.pair.reference, problem.pair.prediction
-    names = problem.regions["reference"].names
-    told: list[Label] = [
-        names[partner] if partner is not None else f"{prediction.regions[keys[0]]} (unmatched)"
-        for partner, keys in groups
+    reference, prediction = images.reference, images.prediction
+    members: dict[tuple[bool, int], list[int]] = {}
+    for k, partner in enumerate(partners.tolist()):
+        members.setdefault((partner < 0, k if partner < 0 else partner), []).append(k)
+    ordered = sorted(members.items())
+    names: list[Label] = [
+        f"{overlap.prediction.label(place)} (unmatched)" if alone else overlap.reference.label(place)
+        for (alone, place), _ in ordered
     ]
-    reader = Reader(prediction)
-    rows: NDArray[Any] = np.empty((len(groups), prod(reader.shape)), reader.dtype)
-    for slab in reader.slabs:
-        part = reader.read(slab).sides[0]
-        assert isinstance(part, Soft)
-        for row, (_, keys) in zip(rows[:, slab.start : slab.stop], groups, strict=True):
-            row[:] = part.rows[keys, part.start : part.start + part.size].sum(axis=0)
+    blocks = Blocks(prediction)
+    rows: NDArray[Any] = np.empty((len(ordered), prod(blocks.shape)), blocks.dtype)
+    for block in blocks.blocks:
+        side = blocks.ready(block).sides[0]
+        assert isinstance(side, Soft)
+        for row, (_, channels) in zip(rows[:, block.start : block.stop], ordered, strict=True):
+            row[:] = side.rows[channels, side.start : side.start + side.size].sum(axis=0)
     return Segmentation.from_probabilities(
-        reader.image(rows), names=told, geometry=reference.geometry or prediction.geometry
+        blocks.image(rows), names=names, geometry=reference.geometry or prediction.geometry
     )
 
 
-def _numbers(problem: Problem) -> list[int]:
+def _numbers(overlap: Overlap) -> list[int]:
     """A number for every region of the reference: its label, or what stands for its name."""
-    regions = problem.regions["reference"]
-    if problem.pair.reference.crisp:
-        return list(regions.keys)
-    given = {name for name in regions.names if isinstance(name, int)}
+    regions = overlap.reference
+    if regions.crisp:
+        keys: list[int] = regions.keys.tolist()
+        return keys
+    given = {label for label in regions.labels if isinstance(label, int)}
     free = (number for number in count() if number not in given)
-    return [name if isinstance(name, int) else next(free) for name in regions.names]
+    return [label if isinstance(label, int) else next(free) for label in regions.labels]
 
 
-def _holding(dtype: np.dtype[Any], least: int, most: int) -> np.dtype[Any]:
-    """The type of a label map if it holds these labels, and else a larger one."""
+def _free(taken: set[int]) -> Iterator[int]:
+    """Numbers that are not taken, above all others while integers of 64 bits reach that far."""
+    above = max(taken, default=0) + 1
+    if above + len(taken) < 2**63:
+        return count(above)
+    return (number for number in count() if number not in taken)
+
+
+def _holding(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
+    """The type of a label map if it holds these labels, else a larger one; None if none does."""
+    least, most = min(labels, default=0), max(labels, default=0)
     for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:
             return larger
-    raise InputError(f"no integer type holds labels from {least} to {most}")
+    return None

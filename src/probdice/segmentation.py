@@ -7,28 +7,26 @@ structure (types, axes, names) is checked here, the values are checked while the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from os import PathLike, fspath
-from typing import Any, Literal, Protocol, SupportsIndex, cast, get_args
+from typing import Any, Protocol, SupportsIndex, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probdice.errors import GeometryError, InputError
 from probdice.geometry import Geometry
+from probdice.values import Fault, Reading, Sums, as_probabilities, examine_labels, examine_values
 
 __all__ = [
     "Array",
-    "Geometry",
     "Label",
     "Segmentation",
     "as_array",
-    "as_segmentation",
+    "as_sums",
     "reordered",
+    "several_labels",
 ]
 
 Label = int | str
-Sums = Literal["error", "normalise", "background"]
-Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
 
 class Array(Protocol):
@@ -82,6 +80,52 @@ class Segmentation:
     geometry: Geometry | None = None
     source: str = ""
 
+    def __post_init__(self) -> None:
+        """Check the structure; the values are checked while they are read."""
+        if self.crisp:
+            self._check_labels()
+        else:
+            self._check_regions()
+        if self.geometry is not None and self.geometry.shape != self.shape:
+            raise InputError(
+                f"geometry is that of an image of shape {self.geometry.shape}, "
+                f"found shape {self.shape}"
+            )
+
+    def _check_labels(self) -> None:
+        dtype = self.array.dtype
+        if dtype.kind not in "biuf" or dtype.itemsize > 8:
+            raise InputError(f"labels must be whole numbers, found {dtype}")
+        if self.regions or self.reading != "error":
+            raise InputError(
+                f"a label map has no regions and no reading, found regions={self.regions} and "
+                f"reading={self.reading!r}; use from_probabilities or from_logits"
+            )
+        _check_distinct(list(self.names.values()))
+
+    def _check_regions(self) -> None:
+        if self.reading not in get_args(Reading):
+            raise InputError(f"reading must be one of {get_args(Reading)}, found {self.reading!r}")
+        if self.ignore or self.names:
+            raise InputError(
+                f"names and ignore are those of a label map, found names={dict(self.names)} and "
+                f"ignore={self.ignore}; use from_labels, or name the regions"
+            )
+        if self.reading == "softmax" and self.array.dtype.kind != "f":
+            raise InputError(f"logits must be floating, found {self.array.dtype}")
+        _check_floating(self.array.dtype, "probabilities")
+        if self.reading == "foreground":
+            expected = 2
+        elif not self.array.shape:
+            raise InputError("probabilities need an axis of regions, found a single number")
+        else:
+            expected = self.array.shape[0] + (self.reading == "background")
+        if len(self.regions) != expected:
+            raise InputError(
+                f"regions must name {expected} regions, found {len(self.regions)}: {self.regions}"
+            )
+        _check_distinct(self.regions)
+
     @classmethod
     def from_labels(
         cls,
@@ -113,20 +157,17 @@ class Segmentation:
         >>> probdice.compare(reference, [1, 1, 2, 2]).pixels
         3
         """
-        array = as_array(array)
-        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-            raise InputError(f"labels must be whole numbers, found {array.dtype}")
         if names is None:
-            names = {}
-        elif not isinstance(names, Mapping):
-            names = dict(enumerate(names))
-        _check_distinct(list(names.values()))
+            numbered: Mapping[int, str] = {}
+        else:
+            pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
+            numbered = {_whole(label, "names"): str(name) for label, name in pairs}
         return cls(
-            array,
+            as_array(array),
             crisp=True,
-            names={_whole(label, "names"): str(name) for label, name in names.items()},
-            ignore=tuple(_whole(label, "ignore") for label in _several(ignore)),
-            geometry=_fitting(geometry, array.shape),
+            names=numbered,
+            ignore=several_labels(ignore, "ignore"),
+            geometry=geometry,
         )
 
     @classmethod
@@ -152,7 +193,7 @@ class Segmentation:
             A label for each region; 0, 1, … by default.
         sums : {"error", "normalise", "background"}, optional
             What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
-            refuse, divide by the sum, or add a region called "background" for what is missing
+            refuse, divide by the sum ("normalize" too), or add a region called "background" for what is missing
             (and divide where the sum exceeds 1).
         geometry : Geometry, optional
             Where the image lies.
@@ -165,36 +206,23 @@ class Segmentation:
         >>> Segmentation.from_probabilities([0.9, 0.2, 0.1], axis=None)
         Segmentation(regions=(0, 1), shape=(3,), float64, foreground)
         """
-        if sums not in get_args(Sums):
-            raise InputError(f"sums must be 'error', 'normalise' or 'background', found {sums!r}")
+        how = as_sums(sums)
         if axis is None:
-            if sums != "error":
+            if how != "error":
                 raise InputError(
                     f"sums={sums!r} does not go with axis=None: a single foreground and its "
                     f"complement always sum to 1"
                 )
             array = as_array(array)
-            _check_floating(array.dtype, "probabilities")
             regions = _region_names(names, 2)
             return cls(
-                array,
-                crisp=False,
-                regions=regions,
-                reading="foreground",
-                geometry=_fitting(geometry, array.shape),
+                array, crisp=False, regions=regions, reading="foreground", geometry=geometry
             )
         array = _regions_first(array, axis, "probabilities")
         regions = _region_names(names, array.shape[0])
-        if sums == "background":
+        if how == "background":
             regions = (*regions, "background")
-            _check_distinct(regions)
-        return cls(
-            array,
-            crisp=False,
-            regions=regions,
-            reading=sums,
-            geometry=_fitting(geometry, array.shape[1:]),
-        )
+        return cls(array, crisp=False, regions=regions, reading=how, geometry=geometry)
 
     @classmethod
     def from_logits(
@@ -214,26 +242,103 @@ class Segmentation:
         --------
         >>> from probdice import Segmentation, compare
         >>> logits = Segmentation.from_logits([[0.0, 2.0], [0.0, -2.0]])
-        >>> round(compare(logits, [[0.5, 0.5], [0.5, 0.5]], match=False).score, 6)
+        >>> round(compare(logits, [[0.5, 0.5], [0.5, 0.5]], match="labels").score, 6)
         0.758993
         """
         array = _regions_first(array, axis, "logits")
-        if array.dtype.kind != "f":
-            raise InputError(f"logits must be floating, found {array.dtype}")
-        return cls(
-            array,
-            crisp=False,
-            regions=_region_names(names, array.shape[0]),
-            reading="softmax",
-            geometry=_fitting(geometry, array.shape[1:]),
-        )
+        regions = _region_names(names, array.shape[0])
+        return cls(array, crisp=False, regions=regions, reading="softmax", geometry=geometry)
+
+    @classmethod
+    def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
+        """The pixels of several images as one, for one correspondence over a whole data set.
+
+        Parameters
+        ----------
+        images : iterable of Segmentation
+            All label maps, or all probabilities with the same regions read in the same way. Their
+            shapes may differ; geometry is dropped.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> from probdice import Segmentation
+        >>> references = [Segmentation.from_labels(x) for x in ([1, 1, 2], [2, 2])]
+        >>> predictions = [Segmentation.from_labels(x) for x in ([5, 5, 7], [7, 5])]
+        >>> probdice.compare(Segmentation.concatenate(references),
+        ...                  Segmentation.concatenate(predictions)).score
+        0.8
+        """
+        several = list(images)
+        if not several:
+            raise InputError("images is empty: expected at least one segmentation")
+        first = several[0]
+        for image in several[1:]:
+            if (image.crisp, image.regions, image.reading) != (
+                first.crisp,
+                first.regions,
+                first.reading,
+            ):
+                raise InputError(f"images must be alike, found {first!r} and {image!r}")
+            if image.ignore != first.ignore or dict(image.names) != dict(first.names):
+                raise InputError(
+                    "images must have the same names and ignore the same labels, found "
+                    f"{dict(first.names)}, {first.ignore} and {dict(image.names)}, {image.ignore}"
+                )
+        flat = [
+            np.asarray(image.array).reshape((*image.array.shape[:1], -1) if image._rows else (-1,))
+            for image in several
+        ]
+        return replace(first, array=np.concatenate(flat, axis=-1), geometry=None, source="")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the image."""
-        if self.crisp or self.reading == "foreground":
-            return self.array.shape
-        return self.array.shape[1:]
+        shape = self.array.shape
+        return tuple(shape[1:] if self._rows else shape)
+
+    @property
+    def _rows(self) -> bool:
+        """Whether the first axis of the array is that of the regions."""
+        return not self.crisp and self.reading != "foreground"
+
+    def probabilities(self) -> NDArray[Any]:
+        """The probabilities of every region as they are compared, regions first.
+
+        Sums are mended, a background is added, the softmax is taken. Of a label map it is one
+        row of zeros and ones for every label that occurs, in ascending order.
+
+        Examples
+        --------
+        >>> from probdice import Segmentation
+        >>> Segmentation.from_probabilities([[0.5, 0.0]], sums="background").probabilities()
+        array([[0.5, 0. ],
+               [0.5, 1. ]])
+        >>> Segmentation.from_labels([3, 1, 3]).probabilities()
+        array([[0., 1., 0.],
+               [1., 0., 1.]], dtype=float32)
+        """
+        array = np.asarray(self.array[(slice(None),) * len(self.array.shape)])
+        if self.crisp:
+            flat = array.reshape(-1)
+            fault = examine_labels(flat) if flat.dtype.kind == "f" else None
+            self.refuse(fault)
+            labels = np.unique(array)
+            return (array == labels.reshape(-1, *(1,) * array.ndim)).astype(np.float32)
+        dtype = np.result_type(array.dtype, np.float32)
+        values = array.astype(dtype).reshape((array.shape[0] if self._rows else 1, -1))
+        self.refuse(examine_values(values, self.reading))
+        return as_probabilities(values, self.reading).reshape(-1, *self.shape)
+
+    def refuse(self, fault: Fault | None) -> None:
+        """Raise what is amiss in the values, if anything is, by pixels in C order."""
+        if fault is not None:
+            first, worst = (
+                tuple(int(k) for k in np.unravel_index(pixel, self.shape))
+                for pixel in (fault.first, fault.worst)
+            )
+            prefix = f"{self.source}: " if self.source else ""
+            raise InputError(prefix, *fault.message(first, worst))
 
     def onto(self, geometry: Geometry, *, tolerance: float = 0.1) -> "Segmentation":
         """This segmentation with its axes in the order and direction of `geometry`.
@@ -253,13 +358,14 @@ class Segmentation:
         """
         if self.geometry is None:
             raise GeometryError("it has no geometry, so it cannot be laid onto another grid")
-        steps = self.geometry.steps_onto(geometry, tolerance)
-        if steps is None:
+        order, flips, apart = self.geometry.steps_onto(geometry)
+        if not apart <= tolerance:
+            if not np.isfinite(apart):
+                raise GeometryError("in no order of the axes do the grids have the same size")
             raise GeometryError(
-                f"in no order and direction of the axes does every corner lie within "
-                f"{tolerance:g} pixel (--geometry-tolerance)"
+                f"corners lie up to {apart:.3g} pixels apart",
+                *(() if tolerance == 0.1 else (f", more than {tolerance:g}",)),
             )
-        order, flips = steps
         first = len(self.array.shape) - len(order)  # 1 where an axis of regions comes first
         array = reordered(self.array, order, flips, first)
         return replace(self, array=array, geometry=geometry)
@@ -291,22 +397,6 @@ class Segmentation:
         if self.source:
             parts.append(f"source={self.source!r}")
         return f"Segmentation({', '.join(parts)})"
-
-
-def as_segmentation(value: object) -> Segmentation:
-    """A Segmentation as it is, integers as a label map, floating numbers as probabilities."""
-    if isinstance(value, Segmentation):
-        return value
-    if isinstance(value, str | PathLike):
-        raise InputError(f"found the path {fspath(value)!r}; read it first: probdice.read(path)")
-    array = as_array(cast(ArrayLike, value))
-    if array.dtype.kind in "biu":
-        return Segmentation.from_labels(array)
-    if array.dtype.kind == "f":
-        return Segmentation.from_probabilities(array)
-    raise InputError(
-        f"must hold labels (integers) or probabilities (floating numbers), found {array.dtype}"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,6 +438,11 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
 def as_array(value: ArrayLike | Array) -> Array:
     """An ndarray, or what already slices like one."""
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError(
+                "is a NumPy masked array, whose mask would be lost; pass its data and say which "
+                "pixels to compare: array.data and mask=~array.mask"
+            )
         return value
     if hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype):
         return cast(Array, value)
@@ -404,9 +499,20 @@ def _check_distinct(names: Sequence[Label]) -> None:
         seen.add(name)
 
 
-def _several(labels: Iterable[int] | int) -> Iterable[int]:
+def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     """Labels, of which there may be a single one."""
-    return labels if isinstance(labels, Iterable) else (labels,)
+    if isinstance(labels, Iterable):
+        return tuple(_whole(label, what) for label in labels)
+    return (_whole(labels, what),)
+
+
+def as_sums(sums: object) -> Sums:
+    """One of the ways to mend sums; "normalize" is the same as "normalise"."""
+    if isinstance(sums, str):
+        word = "normalise" if sums == "normalize" else sums
+        if word in get_args(Sums):
+            return cast(Sums, word)
+    raise InputError(f"sums must be 'error', 'normalise' or 'background', found {sums!r}")
 
 
 def _whole(value: object, what: str) -> int:
@@ -415,11 +521,3 @@ def _whole(value: object, what: str) -> int:
         return index(cast(SupportsIndex, value))
     except TypeError:
         raise InputError(f"{what} must hold whole numbers, found {value!r}") from None
-
-
-def _fitting(geometry: Geometry | None, shape: tuple[int, ...]) -> Geometry | None:
-    if geometry is not None and geometry.shape != tuple(shape):
-        raise InputError(
-            f"geometry is that of an image of shape {geometry.shape}, found shape {tuple(shape)}"
-        )
-    return geometry

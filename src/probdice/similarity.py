@@ -4,9 +4,8 @@ These are the definitions, in NumPy and in float64: short, slow and obvious. The
 kernels compute the same numbers block by block, and the tests hold them to these.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,8 +43,13 @@ class Absolute:
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """f₁ of vectors along `axis`."""
         p, q = _vectors(p, q, axis)
-        f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=axis) / 2
+        f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=0) / 2
         return np.clip(f, 0, 1)
+
+    @property
+    def disagreement(self) -> float:
+        """1 − f of two different certain vectors."""
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,22 @@ class Aitchison:
         """f₂ of vectors along `axis`."""
         return np.asarray(1 / (1 + aitchison_distance(p, q, axis=axis, floor=self.floor)))
 
+    @property
+    def disagreement(self) -> float:
+        """1 − f of two different certain vectors: 1 but for a floor."""
+        return 1 - float(self([1.0, 0.0], [0.0, 1.0])) if self.floor else 1.0
+
 
 Similarity = Absolute | Aitchison
+_NAMED: dict[str, Similarity] = {"absolute": Absolute(), "aitchison": Aitchison()}
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:
     """The similarity of that name, or the one given."""
     if isinstance(similarity, Absolute | Aitchison):
         return similarity
-    for known in (Absolute(), Aitchison()):
-        if similarity == known.name:
-            return known
+    if isinstance(similarity, str) and similarity in _NAMED:
+        return _NAMED[similarity]
     raise InputError(
         f"similarity must be 'absolute', 'aitchison', Absolute() or Aitchison(floor=…), "
         f"found {similarity!r}"
@@ -123,9 +132,9 @@ def aitchison_distance(
     Parameters
     ----------
     p, q : array_like
-        Vectors along `axis`, of shapes that broadcast.
+        Vectors along `axis`, equally long; the other axes broadcast.
     axis : int, optional
-        The axis of the regions.
+        The axis of the regions, in each of the two.
     floor : float, optional
         See `Aitchison`.
 
@@ -148,12 +157,12 @@ def aitchison_distance(
     with np.errstate(divide="ignore"):
         log_p = np.log(np.maximum(p, floor), where=present, out=np.zeros_like(p))
         log_q = np.log(np.maximum(q, floor), where=present, out=np.zeros_like(q))
-    infinite = np.any(np.isinf(log_p) | np.isinf(log_q), axis=axis)
+    infinite = np.any(np.isinf(log_p) | np.isinf(log_q), axis=0)
     difference = np.zeros_like(p)
     np.subtract(log_p, log_q, out=difference, where=np.isfinite(log_p) & np.isfinite(log_q))
-    count = np.maximum(present.sum(axis=axis, keepdims=True), 1)
-    centred = difference - difference.sum(axis=axis, keepdims=True) / count
-    distance = np.sqrt(np.sum(centred**2, axis=axis, where=present))
+    count = np.maximum(present.sum(axis=0), 1)
+    centred = difference - difference.sum(axis=0) / count
+    distance = np.sqrt(np.sum(centred**2, axis=0, where=present))
     return np.where(infinite, np.inf, distance)
 
 
@@ -191,9 +200,14 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     return 2 * int((x & y).sum()) / total if total else float("nan")
 
 
-def _vectors(p: ArrayLike, q: ArrayLike, axis: int) -> Sequence[NDArray[np.float64]]:
-    """Both as float64 of one shape; negative numbers and NaN have no place in either."""
-    arrays: list[NDArray[Any]] = []
+def _vectors(
+    p: ArrayLike, q: ArrayLike, axis: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both as float64 of one shape, regions first; negative numbers and NaN have no place there.
+
+    The axes other than that of the regions broadcast, so that one vector may meet an image.
+    """
+    arrays: list[NDArray[np.float64]] = []
     for name, values in (("p", p), ("q", q)):
         try:
             array = np.asarray(values, dtype=np.float64)
@@ -203,9 +217,23 @@ def _vectors(p: ArrayLike, q: ArrayLike, axis: int) -> Sequence[NDArray[np.float
             raise InputError(f"{name} has no axis {axis}: its shape is {array.shape}")
         if not np.all((array >= 0) & np.isfinite(array)):
             raise InputError(f"{name} must hold finite, non-negative numbers only")
-        arrays.append(array)
+        arrays.append(np.moveaxis(array, axis, 0))
+    first, second = arrays
+    if len(first) != len(second):
+        raise InputError(
+            f"p and q must have equally many regions along axis {axis}, "
+            f"found {len(first)} and {len(second)}"
+        )
+    axes = max(first.ndim, second.ndim)
+    padded = [
+        array.reshape(len(array), *(1,) * (axes - array.ndim), *array.shape[1:]) for array in arrays
+    ]
     try:
-        return np.broadcast_arrays(*arrays)
+        first, second = np.broadcast_arrays(*padded)
     except ValueError:
-        shapes = " and ".join(str(array.shape) for array in arrays)
-        raise InputError(f"p and q must have shapes that broadcast, found {shapes}") from None
+        shapes = " and ".join(str(array.shape[1:]) for array in arrays)
+        raise InputError(
+            f"p and q must have shapes that broadcast besides the axis of the regions, "
+            f"found {shapes}"
+        ) from None
+    return first, second

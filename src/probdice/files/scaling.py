@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from probdice.errors import InputError
-from probdice.faults import FORGIVEN
+from probdice.values import FORGIVEN
 from probdice.files import read
 from probdice.files.lazy import Scaled, slabs
 from probdice.segmentation import Segmentation, Sums

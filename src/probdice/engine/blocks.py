@@ -1,6 +1,6 @@
-"""From a segmentation in whatever array to contiguous pixels of Ω, a slab at a time.
+"""Images cut into blocks, and one block made ready for a kernel.
 
-A slab is handed out as it lies in memory wherever that is possible. Otherwise it is copied into a
+A block is handed out as it lies in memory wherever that is possible. Otherwise it is copied into a
 scratch array of the worker, which is where axes are put in order, types and byte order converted,
 sums mended and pixels outside Ω dropped.
 """
@@ -15,21 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.faults import Fault, examine_labels, examine_values, whole_numbers
 from probdice.segmentation import Array, Segmentation, reordered
+from probdice.values import (
+    Fault,
+    as_probabilities,
+    examine_labels,
+    examine_values,
+    whole_numbers,
+)
 
-__all__ = ["Crisp", "Portion", "Reader", "Slab", "Soft"]
+__all__ = ["Block", "Blocks", "Crisp", "Ready", "Soft"]
 
-SLAB_BYTES = (
-    2**24
-)  # of all sides in a slab: enough to outweigh a turn of Python, few enough to copy
-FEWEST_PIXELS = 4096  # in a slab, however many regions there are
-ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
+# Of all sides in a block: large enough that the cost of a Python call per block does not matter,
+# small enough to be copied.
+BLOCK_BYTES = 2**24
+FEWEST_PIXELS = 4096  # in a block, however many regions there are
 
 
 @dataclass(frozen=True)
-class Slab:
-    """A part of the image that is one range of pixels in the order of traversal."""
+class Block:
+    """A box of the image that is one range of pixels in the order of traversal."""
 
     box: tuple[slice, ...]
     start: int
@@ -49,7 +54,7 @@ class Soft:
 class Crisp:
     """Pixels as a code each, and the label of every code.
 
-    Labels that occur in the slab but outside Ω have a code that no pixel carries.
+    Labels that occur in the block but outside Ω have a code that no pixel carries.
     """
 
     codes: NDArray[np.int32]
@@ -62,8 +67,11 @@ class Crisp:
 
 
 @dataclass(frozen=True)
-class Portion:
-    """The pixels of Ω in one slab, of every side, and what is amiss with each."""
+class Ready:
+    """The pixels of Ω in one block, of every side, and what is amiss with each.
+
+    `inside` has their places in the block, or is None where all of it is in Ω.
+    """
 
     sides: tuple[Soft | Crisp, ...]
     faults: tuple[Fault | None, ...]
@@ -75,8 +83,8 @@ class Portion:
         return self.sides[0].size
 
 
-class Reader:
-    """Reads segmentations of one image, slab by slab, in one order of traversal.
+class Blocks:
+    """The blocks of segmentations of one image, in one order of traversal.
 
     Labels that the first one ignores leave Ω, like what is outside the mask.
     """
@@ -93,27 +101,27 @@ class Reader:
             side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
             for side in sides
         )
-        self.slabs = list(_cut(self.shape, max(FEWEST_PIXELS, SLAB_BYTES // pixel)))
+        self.blocks = list(_cut(self.shape, max(FEWEST_PIXELS, BLOCK_BYTES // pixel)))
 
     @property
     def whole(self) -> bool:
         """Whether Ω is the whole image."""
         return self._mask is None and not self.ignore
 
-    def read(self, slab: Slab) -> Portion:
-        """The pixels of Ω in a slab."""
-        inside = self._inside(slab)
-        sides, faults = zip(*(side.read(slab, inside) for side in self._sides), strict=True)
-        return Portion(sides, faults, inside)
+    def ready(self, block: Block) -> Ready:
+        """The pixels of Ω in a block, as kernels take them."""
+        inside = self._inside(block)
+        sides, faults = zip(*(side.read(block, inside) for side in self._sides), strict=True)
+        return Ready(sides, faults, inside)
 
-    def bytes_of(self, slab: Slab) -> list[NDArray[np.uint8]] | None:
+    def bytes_of(self, block: Block) -> list[NDArray[np.uint8]] | None:
         """Both sides as they lie in memory, where both are label maps of one byte a pixel."""
         if not self.whole:
             return None
         flats = [side.flat for side in self._sides if isinstance(side, _LabelMap)]
         if len(flats) < 2 or any(flat is None or flat.itemsize > 1 for flat in flats):
             return None
-        return [flat[slab.start : slab.stop] for flat in flats if flat is not None]
+        return [flat[block.start : block.stop] for flat in flats if flat is not None]
 
     def image(self, flat: NDArray[Any]) -> NDArray[Any]:
         """Values in the order of traversal, along the last axis, as an image."""
@@ -132,24 +140,24 @@ class Reader:
             return _LabelMap(side, self.order, self._scratch)
         return _Probabilities(side, self.order, self.dtype, self._scratch)
 
-    def _inside(self, slab: Slab) -> NDArray[np.int64] | None:
-        """Which pixels of a slab are in Ω; None where all are."""
+    def _inside(self, block: Block) -> NDArray[np.int64] | None:
+        """Which pixels of a block are in Ω; None where all are."""
         if self.whole:
             return None
-        inside = np.ones(slab.stop - slab.start, np.bool_)
+        inside = np.ones(block.stop - block.start, np.bool_)
         if self._mask is not None:
-            inside &= np.asarray(self._mask[slab.box]).reshape(-1) != 0
+            inside &= np.asarray(self._mask[block.box]).reshape(-1) != 0
         if self.ignore:
             labels = self._sides[0]
             assert isinstance(labels, _LabelMap)
-            values = labels.values(slab)
+            values = labels.values(block)
             for label in self.ignore:
                 inside &= values != label
         return None if inside.all() else np.flatnonzero(inside)
 
 
 class _Scratch(threading.local):
-    """Arrays that a worker uses again for every slab."""
+    """Arrays that a worker uses again for every block."""
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
@@ -179,58 +187,36 @@ class _Probabilities:
         if side.reading == "error" and self.array.dtype == dtype:
             self.flat = _flat(self.array, (self.regions, -1))
 
-    def read(self, slab: Slab, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
+    def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
         """Rows of probabilities. Where they are taken as they came, the kernels look for faults."""
         if self.flat is not None and inside is None:
-            return Soft(self.flat, slab.start, slab.stop - slab.start), None
-        rows = self._raw(slab, inside)
+            return Soft(self.flat, block.start, block.stop - block.start), None
+        rows = self._raw(block, inside)
         fault = None
         if self.reading != "error":
             fault = examine_values(rows, self.reading)
-            rows = self._mended(rows)
+            into = None
+            if len(rows) < self.regions:
+                shape = self.regions, rows.shape[1]
+                into = self.scratch.array((self, "mended"), shape, self.dtype)
+            rows = as_probabilities(rows, self.reading, into)
         return Soft(rows, 0, rows.shape[1]), fault
 
-    def _raw(self, slab: Slab, inside: NDArray[np.int64] | None) -> NDArray[Any]:
+    def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
         """The values as they came, contiguous and of the working type."""
-        box = slab.box if self.reading == "foreground" else (slice(None), *slab.box)
-        block = np.asarray(self.array[box])
+        box = block.box if self.reading == "foreground" else (slice(None), *block.box)
+        values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
-        size = slab.stop - slab.start
+        size = block.stop - block.start
         if inside is None:
             rows = self.scratch.array((self, "raw"), (channels, size), self.dtype)
-            rows.reshape(block.shape)[...] = block
+            rows.reshape(values.shape)[...] = values
             return rows
         rows = self.scratch.array((self, "raw"), (channels, inside.size), self.dtype)
         for channel in range(channels):
-            row = block if self.reading == "foreground" else block[channel]
+            row = values if self.reading == "foreground" else values[channel]
             rows[channel] = row.reshape(-1)[inside]
         return rows
-
-    def _mended(self, raw: NDArray[Any]) -> NDArray[Any]:
-        """Probabilities from the values as they came."""
-        with np.errstate(all="ignore"):  # what is amiss is reported by its pixel instead
-            if self.reading == "softmax":
-                np.subtract(raw, raw.max(axis=0), out=raw)
-                np.exp(raw, out=raw)
-                raw /= raw.sum(axis=0)
-                np.maximum(raw, np.finfo(raw.dtype).smallest_subnormal, out=raw)
-                return raw
-            # In float64: what is missing from 1 is small beside what is there.
-            sums = raw.sum(axis=0, dtype=np.float64)
-            if self.reading == "normalise":
-                np.divide(raw, sums, out=raw, casting="same_kind")
-                return raw
-            rows = self.scratch.array((self, "mended"), (self.regions, raw.shape[1]), self.dtype)
-            if self.reading == "foreground":
-                np.subtract(1, raw[0], out=rows[0])
-                np.clip(rows[0], 0, 1, out=rows[0])
-                rows[1] = raw[0]
-                return rows
-            missing = np.maximum(1 - sums, 0)
-            missing[missing < ROUNDING] = 0
-            np.divide(raw, np.maximum(sums, 1), out=rows[:-1], casting="same_kind")
-            rows[-1] = missing
-            return rows
 
 
 class _LabelMap:
@@ -242,18 +228,21 @@ class _LabelMap:
         self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
         self.dtype = self.dtype.newbyteorder("=")
         self.flat = None
-        if self.array.dtype == self.dtype:
+        if self.array.dtype == self.dtype and self.dtype.kind != "b":
             self.flat = _flat(self.array, (-1,))
 
-    def values(self, slab: Slab) -> NDArray[Any]:
-        """The labels of a slab, contiguous; floating where the map is."""
+    def values(self, block: Block) -> NDArray[Any]:
+        """The labels of a block, contiguous; floating where the map is."""
         if self.flat is not None:
-            return self.flat[slab.start : slab.stop]
-        return np.asarray(self.array[slab.box]).reshape(-1)
+            return self.flat[block.start : block.stop]
+        values = np.asarray(self.array[block.box]).reshape(-1)
+        if values.dtype.kind == "b":  # a boolean is true whatever its byte
+            return values.view(np.uint8) != 0
+        return values
 
-    def read(self, slab: Slab, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
-        """Codes of the pixels in Ω, and the labels of all pixels of the slab."""
-        values = self.values(slab)
+    def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
+        """Codes of the pixels in Ω, and the labels of all pixels of the block."""
+        values = self.values(block)
         fault = None
         if values.dtype.kind == "f":
             fault = examine_labels(values if inside is None else values[inside])
@@ -265,18 +254,21 @@ class _LabelMap:
         return Crisp(codes if inside is None else codes[inside], labels), fault
 
     def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The same for floating labels: what is none, outside Ω or a fault, has some code."""
+        """The same for floating labels.
+
+        Pixels outside Ω and invalid values get an arbitrary code; they are never counted.
+        """
         whole = whole_numbers(values)
         if whole.all():
             return self._encoded(values.astype(self.dtype))
-        found, labels = self._encoded(values[whole].astype(self.dtype))
+        whole_codes, labels = self._encoded(values[whole].astype(self.dtype))
         codes = np.zeros(values.size, np.int32)
-        codes[whole] = found
+        codes[whole] = whole_codes
         return codes, labels
 
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """A code for every value and the label of every code."""
-        from probdice.kernels import labels as kernel
+        from probdice.engine.kernels import labels as kernels
 
         unsigned = values.view(f"u{values.itemsize}")
         codes = self.scratch.array((self, "codes"), unsigned.shape, np.dtype(np.int32))
@@ -284,7 +276,7 @@ class _LabelMap:
         while True:
             labels = np.empty(room, unsigned.dtype)
             slots = np.full(4 * room, -1, np.int32)
-            count = kernel.encode(unsigned, slots, labels, codes)
+            count = kernels.encode(unsigned, slots, labels, codes)
             if count >= 0:
                 return codes, labels[:count].view(values.dtype)
             room *= 8
@@ -314,13 +306,13 @@ def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
     return None
 
 
-def _cut(shape: tuple[int, ...], most: int) -> Iterator[Slab]:
+def _cut(shape: tuple[int, ...], most: int) -> Iterator[Block]:
     """Cut an image into boxes of at most `most` pixels, each one range in C order."""
     axis = 0
     while axis < len(shape) and prod(shape[axis + 1 :]) > most:
         axis += 1
     if axis == len(shape):  # no axes at all: a single pixel
-        yield Slab((), 0, 1)
+        yield Block((), 0, 1)
         return
     inner = prod(shape[axis + 1 :])
     step = max(1, most // max(inner, 1))
@@ -334,5 +326,5 @@ def _cut(shape: tuple[int, ...], most: int) -> Iterator[Slab]:
                 *(slice(None) for _ in shape[axis + 1 :]),
             )
             size = (stop - first) * inner
-            yield Slab(box, start, start + size)
+            yield Block(box, start, start + size)
             start += size

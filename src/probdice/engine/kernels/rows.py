@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.kernels._jit import part, sign_of
+from probdice.engine.kernels._jit import inner, sign_of
 
 Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
@@ -13,11 +13,11 @@ Indices = NDArray[np.int64]
 
 # Pixels that may be summed in float32 before float64 takes over: longer sums of one constant
 # would lose the sixth digit. Unsigned, because an index that could be negative is not vectorised.
-CHUNK = np.uint64(256)
+SHORT = np.uint64(256)
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
 
 
-@part
+@inner
 def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool:
     """Sum each row into `volumes` and each pixel into `sums`; False where a value looks amiss.
 
@@ -44,16 +44,16 @@ def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool
     return signs >= 0 and off == 0
 
 
-@part
+@inner
 def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) -> int:
     """Four rows a turn spare most of the traffic on `sums`. Negative where any value is."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
     v0 = v1 = v2 = v3 = 0.0
-    for start in range(np.uint64(0), size, CHUNK):
+    for start in range(np.uint64(0), size, SHORT):
         s0 = s1 = s2 = s3 = none
-        for k in range(start, min(start + CHUNK, size)):
+        for k in range(start, min(start + SHORT, size)):
             s0 += a[k]
             s1 += b[k]
             s2 += c[k]
@@ -70,20 +70,20 @@ def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) 
     return signs
 
 
-@part
+@inner
 def volume(row: Rows) -> float:
     """Sum of a row."""
     size = np.uint64(row.size)
     total = 0.0
-    for start in range(np.uint64(0), size, CHUNK):
-        chunk = row.dtype.type(0)
-        for k in range(start, min(start + CHUNK, size)):
-            chunk += row[k]
-        total += chunk
+    for start in range(np.uint64(0), size, SHORT):
+        short = row.dtype.type(0)
+        for k in range(start, min(start + SHORT, size)):
+            short += row[k]
+        total += short
     return total
 
 
-@part
+@inner
 def is_zero(row: Rows) -> bool:
     """Whether a row is zero throughout."""
     nonzero = 0
@@ -92,7 +92,7 @@ def is_zero(row: Rows) -> bool:
     return nonzero == 0
 
 
-@part
+@inner
 def active(volumes: Sums, into: Indices) -> int:
     """List the rows that are not zero throughout; how many there are."""
     count = 0
@@ -103,7 +103,22 @@ def active(volumes: Sums, into: Indices) -> int:
     return count
 
 
-@part
+@inner
+def equal(a: Rows, b: Rows) -> bool:
+    """Whether two rows are the same throughout."""
+    different = 0
+    for k in range(a.size):
+        different |= a[k] != b[k]
+    return different == 0
+
+
+@inner
+def nearly(a: float, b: float) -> bool:
+    """Whether two sums could be of equal rows, for all that rounding does to them."""
+    return abs(a - b) <= 1e-4 * abs(b)
+
+
+@inner
 def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
     """The sum of some rows: `into`, or the row itself where it is the only one."""
     if members.size == 1:
@@ -119,7 +134,7 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
     return joined
 
 
-@part
+@inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
     """For each listed row the sum of the other listed ones; in the row after them, of all.
 
@@ -138,7 +153,7 @@ def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> No
         total[k] = prefix[k]
 
 
-@part
+@inner
 def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
     """Take the running sum, then let it go on by the row."""
     for k in range(row.size):
@@ -147,7 +162,7 @@ def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
         running[k] = so_far + row[k]
 
 
-@part
+@inner
 def _add_on(row: Rows, running: Rows, into: Rows) -> None:
     """Add the running sum, then let it go on by the row."""
     for k in range(row.size):

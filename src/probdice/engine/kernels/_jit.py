@@ -1,11 +1,15 @@
 """How every kernel is compiled."""
 
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
@@ -20,26 +24,49 @@ FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 _njit: Any = numba.njit  # the types of both lack what they can do
 _intrinsic: Any = intrinsic
+_FunctionCache: Any = FunctionCache
+
+SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+).digest()
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """Compiled code on disk, valid for one state of all kernel sources.
+
+    Numba looks only at the file of the kernel that is called; a change to a function in another
+    file that it calls would go unseen.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        if not hasattr(self._cache_file, "_source_stamp"):
+            raise RuntimeError("this version of Numba keeps its cache in another way")
+        self._cache_file._source_stamp = SOURCES
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # a full disk costs compiling again, never the comparison
+            super().save_overload(sig, data)
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile on first use, without the GIL; keep the machine code where a folder allows it."""
-    try:
-        compiled: Callable[P, R] = _njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # numba finds no folder that it may write its cache to
-        compiled = _njit(**_OPTIONS)(function)
-    return compiled
+    compiled: Any = _njit(**_OPTIONS)(function)
+    with suppress(RuntimeError):  # Numba finds no folder that it may write its cache to
+        compiled._cache = _Cache(function)
+    dispatcher: Callable[P, R] = compiled
+    return dispatcher
 
 
-def part(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile as a part of kernels only: without what a call from Python needs."""
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile for use in kernels only: without what a call from Python needs."""
     compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
         function
     )
     return compiled
 
 
-# The parts of a floating number, built at its own width: numba computes integers with 64 bits,
+# The fields of a floating number, built at its own width: numba computes integers with 64 bits,
 # and then only half as many fit in a vector.
 _WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # bits in all, and of the fraction
 

@@ -1,18 +1,81 @@
-"""Values that cannot be: found in the pass that reads them, told with their place and a remedy."""
+"""What the numbers of an image mean: labels, or probabilities as they are compared.
+
+Values are checked in the pass that reads them; what cannot be is reported with its pixel and a
+remedy. This is the one place where values as they came become probabilities.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.segmentation import Reading
+from probdice.errors import Option
 
-__all__ = ["TOLERANCE", "Fault", "examine_labels", "examine_values", "whole_numbers"]
+__all__ = [
+    "FORGIVEN",
+    "Fault",
+    "Reading",
+    "Sums",
+    "as_probabilities",
+    "examine_labels",
+    "examine_values",
+    "whole_numbers",
+]
+
+Sums = Literal["error", "normalise", "background"]
+Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
 LARGEST = 2.0**63  # labels are integers of 64 bits
 FORGIVEN = 0.5  # how far above 1 a value may be where it is then divided by the sum
+ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
+
+NORMALISE, BACKGROUND = Option("sums", "normalise"), Option("sums", "background")
+MASK = Option("mask", "FILE", python="mask=…")
+
+
+def as_probabilities(
+    values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Probabilities from floating values as they came, regions first.
+
+    Where the number of regions stays the same, `values` itself is overwritten; else the result is
+    written to `into`, which has one row more. Values that cannot be give whatever they give:
+    `examine_values` reports them.
+    """
+    if reading == "error":
+        return values
+    with np.errstate(all="ignore"):
+        if reading == "softmax":
+            np.subtract(values, values.max(axis=0), out=values)
+            np.exp(values, out=values)
+            values /= values.sum(axis=0)
+            # A softmax is never certain: what underflows is kept as the smallest positive number.
+            np.maximum(values, np.finfo(values.dtype).smallest_subnormal, out=values)
+            return values
+        if reading == "normalise":
+            np.divide(values, _sums(values), out=values, casting="same_kind")
+            return values
+        if into is None:
+            into = np.empty((len(values) + 1, *values.shape[1:]), values.dtype)
+        if reading == "foreground":
+            np.subtract(1, values[0], out=into[0])
+            np.clip(into[0], 0, 1, out=into[0])
+            into[1] = values[0]
+            return into
+        sums = _sums(values)
+        missing = np.maximum(1 - sums, 0)
+        missing[missing < ROUNDING] = 0
+        np.divide(values, np.maximum(sums, 1), out=into[:-1], casting="same_kind")
+        into[-1] = missing
+        return into
+
+
+def _sums(values: NDArray[Any]) -> NDArray[np.float64]:
+    """In float64: what is missing from 1 is small beside what is there."""
+    sums: NDArray[np.float64] = values.sum(axis=0, dtype=np.float64)
+    return sums
 
 
 @dataclass(frozen=True)
@@ -48,7 +111,7 @@ class Fault:
         )
         return replace(self, first=first, worst=worst)
 
-    def tell(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
+    def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """One sentence: what is where, and what to do about it."""
         what = {
             "fraction": f"label {self.value:g}{self._at(place)} is no whole number of 64 bits",
@@ -60,38 +123,40 @@ class Fault:
         }[self.kind]
         if self.kind == "sum" and worst_place != place:
             what += f", at worst to {self.worst_sum:.6g} at pixel {worst_place}"
-        return f"{what}; {self._remedy()}"
+        return [f"{what}; ", *self._remedy()]
 
     def _at(self, place: tuple[int, ...]) -> str:
         more = f" (the first of {self.count} such pixels)" if self.count > 1 else ""
         return f" at pixel {place}{more}"
 
-    def _remedy(self) -> str:
+    def _remedy(self) -> list[str | Option]:
         if self.kind == "fraction":
-            return "use Segmentation.from_probabilities for probabilities"
+            return ["use Segmentation.from_probabilities for probabilities"]
         if self.kind == "infinite":
-            return "leave such pixels out with a mask, or fill them in"
+            return ["leave such pixels out with ", MASK, ", or fill them in"]
         if self.kind == "negative":
-            return "use Segmentation.from_logits for logits, or clip rounding errors to 0"
+            return ["use Segmentation.from_logits for logits, or clip rounding errors to 0"]
+        missing = ["pass ", BACKGROUND, " to add the missing part as a region"]
         if self.kind == "nothing":
-            return (
-                'pass sums="background" (--sums background) to add the missing part as a region, '
-                "or leave such pixels out with a mask"
-            )
-        remedies = []
+            return [*missing, ", or leave such pixels out with ", MASK]
+        remedies: list[list[str | Option]] = []
         if self.whole:
-            remedies.append("use Segmentation.from_labels if these whole numbers are labels")
+            remedies.append(["use Segmentation.from_labels if these whole numbers are labels"])
         for full, name in ((100, "percentages"), (255, "values up to 255")):
-            if full / 2 < self.highest <= full or self.highest == full:
-                remedies.append(f"divide {name} by {full} (--scale {full})")
+            if full / 2 < self.highest <= full:
+                python, command = f"divide {name} by {full}", f"pass --scale {full} for {name}"
+                remedies.append([Option("scale", full, python, command)])
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
-                remedies.append('pass sums="normalise" (--sums normalise) to divide by the sum')
+                remedies.append(["pass ", NORMALISE, " to divide by the sum"])
             if self.value < 1:
-                remedies.append(
-                    'pass sums="background" (--sums background) to add the missing part as a region'
-                )
-        return ", or ".join(remedies) or "divide by the value that stands for certainty"
+                remedies.append(missing)
+        if not remedies:
+            return ["divide by the value that stands for certainty"]
+        message = list(remedies[0])
+        for remedy in remedies[1:]:
+            message += [", or ", *remedy]
+        return message
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -1,0 +1,174 @@
+"""The pairs with the largest total: small tables, grids of cells, and random tables.
+
+    python -m benchmarks.assignment [--json FILE]
+
+Run from the root of the project: the tables are those of tests/test_assignment.py, and as many as
+10,000 random ones are held against SciPy's dense solver. Where OR-tools is installed, its min-cost
+flow solves the same grids, and totals must agree.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.test_assignment import certify, dense_total, random_table, shifted_grid, shuffled
+
+from probdice import assignment
+from probdice.assignment import largest_total
+
+Table = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
+
+TABLES = 10_000
+POINTS = 60  # a cell
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the output."""
+
+    work: str
+    pairs: int
+    seconds: float
+    goal: str
+    flow_seconds: float | None = None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    rows = []
+    for part in (small, grids, random_tables):
+        for row in part():
+            rows.append(row)
+            flow = "" if row.flow_seconds is None else f"OR-tools {row.flow_seconds:8.3f} s"
+            print(f"{row.work:64} {row.pairs:8} {row.seconds:12.6f} s {row.goal:16} {flow}")
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+
+
+def timed(work: Callable[[], Any], times: int) -> tuple[float, Any]:
+    """The shortest time of several, and the result."""
+    best = float("inf")
+    for _ in range(times):
+        start = time.perf_counter()
+        result = work()
+        best = min(best, time.perf_counter() - start)
+    return best, result
+
+
+def small() -> Iterator[Row]:
+    """What a small image asks for."""
+    rng = np.random.default_rng(0)
+    for regions in (5, 20):
+        table = rng.integers(1, 50, (regions, regions))
+        for name, extra, goal in (
+            ("nothing to solve", 1000, "at most 15 µs"),
+            ("to be solved", 0, ""),
+        ):
+            rows, columns = np.divmod(np.arange(table.size), regions)
+            savings = (table + extra * np.eye(regions, dtype=np.int64)).ravel()
+            arguments = rows, columns, savings, table.shape
+            seconds, _ = timed(lambda a=arguments: largest_total(*a), 300)
+            yield Row(f"{regions} × {regions}, {name}", table.size, seconds, goal)
+
+
+def grids() -> Iterator[Row]:
+    """Cells of a grid against cells of another."""
+    assignment._sparse(*shifted_grid(3, 2, 1, wrap=True))  # compiles both loops
+    cases: dict[str, tuple[Callable[[], Table], str]] = {
+        "46³ cells, shifted by a sixth": (lambda: shifted_grid(46, 6, 1), "at most 0.5 s"),
+        "46³ cells, jittered by 0.3": (lambda: jittered_grid(46, 0.3), "at most 1.5 s"),
+        "46³ cells, jittered by 0.5": (lambda: jittered_grid(46, 0.5), "at most 1.5 s"),
+        "46³ cells, jittered by 3": (lambda: jittered_grid(46, 3), "at most 1.5 s"),
+        "46³ cells, shifted by half": (lambda: shifted_grid(46, 2, 1), "at most 5 s"),
+        "the same, shuffled": (lambda: shuffled(*shifted_grid(46, 2, 1)), "at most 5 s"),
+        "the same, wrapped": (
+            lambda: shuffled(*shifted_grid(46, 2, 1, wrap=True)),
+            "at most 5 s",
+        ),
+        "46³ cells, shifted by half, ± 1 %": (lambda: noisy_grid(46, 0.01), "at most 5 s"),
+        "46³ cells, shifted by half, ± 30 %": (lambda: noisy_grid(46, 0.3), "at most 5 s"),
+        "100³ cells, shifted by a sixth": (lambda: shifted_grid(100, 6, 1), "at most 10 s"),
+        "100³ cells, shifted by half, shuffled": (lambda: shuffled(*shifted_grid(100, 2, 1)), ""),
+    }
+    for name, (make, goal) in cases.items():
+        table = make()
+        seconds, chosen = timed(lambda t=table: largest_total(*t), 3)
+        total = int(table[2][chosen].sum())
+        if table[2].size < 10**6:
+            certify(*table, chosen)
+        flow = flow_total(*table) if table[2].size < 10**6 else None
+        if flow is not None and flow[1] != total:
+            raise SystemExit(f"{name}: the total is {total}, that of OR-tools {flow[1]}")
+        yield Row(name, table[2].size, seconds, goal, flow[0] if flow else None)
+
+
+def jittered_grid(cells: int, amount: float) -> Table:
+    """Points in the cells of two sets of centres, each moved at random from a grid."""
+    from scipy.spatial import cKDTree
+
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(*[np.arange(cells) + 0.5] * 3, indexing="ij"), axis=-1)
+    points = rng.random((POINTS * cells**3, 3)) * cells
+    centres = [grid.reshape(-1, 3) + rng.uniform(-amount, amount, (cells**3, 3)) for _ in "ab"]
+    a, b = (cKDTree(side).query(points, workers=2)[1] for side in centres)
+    pairs, counts = np.unique(a * cells**3 + b, return_counts=True)
+    return pairs // cells**3, pairs % cells**3, counts, (cells**3, cells**3)
+
+
+def noisy_grid(cells: int, share: float) -> Table:
+    """Shifted by half, all overlaps nearly equal."""
+    rows, columns, savings, shape = shifted_grid(cells, 2, 1, wrap=True)
+    noise = np.random.default_rng(0).uniform(-share, share, savings.size)
+    return rows, columns, np.rint(1000 * savings * (1 + noise)).astype(np.int64), shape
+
+
+def flow_total(
+    rows: NDArray[Any], columns: NDArray[Any], savings: NDArray[Any], shape: tuple[int, int]
+) -> tuple[float, int] | None:
+    """Seconds and total of OR-tools, where a row may also send its unit past all columns."""
+    try:
+        from ortools.graph.python import min_cost_flow
+    except ImportError:
+        return None
+    every_row, every_column = np.arange(shape[0]), np.arange(shape[1]) + shape[0]
+    sink = sum(shape)
+    start = time.perf_counter()
+    flow = min_cost_flow.SimpleMinCostFlow()
+    tails = np.concatenate([rows, every_row, every_column])
+    heads = np.concatenate([columns + shape[0], np.full(sink, sink)])
+    costs = np.concatenate([-savings, np.zeros(sink, np.int64)])
+    flow.add_arcs_with_capacity_and_unit_cost(tails, heads, np.ones_like(tails), costs)
+    flow.set_nodes_supplies(every_row, np.ones_like(every_row))
+    flow.set_node_supply(sink, -shape[0])
+    if flow.solve() != flow.OPTIMAL:
+        raise SystemExit("OR-tools found no optimum")
+    return time.perf_counter() - start, -int(flow.optimal_cost())
+
+
+def random_tables() -> Iterator[Row]:
+    """Each against SciPy's dense solver, by either way through the module."""
+    pairs = 0
+    start = time.perf_counter()
+    for seed in range(TABLES):
+        table = random_table(seed)
+        if table[0].size == 0:
+            continue
+        best = dense_total(*table)
+        for choose in (largest_total, assignment._sparse):
+            total = table[2][choose(*table)].sum()
+            if abs(total - best) > (0 if table[2].dtype == np.int64 else 1e-12 * best):
+                raise SystemExit(f"random table {seed}: the total is {total}, not {best}")
+        pairs += table[0].size
+    yield Row(f"{TABLES} random tables, all optimal", pairs, time.perf_counter() - start, "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""The score of knowing nothing: of two independent segmentations with the same regions (METHOD §6).
+
+Independent sides have an overlap of their own, which is matched, merged and scored like any other:
+in closed form for label maps, exact where the absolute similarity needs no merging of
+probabilities. Elsewhere pixels are paired at random.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from probdice.engine.images import Images
+from probdice.engine.passes import BINS, Distribution
+from probdice.errors import TooLargeError
+from probdice.groups import Groups, costs
+from probdice.matching import Given
+from probdice.options import Options, sides_to_merge
+from probdice.overlaps import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.scoring import NeedsImages, correspond, key_lists, measure
+from probdice.segmentation import Segmentation
+from probdice.sides import SIDES, Both, Side, other
+from probdice.similarity import Absolute
+
+__all__ = ["Chance", "chance_of"]
+
+SORTED = 2**15  # pixels whose values are sorted; those of more are counted in bins
+MOST_DRAWS = 2**20
+MOST_VALUES = 2**25  # of both sides that may be held at once
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The chance level, and its standard error where it is sampled."""
+
+    level: float
+    error: float = 0.0
+
+
+def chance_of(
+    overlap: Overlap, options: Options, matched: Groups, images: Images | None
+) -> Chance:
+    """The score of the same comparison if the two sides were independent.
+
+    `matched` is the correspondence before merging: where it is given, it stays.
+    """
+    given = options.match == "labels" or isinstance(options.match, Given)
+    if overlap.crisp and options.match == "overlap":
+        return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, options)))
+    if overlap.crisp and given:
+        return Chance(1 - overlap.unit * (1 - _given_agreement(overlap, matched)))
+    if overlap.separable:
+        try:
+            return _from_table(_independent(overlap, images), options, matched if given else None)
+        except NeedsImages:
+            if images is None:
+                raise
+    if images is None:
+        raise NeedsImages(
+            "the chance level of probabilities needs the images: compare the segmentations "
+            "themselves, or ask for .chance before the images are dropped"
+        )
+    return _sampled(overlap, options, images)
+
+
+def _largest_with_largest(overlap: Overlap, options: Options) -> float:
+    """The agreement of two independent label maps: overlaps are n_i m_j / |Ω|."""
+    shares = Both(*(-np.sort(-overlap.side(side).volumes) / overlap.pixels for side in SIDES))
+    pairs = min(share.size for share in shares)
+    agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
+    for side in sides_to_merge(options.merge):
+        largest = float(shares[other(side)].max(initial=0))
+        agreement += float(shares[side][pairs:].sum()) * largest
+    return agreement
+
+
+def _given_agreement(overlap: Overlap, groups: Groups) -> float:
+    """The same where the groups are given."""
+    shares = Both(np.zeros(groups.count), np.zeros(groups.count))
+    for side in SIDES:
+        occupied = overlap.side(side).occupied
+        volumes = overlap.side(side).volumes[occupied]
+        np.add.at(shares[side], groups.numbers(side)[occupied], volumes / overlap.pixels)
+    return float(np.dot(shares.reference, shares.prediction))
+
+
+def _from_table(independent: Overlap, options: Options, given: Groups | None) -> Chance:
+    """The score of an overlap, as far as no pixels are needed."""
+    if given is not None:
+        losses = costs(independent, given)
+        return Chance(measure(independent, given, losses, None).score)
+    result = correspond(independent, options, None)
+    return Chance(measure(independent, result.groups, result.costs, None).score)
+
+
+def _independent(overlap: Overlap, images: Images | None) -> Overlap:
+    """The overlap of independent sides: every pair meets."""
+    rows, columns = overlap.reference.occupied, overlap.prediction.occupied
+    if rows.size * columns.size > LARGEST_TABLE:
+        raise TooLargeError(
+            f"chance of {rows.size} × {columns.size} regions needs the overlap of every pair, "
+            f"which would not fit in memory"
+        )
+    volumes = Both(overlap.reference.volumes[rows], overlap.prediction.volumes[columns])
+    if overlap.reference.crisp or overlap.prediction.crisp:
+        # A label is certain where it is, so that the minimum is the other side's probability.
+        savings = np.outer(*volumes) / overlap.pixels
+    else:
+        if images is None:
+            raise NeedsImages(
+                "the chance level of probabilities needs the images: compare the segmentations "
+                "themselves, or ask for .chance before the images are dropped"
+            )
+        savings = overlap.pixels * _mean_minima(overlap, images)[np.ix_(rows, columns)]
+    grid = np.meshgrid(rows, columns, indexing="ij")
+    pairs = Pairs(grid[0].reshape(-1), grid[1].reshape(-1), savings.reshape(-1))
+    return replace(
+        overlap,
+        reference=_floating(overlap.reference),
+        prediction=_floating(overlap.prediction),
+        meeting=pairs,
+    )
+
+
+def _floating(regions: Regions) -> Regions:
+    return replace(regions, volumes=regions.volumes.astype(np.float64))
+
+
+def _mean_minima(overlap: Overlap, images: Images) -> Floats:
+    """E min(p_i(X), q_j(Y)) over independent pixels X and Y, from the values of each region."""
+    if overlap.pixels <= SORTED:
+        from probdice.engine import kernels
+
+        every = np.arange(overlap.pixels)
+        p, q = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
+        return np.array([[kernels.distribution.mean_minimum(a, b) for b in q] for a in p])
+    survival = [_survival(images.distribution(side), overlap.pixels) for side in SIDES]
+    return survival[0] @ survival[1].T
+
+
+def _survival(distribution: Distribution, pixels: int) -> Floats:
+    """∫ P(value > t) dt over each bin, times the square root of the number of bins.
+
+    E min(X, Y) = ∫ P(X > t) P(Y > t) dt; within a bin, the product of the means stands for the
+    mean of the product.
+    """
+    counts = distribution.counts / pixels
+    above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
+    within = distribution.sums / pixels - counts * (np.arange(BINS) / BINS)
+    survival: Floats = (above / BINS + within) * sqrt(BINS)
+    return survival
+
+
+def _sampled(overlap: Overlap, options: Options, images: Images) -> Chance:
+    """Of randomly paired pixels, matched on one half and scored on the other."""
+    rows = sum(1 if side.crisp else len(side.regions) for side in images.sides)
+    count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
+    rng = np.random.default_rng(SEED)
+    ranks = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
+    samples = images.sample(ranks)
+    samples = Both(samples.reference, samples.prediction[..., rng.permutation(count)])
+    order = rng.permutation(count)
+    halves = [_drawn(images, samples, part) for part in np.array_split(order, 2)]
+    learnt = halves[0].overlap(overlap.similarity)
+    found = correspond(learnt, options, halves[0]).groups
+    given = Given(_labelled(learnt, found))
+    scored = halves[1].overlap(overlap.similarity)
+    groups = correspond(scored, replace(options, match=given, merge="none"), halves[1]).groups
+    f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
+    return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
+
+
+def _labelled(overlap: Overlap, groups: Groups) -> tuple[tuple[tuple, tuple], ...]:  # type: ignore[type-arg]
+    """The matched groups by label."""
+    labels = Both(overlap.reference.labels, overlap.prediction.labels)
+    return tuple(
+        (
+            tuple(labels.reference[k] for k in groups.regions("reference", g).tolist()),
+            tuple(labels.prediction[k] for k in groups.regions("prediction", g).tolist()),
+        )
+        for g in range(groups.matched)
+    )
+
+
+def _drawn(images: Images, samples: "Both", places: Floats) -> Images:  # type: ignore[type-arg]
+    """Images made of pixels that were drawn from others."""
+
+    def drawn(side: Side) -> Segmentation:
+        segmentation, values = images.side(side), samples[side][..., places]
+        if segmentation.crisp:
+            return Segmentation.from_labels(values, names=segmentation.names)
+        return Segmentation.from_probabilities(values, names=segmentation.regions)
+
+    return Images(drawn("reference"), drawn("prediction"), None, images.workers)

@@ -1,0 +1,1 @@
+"""The machinery: a pass over all blocks of two images, added up."""

@@ -1,0 +1,361 @@
+"""Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine import passes
+from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
+from probdice.engine.passes import Distribution, Lists, Moments, Scores
+from probdice.engine.threads import cores, run
+from probdice.errors import GeometryError, InputError, Note, Option
+from probdice.options import TOLERANCE
+from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
+from probdice.segmentation import Array, Segmentation
+from probdice.sides import SIDES, Both, Side, other
+from probdice.similarity import Similarity
+from probdice.values import Fault, examine_values
+
+__all__ = ["Images", "aligned"]
+
+FEW_PIXELS = 2**16  # label maps of one byte with fewer pixels are encoded like all others
+IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Two segmentations of one image, the pixels to compare, and how many threads may read them.
+
+    Attributes
+    ----------
+    reference, prediction : Segmentation
+        On one grid: that of the reference.
+    mask : array or None
+        What is not 0 is compared.
+    workers : int
+    notes : list of Note
+        What is worth knowing about them; the first pass adds to it.
+    """
+
+    reference: Segmentation
+    prediction: Segmentation
+    mask: Array | None
+    workers: int
+    notes: list[Note] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        reference: Segmentation,
+        prediction: Segmentation,
+        *,
+        mask: Segmentation | Array | None = None,
+        workers: int | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> "Images":
+        """Both sides and the mask brought to one grid; no pixel is read."""
+        if prediction.ignore:
+            raise InputError(
+                f"prediction must not ignore labels, found ignore={prediction.ignore}: it could "
+                f"leave out what it finds hard; let the reference ignore them, or pass ",
+                Option("mask", "FILE", python="mask=…"),
+            )
+        prediction = aligned(reference, prediction, tolerance=tolerance)
+        if mask is None:
+            return cls(reference, prediction, None, workers or cores())
+        array, unknown = _mask_on(reference, mask, tolerance)
+        images = cls(reference, prediction, array, workers or cores())
+        if unknown:
+            pixels = "pixel is" if unknown == 1 else "pixels are"
+            text = f"{unknown} {pixels} NaN in the mask and counted as outside"
+            images.notes.append(Note("mask", (text,)))
+        return images
+
+    def side(self, side: Side) -> Segmentation:
+        """One of the two."""
+        return self.reference if side == "reference" else self.prediction
+
+    @property
+    def sides(self) -> Both[Segmentation]:
+        """The two."""
+        return Both(self.reference, self.prediction)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Blocks hold scratch of this process's threads, and are made anew where they are missed.
+        return {name: value for name, value in self.__dict__.items() if name != "blocks"}
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Cuts and prepares the blocks."""
+        return Blocks(self.reference, self.prediction, mask=self.mask)
+
+    def overlap(self, similarity: Similarity) -> Overlap:
+        """The first pass: every pair of regions. Values are checked here, and only here."""
+        sides, blocks = self.sides, self.blocks
+        faults: list[Fault | None] = [None, None]
+
+        def visit(block: Block) -> tuple[Overlap, list[Fault | None]]:
+            if block.stop - block.start >= FEW_PIXELS:
+                both = blocks.bytes_of(block)
+                if both is not None:
+                    return passes.bytes_overlap(sides, *both, similarity), []
+            ready = blocks.ready(block)
+            result, sound = passes.overlap(sides, ready, similarity)
+            return result, _faults(ready, sound, block)
+
+        def overlaps() -> Iterator[Overlap]:
+            for result, block_faults in run(visit, blocks.blocks, self.workers):
+                for k, fault in enumerate(block_faults):
+                    earlier = faults[k]
+                    faults[k] = earlier + fault if earlier and fault else earlier or fault
+                yield result
+
+        total = Overlap.total(overlaps()) if blocks.blocks else None
+        for side, fault in zip(SIDES, faults, strict=True):
+            if fault is not None:
+                raise self._refusal(side, fault)
+        if total is None or total.pixels == 0:
+            raise InputError(*self._nothing_left())
+        ignored = self.reference.ignore
+        if not ignored:
+            return total
+        self.notes[:] = [note for note in self.notes if note.kind != "ignore"]
+        for label in ignored:
+            if label not in total.reference.keys:
+                text = f"label {label} to be ignored does not occur in the reference"
+                self.notes.append(Note("ignore", (text,)))
+        return _without(total, ignored)
+
+    def joined(
+        self, similarity: Similarity, side: Side, own: Lists, across: Lists, spare: Sequence[int]
+    ) -> Floats:
+        """Σ 1 − f of each group with each spare region of `side` joined to it.
+
+        `own` and `across` are the regions of the groups, and `spare` of `side`, by channel or
+        label.
+        """
+        blocks, place = self.blocks, SIDES.index(side)
+
+        def visit(block: Block) -> Floats:
+            return passes.joined(
+                blocks.ready(block), similarity, place, own, across, spare, blocks.dtype
+            )
+
+        return reduce(add, run(visit, blocks.blocks, self.workers))
+
+    def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
+        """Compare the groups of both sides at every pixel."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Scores:
+            return passes.scores(blocks.ready(block), similarity, groups, blocks.dtype)[0]
+
+        return reduce(add, run(visit, blocks.blocks, self.workers))
+
+    def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
+        """f at every pixel between the groups of both sides; NaN outside Ω."""
+        blocks = self.blocks
+        image = np.full(int(np.prod(blocks.shape)), np.nan, np.float32)
+
+        def visit(block: Block) -> None:
+            ready = blocks.ready(block)
+            _, f = passes.scores(ready, similarity, groups, blocks.dtype)
+            inside = slice(None) if ready.inside is None else ready.inside
+            image[block.start : block.stop][inside] = f
+
+        deque(run(visit, blocks.blocks, self.workers), maxlen=0)
+        return blocks.image(image)
+
+    def moments(self, keys: Both[NDArray[Any]]) -> Moments:
+        """The moments of both sides, label maps by these labels."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Moments:
+            return passes.moments(blocks.ready(block), keys)
+
+        return reduce(add, run(visit, blocks.blocks, self.workers))
+
+    def distribution(self, side: Side) -> Distribution:
+        """How the values of every region of a soft side are distributed."""
+        blocks, place = self.blocks, SIDES.index(side)
+
+        def visit(block: Block) -> Distribution:
+            ready = blocks.ready(block).sides[place]
+            assert isinstance(ready, Soft)
+            return passes.distribution(ready)
+
+        return reduce(add, run(visit, blocks.blocks, self.workers))
+
+    def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
+        """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
+        samples: Both[list[NDArray[Any]]] = Both([], [])
+        before = 0
+        for block in self.blocks.blocks:
+            ready = self.blocks.ready(block)
+            for name, side in zip(SIDES, ready.sides, strict=True):
+                first, last = np.searchsorted(ranks[name], [before, before + ready.size])
+                places = ranks[name][first:last] - before
+                if isinstance(side, Crisp):
+                    samples[name].append(side.labels[side.codes[places]])
+                else:
+                    samples[name].append(side.rows[:, side.start + places])
+            before += ready.size
+        return samples.map(lambda taken: np.concatenate(taken, axis=-1))
+
+    def _refusal(self, side: Side, fault: Fault) -> InputError:
+        segmentation = self.side(side)
+        first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
+        return InputError(f"{side}{_file(segmentation)}: ", *fault.message(first, worst))
+
+    def _nothing_left(self) -> list[str | Option]:
+        if self.mask is not None:
+            return ["mask is empty: it leaves no pixel to compare"]
+        if self.reference.ignore:
+            return [
+                f"reference has no pixel but those with ignored labels {self.reference.ignore}"
+            ]
+        return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
+
+
+def aligned(
+    reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
+) -> Segmentation:
+    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
+    if reference.geometry is not None and prediction.geometry is not None:
+        try:
+            return prediction.onto(reference.geometry, tolerance=tolerance)
+        except GeometryError as error:
+            raise GeometryError(
+                f"reference{_file(reference)} and prediction{_file(prediction)} do not lie on the "
+                f"same grid: ",
+                *error.args,
+                f"\n{_side_by_side(reference, prediction)}\n"
+                f"resample one of them onto the other first, or allow more with ",
+                Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)"),
+            ) from None
+    for side in SIDES:
+        lacking, known = (reference, prediction)[:: 1 if side == "reference" else -1]
+        if lacking.geometry is None and known.geometry is not None:
+            raise GeometryError(
+                f"{side} has no geometry but the {other(side)} does, so nothing says that they "
+                f"lie in the same place; give it geometry=…, or compare by array order with ",
+                IGNORE_GEOMETRY,
+            )
+    if reference.shape != prediction.shape:
+        raise InputError(
+            f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
+            f"both must cover the same pixels{_misread(reference, prediction)}"
+        )
+    return prediction
+
+
+def _mask_on(
+    reference: Segmentation, mask: Segmentation | Array, tolerance: float
+) -> tuple[Array, int]:
+    """The mask as an array over the reference's grid, and how many of its values are NaN."""
+    array: Array
+    if isinstance(mask, Segmentation):
+        if not mask.crisp:
+            raise InputError("mask must be a label map (0 is outside), found probabilities")
+        if (mask.geometry is None) != (reference.geometry is None):
+            without = "mask" if mask.geometry is None else "reference"
+            raise GeometryError(
+                f"{without} has no geometry, so nothing says that the mask lies on the reference; "
+                f"pass the mask as an array, or compare by array order with ",
+                IGNORE_GEOMETRY,
+            )
+        if mask.geometry is not None and reference.geometry is not None:
+            try:
+                mask = mask.onto(reference.geometry, tolerance=tolerance)
+            except GeometryError as error:
+                raise error.prefixed(
+                    f"mask{_file(mask)} does not lie on the reference's grid: "
+                ) from None
+        array = mask.array
+    else:
+        array = mask
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"mask must hold booleans or whole numbers, found {array.dtype}")
+    if tuple(array.shape) != reference.shape:
+        raise InputError(
+            f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
+        )
+    return _whole_mask(array) if array.dtype.kind == "f" else (array, 0)
+
+
+def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
+    """A floating mask as booleans: NaN is outside, fractions are refused."""
+    values = np.asarray(mask[(slice(None),) * len(mask.shape)])
+    known = np.isfinite(values)
+    wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
+    if wrong.any():
+        place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
+        raise InputError(
+            f"mask must hold 0 and whole numbers, found {values[place]:g} at pixel {place}; "
+            f"say which pixels are inside, as in mask > 0.5"
+        )
+    return known & (values != 0), int(np.isnan(values).sum())
+
+
+def _misread(*sides: Segmentation) -> str:
+    """A hint where a floating array of one number a pixel was taken for probabilities."""
+    for side, across in (sides, sides[::-1]):
+        if not side.crisp and tuple(side.array.shape) == across.shape:
+            return (
+                "; a floating array has its regions along the first axis, so say "
+                "Segmentation.from_labels(array) for labels, or "
+                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+            )
+        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
+            return (
+                "; regions were taken along the first axis and seem to lie along the last, so say "
+                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+            )
+    return ""
+
+
+def _file(side: Segmentation) -> str:
+    return f" ({side.source})" if side.source else ""
+
+
+def _side_by_side(reference: Segmentation, prediction: Segmentation) -> str:
+    """Both geometries as a table."""
+    assert reference.geometry is not None and prediction.geometry is not None
+    left, right = reference.geometry.describe(), prediction.geometry.describe()
+    width = max(len(text) for text in (*left.values(), "reference"))
+    rows = [f"{'':>10}  {'reference':<{width}}  prediction"]
+    rows += [f"{key:>10}  {left[key]:<{width}}  {right[key]}" for key in left]
+    return "\n".join(rows)
+
+
+def _faults(ready: Ready, sound: Sequence[bool], block: Block) -> list[Fault | None]:
+    """What is amiss with each side, by pixels of the image."""
+    faults = []
+    for side, fault, fine in zip(ready.sides, ready.faults, sound, strict=True):
+        if fault is None and not fine:
+            assert isinstance(side, Soft)
+            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
+        faults.append(fault and fault.moved(block.start, ready.inside))
+    return faults
+
+
+def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
+    """An overlap without labels of the reference that no pixel of Ω has."""
+    regions = overlap.reference
+    kept = ~np.isin(regions.keys, ignored)
+    places = np.cumsum(kept) - 1
+    names = {key: name for key, name in regions.names.items() if key not in ignored}
+    meeting = overlap.meeting
+    return Overlap(
+        overlap.similarity,
+        overlap.pixels,
+        Regions(regions.keys[kept], regions.volumes[kept], regions.crisp, names),
+        overlap.prediction,
+        Pairs(places[meeting.rows], meeting.columns, meeting.savings),
+    )

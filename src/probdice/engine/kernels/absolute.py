@@ -1,0 +1,195 @@
+"""The absolute similarity over the pixels of a block.
+
+`pairs` adds what every pair of regions shares, min(p_i, q_j); `joined` adds |p − q| of groups with
+one more region; `pixels` gives f at every pixel, and |p − q| of groups as they are.
+"""
+
+import numpy as np
+
+from probdice.engine.kernels._jit import inner, kernel
+from probdice.engine.kernels.rows import (
+    SHORT,
+    Indices,
+    Rows,
+    Sums,
+    active,
+    equal,
+    join,
+    nearly,
+    survey,
+)
+
+STEP = 4096  # pixels whose rows stay in the cache while every pair of them is visited
+
+
+@kernel
+def pairs(
+    p: Rows,
+    p_start: int,
+    q: Rows,
+    q_start: int,
+    size: int,
+    p_volumes: Sums,
+    q_volumes: Sums,
+    savings: Sums,
+) -> tuple[bool, bool]:
+    """Add the volumes and Σ min(p_i, q_j) of these pixels; whether each side looks sound."""
+    p_sound = q_sound = True
+    sums = np.empty(STEP, p.dtype)
+    p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
+    p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
+    shared = np.empty((p.shape[0] + 1, q.shape[0] + 3))  # room for whole tiles
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        p_sound &= survey(p, p_from, p_from + step, sums, p_step)
+        q_sound &= survey(q, q_from, q_from + step, sums, q_step)
+        for i in range(p.shape[0]):
+            p_volumes[i] += p_step[i]
+        for j in range(q.shape[0]):
+            q_volumes[j] += q_step[j]
+        p_count, q_count = active(p_step, p_active), active(q_step, q_active)
+        _minima(p, p_from, p_active[:p_count], q, q_from, q_active[:q_count], step, shared)
+        for a in range(p_count):
+            for b in range(q_count):
+                i, j = p_active[a], q_active[b]
+                saving = shared[a, b]
+                # Equal rows share their volume to the last bit, however either was summed.
+                if (
+                    nearly(saving, p_step[i])
+                    and nearly(saving, q_step[j])
+                    and equal(p[i, p_from : p_from + step], q[j, q_from : q_from + step])
+                ):
+                    saving = p_step[i]
+                savings[i, j] += saving
+    return p_sound, q_sound
+
+
+@inner
+def _minima(
+    p: Rows,
+    p_start: int,
+    p_rows: Indices,
+    q: Rows,
+    q_start: int,
+    q_rows: Indices,
+    size: int,
+    into: Sums,
+) -> None:
+    """Sum min(p_i, q_j) over the pixels for every pair of the listed rows.
+
+    By tiles of two rows against four; where fewer are left, the last one is taken again.
+    """
+    last_p, last_q = p_rows.size - 1, q_rows.size - 1
+    for a in range(0, p_rows.size, 2):
+        for b in range(0, q_rows.size, 4):
+            _tile(
+                p[p_rows[a], p_start : p_start + size],
+                p[p_rows[min(a + 1, last_p)], p_start : p_start + size],
+                q[q_rows[b], q_start : q_start + size],
+                q[q_rows[min(b + 1, last_q)], q_start : q_start + size],
+                q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
+                q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
+                into[a : a + 2, b : b + 4],
+            )
+
+
+@inner
+def _tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
+    """Eight sums at once, so that each value that is loaded is used several times."""
+    size = np.uint64(p0.size)
+    into[:] = 0
+    for start in range(np.uint64(0), size, SHORT):
+        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+        for k in range(start, min(start + SHORT, size)):
+            s00 += min(p0[k], q0[k])
+            s01 += min(p0[k], q1[k])
+            s02 += min(p0[k], q2[k])
+            s03 += min(p0[k], q3[k])
+            s10 += min(p1[k], q0[k])
+            s11 += min(p1[k], q1[k])
+            s12 += min(p1[k], q2[k])
+            s13 += min(p1[k], q3[k])
+        into[0, 0] += s00
+        into[0, 1] += s01
+        into[0, 2] += s02
+        into[0, 3] += s03
+        into[1, 0] += s10
+        into[1, 1] += s11
+        into[1, 2] += s12
+        into[1, 3] += s13
+
+
+@inner
+def difference(p: Rows, q: Rows) -> float:
+    """Sum of |p − q| over one pair of rows."""
+    size = np.uint64(p.size)
+    total = 0.0
+    for start in range(np.uint64(0), size, SHORT):
+        short = p.dtype.type(0)
+        for k in range(start, min(start + SHORT, size)):
+            short += abs(p[k] - q[k])
+        total += short
+    return total
+
+
+@kernel
+def joined(
+    p: Rows,
+    p_start: int,
+    p_groups: Indices,
+    p_members: Indices,
+    spare: Indices,
+    q: Rows,
+    q_start: int,
+    q_groups: Indices,
+    q_members: Indices,
+    size: int,
+    into: Sums,
+) -> None:
+    """Add |p − q| of every group with every spare row of p joined to it."""
+    p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    with_spare = np.empty(STEP, p.dtype)
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        for g in range(p_groups.size - 1):
+            a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
+            b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
+            for u in range(spare.size):
+                row = p[spare[u], p_from : p_from + step]
+                for k in range(step):
+                    with_spare[k] = a[k] + row[k]
+                into[g, u] += difference(with_spare[:step], b)
+
+
+@kernel
+def pixels(
+    p: Rows,
+    p_start: int,
+    p_groups: Indices,
+    p_members: Indices,
+    q: Rows,
+    q_start: int,
+    q_groups: Indices,
+    q_members: Indices,
+    size: int,
+    differences: Sums,
+    into: Rows,
+) -> None:
+    """f at every pixel between the groups of both sides; the difference of every group is added."""
+    real = p.dtype.type
+    p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        f = into[done : done + step]
+        f[:] = real(0)
+        for g in range(p_groups.size - 1):
+            a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
+            b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
+            differences[g] += difference(a, b)
+            for k in range(step):
+                f[k] += abs(a[k] - b[k])
+        for k in range(step):
+            f[k] = min(max(real(1) - real(0.5) * f[k], real(0)), real(1))

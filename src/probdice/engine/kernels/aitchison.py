@@ -1,0 +1,459 @@
+"""The aitchison similarity over the pixels of a block.
+
+The distance between two vectors of two is |logit − logit| / √2. Logits are in base two, which is
+what the bits of a floating number give: a float32 then holds the logit of 1e-38 to 4e-6, and a
+score to that times ln 2 / √2.
+
+`pairs` adds what every pair of regions saves, `joined` the losses 1 − f of groups with one more
+region; `pixels` gives f at every pixel.
+"""
+
+import math
+
+import numpy as np
+
+from probdice.engine.kernels._jit import exponent, inner, kernel, mantissa
+from probdice.engine.kernels.absolute import difference
+from probdice.engine.kernels.rows import (
+    SHORT,
+    Indices,
+    Rows,
+    Sums,
+    active,
+    equal,
+    is_zero,
+    join,
+    nearly,
+    others,
+    survey,
+    volume,
+)
+
+STEP = 1024  # pixels whose logits stay in the cache while every pair of them is visited
+# The logit of certainty: far from all others, and equal to itself, which infinity is not.
+CERTAIN = 1e30
+UNIT = math.log(2) / math.sqrt(2)  # from a difference of logits in base two to a distance
+UPSCALE = 2.0**64  # lifts what is subnormal to where every bit pattern has an exponent
+
+
+@kernel
+def pairs(
+    p: Rows,
+    p_start: int,
+    q: Rows,
+    q_start: int,
+    size: int,
+    floor: float,
+    p_volumes: Sums,
+    q_volumes: Sums,
+    p_alone: Sums,
+    q_alone: Sums,
+    savings: Sums,
+) -> tuple[bool, bool]:
+    """Add the volumes, the losses against an empty region and the savings of every pair.
+
+    A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both are positive,
+    with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 there, so that this
+    is ½ (1 + f). Returns whether the values of each side look sound.
+    """
+    p_sound = q_sound = True
+    p_count, q_count = p.shape[0], q.shape[0]
+    sums = np.empty(STEP, p.dtype)
+    p_step, q_step = np.empty(p_count), np.empty(q_count)
+    p_active, q_active = np.empty(p_count, np.int64), np.empty(q_count, np.int64)
+    p_losses, q_losses = np.empty(p_count), np.empty(q_count)
+    p_logits, q_logits = np.empty((p_count, STEP), p.dtype), np.empty((q_count, STEP), p.dtype)
+    with_floor = 1 if floor > 0 else 0
+    p_alones = np.empty((p_count * with_floor, STEP), p.dtype)
+    q_alones = np.empty((q_count * with_floor, STEP), p.dtype)
+    rest = np.empty((max(p_count, q_count) + 1, STEP), p.dtype)
+    saved = np.empty((p_count + 1, q_count + 3))  # room for whole tiles
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        p_sound &= survey(p, p_from, p_from + step, sums, p_step)
+        q_sound &= survey(q, q_from, q_from + step, sums, q_step)
+        p_listed = p_active[: active(p_step, p_active)]
+        q_listed = q_active[: active(q_step, q_active)]
+        zeros = _logits(
+            p, p_from, p_listed, step, floor, rest, -np.inf, p_logits, p_alones, p_losses
+        )
+        zeros |= _logits(
+            q, q_from, q_listed, step, floor, rest, np.inf, q_logits, q_alones, q_losses
+        )
+        if floor > 0:
+            _savings_floor(
+                p_logits, p_alones, p_listed.size, q_logits, q_alones, q_listed.size, step, saved
+            )
+        else:
+            _savings(p_logits, p_listed.size, q_logits, q_listed.size, step, zeros, saved)
+        for i in range(p_count):
+            p_volumes[i] += p_step[i]
+        for j in range(q_count):
+            q_volumes[j] += q_step[j]
+        for a in range(p_listed.size):
+            p_alone[p_listed[a]] += p_losses[a]
+        for b in range(q_listed.size):
+            q_alone[q_listed[b]] += q_losses[b]
+        for a in range(p_listed.size):
+            for b in range(q_listed.size):
+                saving = saved[a, b]
+                # Equal rows save all that they lose alone, to the last bit.
+                if (
+                    floor > 0
+                    and nearly(saving, p_losses[a])
+                    and nearly(saving, q_losses[b])
+                    and equal(p_alones[a, :step], q_alones[b, :step])
+                ):
+                    saving = p_losses[a]
+                savings[p_listed[a], q_listed[b]] += saving
+    return p_sound, q_sound
+
+
+@inner
+def _logits(
+    rows: Rows,
+    start: int,
+    listed: Indices,
+    size: int,
+    floor: float,
+    rest: Rows,
+    absent: float,
+    logits: Rows,
+    alones: Rows,
+    losses: Sums,
+) -> bool:
+    """Logits of the listed regions, each against the sum of the others; whether any is absent.
+
+    A region that is absent from a pixel has the logit `absent`: infinite, and of the other sign
+    on the other side, so that f with anything is exactly 0. `losses` are those against an empty
+    region, in all; with a floor, `alones` has them at every pixel.
+    """
+    real = rows.dtype.type
+    stop = start + size
+    others(rows, start, stop, listed, rest)
+    zeros = False
+    empty = real(math.log2(floor)) if floor > 0 else real(0)
+    for n in range(listed.size):
+        row, logit = rows[listed[n], start:stop], logits[n]
+        log_ratio(row, rest[n, :size], floor, logit)
+        present = 0
+        for k in range(size):
+            present += row[k] > real(0)
+        if floor > 0:
+            alone = alones[n]
+            for k in range(size):
+                d = real(UNIT) * abs(logit[k] - empty)
+                alone[k] = d / (real(1) + d) if row[k] > real(0) else real(0)
+            losses[n] = volume(alone[:size])
+        else:
+            losses[n] = present
+        if present < size:
+            zeros = True
+            for k in range(size):
+                logit[k] = logit[k] if row[k] > real(0) else real(absent)
+    return zeros
+
+
+@inner
+def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
+    """log₂(a/b) after raising both to `floor`.
+
+    ±CERTAIN where one of them is 0; they must not both be. The logarithm of a mantissa m is
+    2 artanh s with s = (m − 1)/(m + 1), a series in s² that converges fast.
+    """
+    real = a.dtype.type
+    low, one, half, none = real(floor), real(1), real(0.5), real(0)
+    for k in range(a.size):
+        x, y = max(a[k], low), max(b[k], low)
+        ratio = min(x, y) * real(UPSCALE) / max(x, y)
+        m = mantissa(ratio)
+        power = exponent(ratio) - exponent(real(UPSCALE))
+        large = m > real(math.sqrt(2))
+        m = m * half if large else m
+        power = power + one if large else power
+        s = (m - one) / (m + one)
+        t = s * s
+        if a.itemsize == 4:
+            tail = t * (real(1 / 3) + t * (real(1 / 5) + t * real(1 / 7)))
+        else:
+            tail = t * real(1 / 21)
+            for term in (1 / 19, 1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3):
+                tail = t * (tail + real(term))
+        logarithm = power + (s + s * tail) * real(2 / math.log(2))
+        logarithm = real(-CERTAIN) if min(x, y) == none else logarithm
+        into[k] = logarithm if x < y else -logarithm
+
+
+@inner
+def _savings(
+    p: Rows, p_count: int, q: Rows, q_count: int, size: int, zeros: bool, into: Sums
+) -> None:
+    """What every pair of logits saves when no floor is set: ½ (1 + f) where both are present.
+
+    By tiles of two against four; where fewer are left, the last one is taken again.
+    """
+    last_p, last_q = p_count - 1, q_count - 1
+    for a in range(0, p_count, 2):
+        for b in range(0, q_count, 4):
+            p0, p1 = p[a], p[min(a + 1, last_p)]
+            q0, q1 = q[b], q[min(b + 1, last_q)]
+            q2, q3 = q[min(b + 2, last_q)], q[min(b + 3, last_q)]
+            if zeros:
+                _tile_zeros(p0, p1, q0, q1, q2, q3, size, into[a : a + 2, b : b + 4])
+            else:
+                _tile(p0, p1, q0, q1, q2, q3, size, into[a : a + 2, b : b + 4])
+
+
+@inner
+def _tile(
+    p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, size: int, into: Sums
+) -> None:
+    """Eight sums at once, so that each value that is loaded is used several times."""
+    unit, one = p0.dtype.type(UNIT), p0.dtype.type(1)
+    into[:] = 0.5 * size
+    for start in range(np.uint64(0), np.uint64(size), SHORT):
+        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+        for k in range(start, min(start + SHORT, np.uint64(size))):
+            s00 += one / (one + unit * abs(p0[k] - q0[k]))
+            s01 += one / (one + unit * abs(p0[k] - q1[k]))
+            s02 += one / (one + unit * abs(p0[k] - q2[k]))
+            s03 += one / (one + unit * abs(p0[k] - q3[k]))
+            s10 += one / (one + unit * abs(p1[k] - q0[k]))
+            s11 += one / (one + unit * abs(p1[k] - q1[k]))
+            s12 += one / (one + unit * abs(p1[k] - q2[k]))
+            s13 += one / (one + unit * abs(p1[k] - q3[k]))
+        into[0, 0] += 0.5 * s00
+        into[0, 1] += 0.5 * s01
+        into[0, 2] += 0.5 * s02
+        into[0, 3] += 0.5 * s03
+        into[1, 0] += 0.5 * s10
+        into[1, 1] += 0.5 * s11
+        into[1, 2] += 0.5 * s12
+        into[1, 3] += 0.5 * s13
+
+
+@inner
+def _tile_zeros(
+    p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, size: int, into: Sums
+) -> None:
+    """The same where some regions are absent: f is 0 there, and nothing is saved."""
+    unit, one, none = p0.dtype.type(UNIT), p0.dtype.type(1), p0.dtype.type(0)
+    into[:] = 0
+    for start in range(np.uint64(0), np.uint64(size), SHORT):
+        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+        for k in range(start, min(start + SHORT, np.uint64(size))):
+            s00 += _saved(p0[k], q0[k], unit, one, none)
+            s01 += _saved(p0[k], q1[k], unit, one, none)
+            s02 += _saved(p0[k], q2[k], unit, one, none)
+            s03 += _saved(p0[k], q3[k], unit, one, none)
+            s10 += _saved(p1[k], q0[k], unit, one, none)
+            s11 += _saved(p1[k], q1[k], unit, one, none)
+            s12 += _saved(p1[k], q2[k], unit, one, none)
+            s13 += _saved(p1[k], q3[k], unit, one, none)
+        into[0, 0] += 0.5 * s00
+        into[0, 1] += 0.5 * s01
+        into[0, 2] += 0.5 * s02
+        into[0, 3] += 0.5 * s03
+        into[1, 0] += 0.5 * s10
+        into[1, 1] += 0.5 * s11
+        into[1, 2] += 0.5 * s12
+        into[1, 3] += 0.5 * s13
+
+
+@inner
+def _saved(x: float, y: float, unit: float, one: float, none: float) -> float:
+    """1 + f of two logits, or 0 where f is."""
+    f = one / (one + unit * abs(x - y))
+    return f + one if f > none else none
+
+
+@inner
+def _savings_floor(
+    p: Rows,
+    p_alones: Rows,
+    p_count: int,
+    q: Rows,
+    q_alones: Rows,
+    q_count: int,
+    size: int,
+    into: Sums,
+) -> None:
+    """What every pair of logits saves under a floor; 0 where one of the two is absent."""
+    unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
+    for a in range(p_count):
+        p_logit, p_alone = p[a], p_alones[a]
+        for b in range(q_count):
+            q_logit, q_alone = q[b], q_alones[b]
+            total = 0.0
+            for start in range(np.uint64(0), np.uint64(size), SHORT):
+                short = none
+                for k in range(start, min(start + SHORT, np.uint64(size))):
+                    f = one / (one + unit * abs(p_logit[k] - q_logit[k]))
+                    short += max(p_alone[k] + (q_alone[k] - (one - f)), none)
+                total += short
+            into[a, b] = 0.5 * total
+
+
+@inner
+def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
+    """The logit of (a, b), in two rows of `into`.
+
+    log₂(a/b), and with a floor which of the two is absent: −1 where a is 0, 1 where b is.
+    """
+    real = a.dtype.type
+    log_ratio(a, b, floor, into[2 * at])
+    absent = into[2 * at + 1]
+    if floor > 0:  # without a floor, equal logits say the same
+        for k in range(a.size):
+            absent[k] = real(b[k] == 0) - real(a[k] == 0)
+
+
+@inner
+def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
+    """Sum of the loss of one pair of logits; 0 where both lack the same region."""
+    p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
+    q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
+    unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
+    total = 0.0
+    for start in range(np.uint64(0), np.uint64(size), SHORT):
+        lost = none
+        for k in range(start, min(start + SHORT, np.uint64(size))):
+            d = unit * abs(p_logit[k] - q_logit[k])
+            both = floor > 0 and p_absent[k] * q_absent[k] > none
+            lost += none if both else d / (one + d)
+        total += lost
+    return total
+
+
+@inner
+def _outside(
+    rows: Rows, start: int, size: int, groups: Indices, members: Indices, rest: Indices,
+    joined: Rows, others_of: Rows, left: Rows,
+) -> None:  # fmt: skip
+    """Each group's rows joined, the sum of the other groups, and that of the rest."""
+    scratch = np.empty(size, rows.dtype)
+    count = groups.size - 1
+    for g in range(count):
+        joined[g, :size] = join(
+            rows, start, start + size, members[groups[g] : groups[g + 1]], scratch
+        )
+    left[:size] = join(rows, start, start + size, rest, scratch)
+    others(joined, 0, size, np.arange(count), others_of)
+
+
+@kernel
+def joined(
+    p: Rows,
+    p_start: int,
+    p_groups: Indices,
+    p_members: Indices,
+    p_rest: Indices,
+    spare: Indices,
+    q: Rows,
+    q_start: int,
+    q_groups: Indices,
+    q_members: Indices,
+    q_rest: Indices,
+    size: int,
+    floor: float,
+    into: Sums,
+) -> None:
+    """Add the loss of every group with every spare row of p joined to it.
+
+    `p_rest` lists the rows that are neither spare nor in one of these groups, `q_rest` those in
+    none of them.
+    """
+    count = p_groups.size - 1
+    p_joined, q_joined = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
+    p_others = np.empty((count + 1, STEP), p.dtype)
+    q_others = np.empty((count + 1, STEP), p.dtype)
+    other_spares = np.empty((spare.size + 1, STEP), p.dtype)
+    p_left, q_left = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    inside, outside = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    logits = np.empty((4, STEP), p.dtype)
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        _outside(p, p_from, step, p_groups, p_members, p_rest, p_joined, p_others, p_left)
+        _outside(q, q_from, step, q_groups, q_members, q_rest, q_joined, q_others, q_left)
+        others(p, p_from, p_from + step, spare, other_spares)
+        for g in range(count):
+            for k in range(step):
+                outside[k] = q_others[g, k] + q_left[k]
+            logit(q_joined[g, :step], outside[:step], floor, logits, 1)
+            group, apart = p_joined[g], p_others[g]
+            for u in range(spare.size):
+                row, unjoined = p[spare[u], p_from : p_from + step], other_spares[u]
+                for k in range(step):
+                    inside[k] = group[k] + row[k]
+                    outside[k] = (apart[k] + p_left[k]) + unjoined[k]
+                logit(inside[:step], outside[:step], floor, logits, 0)
+                into[g, u] += _loss(logits, 0, logits, 1, step, floor)
+
+
+@kernel
+def pixels(
+    p: Rows,
+    p_start: int,
+    p_groups: Indices,
+    p_members: Indices,
+    q: Rows,
+    q_start: int,
+    q_groups: Indices,
+    q_members: Indices,
+    size: int,
+    floor: float,
+    differences: Sums,
+    f: Rows,
+) -> tuple[float, int]:
+    """f at every pixel between the groups of both sides; its loss in all, and how many are 0.
+
+    The difference of every group is added on the way: its Dice follows from it.
+    """
+    real = p.dtype.type
+    count = p_groups.size - 1
+    p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    ratios, shown = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
+    present, mean = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    square, far = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    total = 0.0
+    infinite = 0
+    for done in range(0, size, STEP):
+        step = min(STEP, size - done)
+        p_from, q_from = p_start + done, q_start + done
+        for k in range(step):
+            present[k] = mean[k] = square[k] = far[k] = real(0)
+        listed = 0
+        for g in range(count):
+            a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
+            b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
+            if is_zero(a) and is_zero(b):
+                continue
+            differences[g] += difference(a, b)
+            ratio, visible = ratios[listed], shown[listed]
+            log_ratio(a, b, floor, ratio)
+            for k in range(step):
+                # A region that both lack is left out, of the mean and of the sum.
+                visible[k] = real((a[k] > 0) | (b[k] > 0))
+                ratio[k] = ratio[k] if visible[k] > 0 else real(0)
+                far[k] = max(far[k], abs(ratio[k]))
+                mean[k] += ratio[k]
+                present[k] += visible[k]
+            listed += 1
+        for k in range(step):
+            mean[k] /= max(present[k], real(1))
+        for n in range(listed):
+            ratio, visible = ratios[n], shown[n]
+            for k in range(step):
+                centred = (ratio[k] - mean[k]) * visible[k]
+                square[k] += centred * centred
+        step_f = f[done : done + step]
+        for k in range(step):
+            d = np.sqrt(square[k]) * real(math.log(2))
+            certain = far[k] >= real(CERTAIN)
+            step_f[k] = real(0) if certain else real(1) / (real(1) + d)
+            infinite += certain
+            square[k] = real(1) if certain else d / (real(1) + d)
+        total += volume(square[:step])
+    return total, infinite

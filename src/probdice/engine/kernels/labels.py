@@ -1,0 +1,334 @@
+"""Label maps: dense indices for labels, counts of pairs, and sums grouped by label."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.kernels import absolute, aitchison
+from probdice.engine.kernels._jit import inner, kernel
+from probdice.engine.kernels.aitchison import CERTAIN, UNIT, log_ratio
+from probdice.engine.kernels.rows import (
+    SHORT,
+    Indices,
+    Rows,
+    Sums,
+    active,
+    others,
+    survey,
+    volume,
+)
+
+Codes = NDArray[np.int32]
+Counts = NDArray[np.int32]
+
+LONGEST = int(SHORT)  # pixels of a run that are summed at once
+GOLDEN = 0x9E3779B97F4A7C15  # multiplying by 2⁶⁴ / φ spreads keys over the upper bits
+
+
+@kernel
+def encode(
+    values: NDArray[np.unsignedinteger[Any]],
+    slots: Codes,
+    labels: NDArray[np.unsignedinteger[Any]],
+    into: Codes,
+) -> int:
+    """Number the labels as they come, by open addressing; how many there are.
+
+    `slots` holds −1 where it is free, and its size is a power of two. Returns −1 when `labels`
+    has no room for another label.
+    """
+    mask = np.uint64(slots.size - 1)
+    shift = _shift(slots.size)
+    count = start = 0
+    while start < values.size:
+        value = values[start]
+        slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
+        code = slots[slot]
+        while code >= 0 and labels[code] != value:
+            slot = (slot + np.uint64(1)) & mask
+            code = slots[slot]
+        if code < 0:
+            if count == labels.size:
+                return -1
+            code = np.int32(count)
+            slots[slot] = code
+            labels[count] = value
+            count += 1
+        stop = _run(values, start)
+        into[start:stop] = code
+        start = stop
+    return count
+
+
+@inner
+def _shift(slots: int) -> int:
+    """How far to shift a spread key to the right for a place in so many slots."""
+    shift = np.uint64(64)
+    while np.uint64(1) << (np.uint64(64) - shift) != np.uint64(slots):
+        shift -= np.uint64(1)
+    return shift
+
+
+@inner
+def _run(values: NDArray[Any], start: int) -> int:
+    """Where the run of equal values that begins at `start` ends."""
+    value = values[start]
+    stop = start + 1
+    while stop < values.size and values[np.uint64(stop)] == value:
+        stop += 1
+    return stop
+
+
+@kernel
+def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
+    """How many pixels have each pair of labels of one byte."""
+    return _count(p, q, 256, 256)
+
+
+@kernel
+def count_codes(p: Codes, q: Codes, p_labels: int, q_labels: int) -> Counts:
+    """How many pixels have each pair of codes."""
+    return _count(p, q, p_labels, q_labels)
+
+
+@inner
+def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Counts:
+    """Count into four tables in turn: neighbours mostly agree, and an increment of the cell that
+    was just written would have to wait for it.
+    """
+    c0 = np.zeros((p_labels, q_labels), np.int32)
+    c1, c2, c3 = np.zeros_like(c0), np.zeros_like(c0), np.zeros_like(c0)
+    whole = p.size - p.size % 4
+    for k in range(0, whole, 4):
+        c0[p[k], q[k]] += 1
+        c1[p[k + 1], q[k + 1]] += 1
+        c2[p[k + 2], q[k + 2]] += 1
+        c3[p[k + 3], q[k + 3]] += 1
+    for k in range(whole, p.size):
+        c0[p[k], q[k]] += 1
+    for i in range(p_labels):
+        for j in range(q_labels):
+            c0[i, j] += c1[i, j] + c2[i, j] + c3[i, j]
+    return c0
+
+
+@kernel
+def count_sparse(
+    p: Codes,
+    q: Codes,
+    slots: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """The same where the table would be mostly empty: list the pairs of codes as they come.
+
+    By open addressing as in `encode`; a key is p · 2³² + q. Returns how many pairs there are, or
+    −1 when `keys` has no room for another one.
+    """
+    mask = np.uint64(slots.size - 1)
+    shift = _shift(slots.size)
+    total = start = 0
+    while start < p.size:
+        key = (np.int64(p[start]) << np.int64(32)) | np.int64(q[start])
+        stop = start + 1
+        while stop < p.size and p[stop] == p[start] and q[stop] == q[start]:
+            stop += 1
+        slot = (np.uint64(key) * np.uint64(GOLDEN)) >> shift
+        place = slots[slot]
+        while place >= 0 and keys[place] != key:
+            slot = (slot + np.uint64(1)) & mask
+            place = slots[slot]
+        if place < 0:
+            if total == keys.size:
+                return -1
+            place = total
+            slots[slot] = place
+            keys[place] = key
+            counts[place] = 0
+            total += 1
+        counts[place] += stop - start
+        start = stop
+    return total
+
+
+@kernel
+def agree(
+    p: Codes, q: Codes, p_groups: Indices, q_groups: Indices, other: float, into: Rows
+) -> None:
+    """1 where the codes of a pixel belong to one group, and `other` elsewhere."""
+    one, differing = into.dtype.type(1), into.dtype.type(other)
+    for k in range(p.size):
+        into[k] = one if p_groups[p[k]] == q_groups[q[k]] else differing
+
+
+@kernel
+def pairs_absolute(
+    codes: Codes,
+    q: Rows,
+    q_start: int,
+    counts: NDArray[np.int64],
+    volumes: Sums,
+    savings: Sums,
+) -> bool:
+    """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code."""
+    sound = True
+    sums = np.empty(absolute.STEP, q.dtype)
+    step_volumes = np.empty(q.shape[0])
+    listed = np.empty(q.shape[0], np.int64)
+    bounds = np.empty(absolute.STEP + 1, np.int64)
+    for done in range(0, codes.size, absolute.STEP):
+        step = min(absolute.STEP, codes.size - done)
+        start = q_start + done
+        sound &= survey(q, start, start + step, sums, step_volumes)
+        for j in range(q.shape[0]):
+            volumes[j] += step_volumes[j]
+        step_codes = codes[done : done + step]
+        runs = _runs(step_codes, bounds, counts)
+        # A region that is zero throughout shares nothing with any label.
+        columns = listed[: active(step_volumes, listed)]
+        _group_sums(step_codes, bounds[: runs + 1], q, start, columns, columns, 1.0, savings)
+    return sound
+
+
+@kernel
+def pairs_aitchison(
+    codes: Codes,
+    q: Rows,
+    q_start: int,
+    floor: float,
+    counts: NDArray[np.int64],
+    volumes: Sums,
+    alone: Sums,
+    savings: Sums,
+) -> bool:
+    """Add the pixels of each code, the volumes, the losses against an empty region, the savings."""
+    sound = True
+    size = aitchison.STEP
+    sums = np.empty(size, q.dtype)
+    step_volumes = np.empty(q.shape[0])
+    listed = np.empty(q.shape[0], np.int64)
+    bounds = np.empty(size + 1, np.int64)
+    every = np.arange(q.shape[0])
+    saved = np.empty((q.shape[0], size), q.dtype)
+    rest = np.empty((q.shape[0] + 1, size), q.dtype)
+    for done in range(0, codes.size, size):
+        step = min(size, codes.size - done)
+        start = q_start + done
+        sound &= survey(q, start, start + step, sums, step_volumes)
+        columns = listed[: active(step_volumes, listed)]
+        others(q, start, start + step, columns, rest)
+        for j in range(q.shape[0]):
+            volumes[j] += step_volumes[j]
+        for b in range(columns.size):
+            row = q[columns[b], start : start + step]
+            alone[columns[b]] += _certain_savings(row, rest[b, :step], floor, saved[b])
+        step_codes = codes[done : done + step]
+        runs = _runs(step_codes, bounds, counts)
+        _group_sums(
+            step_codes, bounds[: runs + 1], saved, 0, every[: columns.size], columns, 1.0, savings
+        )
+    return sound
+
+
+@inner
+def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
+    """Loss of (a, b) against (0, 1) in all, and at each pixel what a pair with (1, 0) saves."""
+    real = a.dtype.type
+    one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
+    certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
+    apart = real(2) * certain * unit
+    apart = apart / (one + apart)  # the loss of (1, 0) against (0, 1)
+    logits = np.empty(a.size, a.dtype)
+    log_ratio(a, b, floor, logits)
+    losses = np.empty(a.size, a.dtype)
+    for k in range(a.size):
+        outside = abs(logits[k] + certain) * unit
+        outside = none if a[k] == none else outside / (one + outside)
+        inside = abs(logits[k] - certain) * unit
+        inside = none if b[k] == none else inside / (one + inside)
+        losses[k] = outside
+        saved[k] = max(half * ((apart - inside) + outside), none) if a[k] > none else none
+    return volume(losses)
+
+
+@kernel
+def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
+    """Add Σ q_j over the pixels of each code."""
+    bounds = np.empty(absolute.STEP + 1, np.int64)
+    columns = np.arange(q.shape[0])
+    unused = np.zeros(into.shape[0], np.int64)
+    for done in range(0, codes.size, absolute.STEP):
+        step = min(absolute.STEP, codes.size - done)
+        step_codes = codes[done : done + step]
+        runs = _runs(step_codes, bounds, unused)
+        start = q_start + done
+        _group_sums(step_codes, bounds[: runs + 1], q, start, columns, columns, np.inf, into)
+
+
+@inner
+def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
+    """Where runs of one code begin, and after them the end; how many there are.
+
+    Their lengths are added to `counts`.
+    """
+    count = start = 0
+    while start < codes.size:
+        stop = _run(codes, start)
+        counts[codes[start]] += stop - start
+        for bound in range(start, stop, LONGEST):
+            bounds[count] = bound
+            count += 1
+        start = stop
+    bounds[count] = codes.size
+    return count
+
+
+@inner
+def _group_sums(
+    codes: Codes,
+    bounds: Indices,
+    rows: Rows,
+    start: int,
+    listed: Indices,
+    columns: Indices,
+    most: float,
+    into: Sums,
+) -> None:
+    """Add the listed rows, each value cut off at `most`, into the code of each run and a column.
+
+    Four rows at a time keep sums of short runs from waiting for each other; where fewer are left,
+    the last one is taken again.
+    """
+    highest, last = rows.dtype.type(most), listed.size - 1
+    size = codes.size
+    for a in range(0, listed.size, 4):
+        r0 = rows[listed[a], start : start + size]
+        r1 = rows[listed[min(a + 1, last)], start : start + size]
+        r2 = rows[listed[min(a + 2, last)], start : start + size]
+        r3 = rows[listed[min(a + 3, last)], start : start + size]
+        left = listed.size - a
+        for run in range(bounds.size - 1):
+            s0 = s1 = s2 = s3 = rows.dtype.type(0)
+            for k in range(np.uint64(bounds[run]), np.uint64(bounds[run + 1])):
+                s0 += min(r0[k], highest)
+                s1 += min(r1[k], highest)
+                s2 += min(r2[k], highest)
+                s3 += min(r3[k], highest)
+            code = codes[bounds[run]]
+            into[code, columns[a]] += s0
+            if left > 1:
+                into[code, columns[a + 1]] += s1
+            if left > 2:
+                into[code, columns[a + 2]] += s2
+            if left > 3:
+                into[code, columns[a + 3]] += s3
+
+
+@kernel
+def indicate(codes: Codes, group_of_code: Indices, into: Rows) -> None:
+    """Rows that are 1 where a pixel's code belongs to the row's group, else 0."""
+    into[:] = into.dtype.type(0)
+    for k in range(codes.size):
+        into[group_of_code[codes[k]], k] = into.dtype.type(1)

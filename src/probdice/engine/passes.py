@@ -1,0 +1,435 @@
+"""What can be computed on a block: its overlap, gains, scores, f at every pixel, moments."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.blocks import BLOCK_BYTES, Crisp, Ready, Soft
+from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
+from probdice.segmentation import Label, Segmentation
+from probdice.sides import Both
+from probdice.similarity import Aitchison, Similarity
+
+__all__ = [
+    "Distribution",
+    "Lists",
+    "Moments",
+    "Scores",
+    "bytes_overlap",
+    "distribution",
+    "joined",
+    "moments",
+    "overlap",
+    "scores",
+]
+
+DENSE = 2**20  # pairs of labels in a block that are counted in a table; more are listed
+BINS = 2**15  # of the values between 0 and 1: an error of at most 1 / (4 · 2¹⁵) in E min(X, Y)
+
+Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
+
+
+# -- the overlap ---------------------------------------------------------------------------------
+
+
+def overlap(
+    sides: Both[Segmentation], ready: Ready, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    """The overlap of some pixels, and whether the values of each side look sound."""
+    p, q = ready.sides
+    if isinstance(p, Crisp) and isinstance(q, Crisp):
+        return _crisp_overlap(sides, p, q, similarity), (True, True)
+    if isinstance(p, Soft) and isinstance(q, Soft):
+        return _soft_overlap(sides, p, q, similarity)
+    return _mixed_overlap(sides, p, q, similarity)
+
+
+def bytes_overlap(
+    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+) -> Overlap:
+    """The same for label maps of one byte a pixel, which are their own codes."""
+    from probdice.engine import kernels
+
+    table = kernels.labels.count_bytes(p.view(np.uint8), q.view(np.uint8))
+    labels = [np.arange(256, dtype=np.uint8).view(side.dtype) for side in (p, q)]
+    # Most of the 256 labels do not occur.
+    rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
+    return _counted(
+        sides, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
+    )
+
+
+def _crisp_overlap(
+    sides: Both[Segmentation], p: Crisp, q: Crisp, similarity: Similarity
+) -> Overlap:
+    from probdice.engine import kernels
+
+    if p.labels.size * q.labels.size <= DENSE:
+        table = kernels.labels.count_codes(p.codes, q.codes, p.labels.size, q.labels.size)
+        return _counted(sides, p.labels, q.labels, table, similarity)
+    room = max(p.labels.size, q.labels.size, 2**12)
+    while True:
+        room *= 4
+        slots = np.full(2 ** int(2 * room - 1).bit_length(), -1, np.int64)
+        keys, counts = np.empty(room, np.int64), np.empty(room, np.int64)
+        count = kernels.labels.count_sparse(p.codes, q.codes, slots, keys, counts)
+        if count >= 0:
+            break
+    rows, columns = keys[:count] >> 32, keys[:count] & (2**32 - 1)
+    return _listed(sides, p.labels, q.labels, rows, columns, counts[:count], similarity)
+
+
+def _counted(
+    sides: Both[Segmentation],
+    p_labels: NDArray[Any],
+    q_labels: NDArray[Any],
+    table: NDArray[Any],
+    similarity: Similarity,
+) -> Overlap:
+    """From a table of counts, its labels in any order."""
+    rows, columns = np.nonzero(table)
+    counts = table[rows, columns].astype(np.int64)
+    return _listed(sides, p_labels, q_labels, rows, columns, counts, similarity)
+
+
+def _listed(
+    sides: Both[Segmentation],
+    p_labels: NDArray[Any],
+    q_labels: NDArray[Any],
+    rows: Integers,
+    columns: Integers,
+    counts: Integers,
+    similarity: Similarity,
+) -> Overlap:
+    """From pairs of codes and how often each occurs, codes in any order."""
+    p_keys, p_places = _ascending(p_labels)
+    q_keys, q_places = _ascending(q_labels)
+    rows, columns = p_places[rows], q_places[columns]
+    order = np.argsort(rows * q_keys.size + columns)
+    rows, columns, counts = rows[order], columns[order], counts[order]
+    return Overlap(
+        similarity,
+        int(counts.sum()),
+        Regions(p_keys, _totals(rows, counts, p_keys.size), True, sides.reference.names),
+        Regions(q_keys, _totals(columns, counts, q_keys.size), True, sides.prediction.names),
+        Pairs(rows, columns, counts),
+    )
+
+
+def _soft_overlap(
+    sides: Both[Segmentation], p: Soft, q: Soft, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    from probdice.engine import kernels
+
+    counts = p.rows.shape[0], q.rows.shape[0]
+    volumes = Both(np.zeros(counts[0]), np.zeros(counts[1]))
+    savings = np.zeros(counts)
+    pixels = p.rows, p.start, q.rows, q.start, p.size
+    losses: Both[Floats | None] = Both(None, None)
+    if isinstance(similarity, Aitchison):
+        losses = Both(np.zeros(counts[0]), np.zeros(counts[1]))
+        sound = kernels.aitchison.pairs(
+            *pixels, similarity.floor, *volumes, losses.reference, losses.prediction, savings
+        )
+    else:
+        sound = kernels.absolute.pairs(*pixels, *volumes, savings)
+    rows, columns = np.nonzero(savings)
+    result = Overlap(
+        similarity,
+        p.size,
+        _soft_regions(sides.reference, volumes.reference, losses.reference),
+        _soft_regions(sides.prediction, volumes.prediction, losses.prediction),
+        Pairs(rows, columns, savings[rows, columns]),
+    )
+    return result, sound
+
+
+def _mixed_overlap(
+    sides: Both[Segmentation], p: Soft | Crisp, q: Soft | Crisp, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    from probdice.engine import kernels
+
+    crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
+    assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
+    volumes, counts = np.zeros(soft.rows.shape[0]), np.zeros(crisp.labels.size, np.int64)
+    savings = np.zeros((counts.size, volumes.size))
+    pixels = crisp.codes, soft.rows, soft.start
+    losses = None
+    if isinstance(similarity, Aitchison):
+        losses = np.zeros(volumes.size)
+        sound = kernels.labels.pairs_aitchison(
+            *pixels, similarity.floor, counts, volumes, losses, savings
+        )
+    else:
+        sound = kernels.labels.pairs_absolute(*pixels, counts, volumes, savings)
+    keys, places = _ascending(crisp.labels)
+    ascending = np.empty_like(places)
+    ascending[places] = np.arange(places.size)
+    crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
+    labels = Regions(keys, counts[ascending], True, crisp_side.names)
+    regions = _soft_regions(soft_side, volumes, losses)
+    savings = savings[ascending]
+    if crisp is q:
+        savings = savings.T
+    rows, columns = np.nonzero(savings)
+    pairs = Pairs(rows, columns, savings[rows, columns])
+    if crisp is p:
+        return Overlap(similarity, soft.size, labels, regions, pairs), (True, sound)
+    return Overlap(similarity, soft.size, regions, labels, pairs), (sound, True)
+
+
+def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
+    names: Mapping[int, Label] = {
+        k: region for k, region in enumerate(side.regions) if region != k
+    }
+    return Regions(np.arange(volumes.size), volumes, False, names, losses)
+
+
+def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+    """Labels in ascending order as whole numbers of 64 bits, and the place of each."""
+    if labels.dtype == np.uint64 and labels.size and int(labels.max()) >= 2**63:
+        keys = labels
+    else:
+        keys = labels.astype(np.int64)
+    order = np.argsort(keys)
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return keys[order], places
+
+
+def _totals(places: Integers, counts: Integers, size: int) -> Integers:
+    """Counts added up by place, as whole numbers."""
+    totals = np.zeros(size, np.int64)
+    np.add.at(totals, places, counts)
+    return totals
+
+
+# -- groups at every pixel -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of some pixels: 1 − f in all, how many are infinitely far, and Σ|p − q| of each group."""
+
+    loss: float
+    infinite: int
+    differences: Floats
+
+    def __add__(self, other: "Scores") -> "Scores":
+        return Scores(
+            self.loss + other.loss,
+            self.infinite + other.infinite,
+            self.differences + other.differences,
+        )
+
+
+def scores(
+    ready: Ready, similarity: Similarity, groups: Both[Lists], dtype: np.dtype[Any]
+) -> tuple[Scores, NDArray[Any]]:
+    """Sums over the pixels of a block, and f at each, after correspondence."""
+    from probdice.engine import kernels
+
+    p, q = ready.sides
+    f = np.empty(ready.size, dtype)
+    differences = np.zeros(len(groups.reference))
+    if isinstance(p, Crisp) and isinstance(q, Crisp):
+        numbers = Both(_group_of(p, groups.reference, -1), _group_of(q, groups.prediction, -2))
+        differing = 1 - similarity.disagreement
+        kernels.labels.agree(p.codes, q.codes, *numbers, differing, f)
+        return Scores(float("nan"), 0, differences), f
+    loss, infinite = 0.0, 0
+    for start, stop in _ranges(ready, len(groups.reference)):
+        rows = Both(
+            _rows(p, groups.reference, start, stop, dtype),
+            _rows(q, groups.prediction, start, stop, dtype),
+        )
+        both = *rows.reference, *rows.prediction, stop - start
+        if isinstance(similarity, Aitchison):
+            more_loss, more_infinite = kernels.aitchison.pixels(
+                *both, similarity.floor, differences, f[start:stop]
+            )
+            loss, infinite = loss + more_loss, infinite + more_infinite
+        else:
+            kernels.absolute.pixels(*both, differences, f[start:stop])
+    return Scores(loss, infinite, differences), f
+
+
+def joined(
+    ready: Ready,
+    similarity: Similarity,
+    place: int,
+    own: Lists,
+    across: Lists,
+    spare: Sequence[int],
+    dtype: np.dtype[Any],
+) -> Floats:
+    """Σ 1 − f of each group with each spare region of one side joined to it.
+
+    `own` are the groups' regions on the side that grows, which is side number `place`.
+    """
+    from probdice.engine import kernels
+
+    mine, theirs = ready.sides[place], ready.sides[1 - place]
+    total = np.zeros((len(own), len(spare)))
+    added = [[region] for region in spare]
+    for start, stop in _ranges(ready, len(own) + len(spare)):
+        p, p_start, p_starts, p_members = _rows(mine, [*own, *added], start, stop, dtype)
+        q, q_start, q_starts, q_members = _rows(theirs, across, start, stop, dtype)
+        spares = p_members[p_starts[len(own)] :]
+        grown = p_starts[: len(own) + 1], p_members[: p_starts[len(own)]]
+        if isinstance(similarity, Aitchison):
+            kernels.aitchison.joined(
+                p, p_start, *grown, _rest(p, p_members), spares,
+                q, q_start, q_starts, q_members, _rest(q, q_members),
+                stop - start, similarity.floor, total,
+            )  # fmt: skip
+        else:
+            kernels.absolute.joined(
+                p, p_start, *grown, spares, q, q_start, q_starts, q_members, stop - start, total
+            )
+    return total
+
+
+def _rows(
+    side: Soft | Crisp, groups: Lists, start: int, stop: int, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], int, Integers, Integers]:
+    """Rows of some pixels, the column they start at, and which of them make up each group.
+
+    A label map gives one row a group, and a last one for what is in no group.
+    """
+    from probdice.engine import kernels
+
+    if isinstance(side, Soft):
+        return side.rows, side.start + start, *_starts(groups)
+    rows = np.empty((len(groups) + 1, stop - start), dtype)
+    numbers = _group_of(side, groups, len(groups))
+    kernels.labels.indicate(side.codes[start:stop], numbers, rows)
+    return rows, 0, *_starts([[g] if group else [] for g, group in enumerate(groups)])
+
+
+def _group_of(side: Crisp, groups: Lists, none: int) -> Integers:
+    """The group of every code."""
+    group_of = {label: g for g, group in enumerate(groups) for label in group}
+    return np.array([group_of.get(label, none) for label in side.labels.tolist()], np.int64)
+
+
+def _starts(groups: Lists) -> tuple[Integers, Integers]:
+    """Groups as the kernels take them: where each one starts in the list of all members."""
+    starts = np.cumsum([0, *(len(group) for group in groups)])
+    return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
+
+
+def _rest(rows: NDArray[Any], members: Integers) -> Integers:
+    """The rows that are in no group."""
+    return np.setdiff1d(np.arange(rows.shape[0]), members)
+
+
+def _ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
+    """Ranges of pixels; short ones where a label map is spread out into a row for each group."""
+    spread = any(isinstance(side, Crisp) for side in ready.sides)
+    step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
+    for start in range(0, ready.size, step):
+        yield start, min(start + step, ready.size)
+
+
+# -- moments and distributions -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels: what is explained follows from these.
+
+    `own` has the products of a soft side with itself; for a label map it is None.
+    """
+
+    volumes: Both[Floats]
+    own: Both[Floats | None]
+    between: Floats
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(
+            Both(*(a + b for a, b in zip(self.volumes, other.volumes, strict=True))),
+            Both(
+                *(
+                    None if a is None or b is None else a + b
+                    for a, b in zip(self.own, other.own, strict=True)
+                )
+            ),
+            self.between + other.between,
+        )
+
+
+def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
+    """The moments of a block; label maps by the labels in `keys`."""
+    from probdice.engine import kernels
+
+    sides = Both(*ready.sides)
+    values = sides.map(
+        lambda side: (
+            side.rows[:, side.start : side.start + side.size].astype(np.float64)
+            if isinstance(side, Soft)
+            else None
+        )
+    )
+    own = values.map(lambda rows: None if rows is None else rows @ rows.T)
+    volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
+    p, q = sides
+    if isinstance(p, Soft) and isinstance(q, Soft):
+        assert values.reference is not None and values.prediction is not None
+        between = values.reference @ values.prediction.T
+    else:
+        crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
+        assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
+        sums = np.zeros((crisp.labels.size, soft.rows.shape[0]))
+        kernels.labels.group_sums(crisp.codes, soft.rows, soft.start, sums)
+        labels = keys.reference if crisp is p else keys.prediction
+        between = np.zeros((labels.size, sums.shape[1]))
+        kept, places = _known(crisp.labels, labels)
+        between[places] = sums[kept]
+        between = between if crisp is p else between.T
+    return Moments(volumes, own, between)
+
+
+def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
+    if isinstance(side, Soft):
+        rows = side.rows[:, side.start : side.start + side.size]
+        sums: Floats = rows.sum(axis=1, dtype=np.float64)
+        return sums
+    volumes = np.zeros(keys.size)
+    counts = np.bincount(side.codes, minlength=side.labels.size)
+    kept, places = _known(side.labels, keys)
+    volumes[places] = counts[kept]
+    return volumes
+
+
+def _known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
+    """The codes whose label is among the keys, and its place there; ignored labels are not."""
+    whole = labels.astype(keys.dtype)
+    places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
+    kept = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)
+    return kept, places[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """How many values of each region lie in each bin, and their sums."""
+
+    counts: Integers
+    sums: Floats
+
+    def __add__(self, other: "Distribution") -> "Distribution":
+        return Distribution(self.counts + other.counts, self.sums + other.sums)
+
+
+def distribution(side: Soft) -> Distribution:
+    """The distribution of the values of a block."""
+    from probdice.engine import kernels
+
+    counts = np.zeros((side.rows.shape[0], BINS), np.int64)
+    sums = np.zeros(counts.shape)
+    kernels.distribution.histogram(side.rows, side.start, side.size, counts, sums)
+    return Distribution(counts, sums)

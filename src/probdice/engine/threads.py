@@ -1,0 +1,52 @@
+"""Run a pass over all blocks on the threads of this machine."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import TypeVar
+
+__all__ = ["cores", "run", "watcher"]
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+# Called with the blocks done and the blocks in all, through every pass over the pixels.
+watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
+    """The results of all blocks, in their order, so that sums do not depend on the workers.
+
+    Whoever watches is told of each.
+    """
+    watch = watcher.get()
+    results = map(visit, blocks) if min(workers, len(blocks)) < 2 else _ahead(visit, blocks, workers)
+    for done, result in enumerate(results, start=1):
+        if watch is not None:
+            watch(done, len(blocks))
+        yield result
+
+
+def _ahead(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
+    """Results from as many threads as there are workers."""
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[R]] = deque()
+        try:
+            for block in blocks:
+                ahead.append(pool.submit(visit, block))
+                if len(ahead) > 2 * workers:  # no more results wait than are needed
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:  # an interrupt need not wait for blocks that nobody has begun
+            for future in ahead:
+                future.cancel()

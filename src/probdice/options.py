@@ -1,0 +1,233 @@
+"""What compare, evaluate and the commands are asked, checked once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, get_args
+
+from probdice.errors import InputError, Option
+from probdice.matching import Fixed, Given, Rule
+from probdice.overlaps import similarity_from_dict, similarity_to_dict
+from probdice.segmentation import Label, as_sums, several_labels
+from probdice.sides import SIDES, Both, Side
+from probdice.similarity import Absolute, Similarity, as_similarity
+from probdice.values import Sums
+
+if TYPE_CHECKING:
+    from probdice.comparison import Comparison
+
+__all__ = ["Match", "Merging", "Options", "as_workers", "sides_to_merge"]
+
+Merging = Literal["none", "prediction", "reference", "both"]
+Match = (
+    Literal["overlap", "paper", "labels"]
+    | Mapping[Label, Label]
+    | Mapping[str, str]
+    | Mapping[int, int]
+    | Mapping[int, str]
+    | Mapping[str, int]
+    | "Comparison"
+)
+
+TOLERANCE = 0.1  # pixels that the corners of two grids may lie apart
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that changes a result, but for the images and the mask.
+
+    Attributes
+    ----------
+    similarity : Absolute or Aitchison
+    match : {"overlap", "paper", "labels"}, Fixed or Given
+        By which rule regions correspond.
+    merge : {"none", "prediction", "reference", "both"}
+        Which side's spare regions may be merged.
+    ignore : tuple of int
+        Labels of the reference whose pixels are left out.
+    sums : Both of {"error", "normalise", "background"}
+        What to do where probabilities do not sum to 1.
+    scale : float or None
+        The number that stands for certainty, for the sides that need it.
+    scales : Both of float or None
+        The same for one side, whatever it holds.
+    ignore_geometry : bool
+        Whether images are compared by array order, wherever they lie.
+    tolerance : float
+        How many pixels the corners of two grids may lie apart.
+    """
+
+    similarity: Similarity = field(default_factory=Absolute)
+    match: Rule = "overlap"
+    merge: Merging = "none"
+    ignore: tuple[int, ...] = ()
+    sums: Both[Sums] = Both("error", "error")
+    scale: float | None = None
+    scales: Both[float | None] = Both(None, None)
+    ignore_geometry: bool = False
+    tolerance: float = TOLERANCE
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        similarity: str | Similarity = "absolute",
+        match: Match = "overlap",
+        merge: Merging = "none",
+        ignore: Iterable[int] | int = (),
+        sums: Sums | Mapping[Side, Sums] = "error",
+        scale: float | Mapping[Side, float] | None = None,
+        ignore_geometry: bool = False,
+        geometry_tolerance: float | None = None,
+    ) -> "Options":
+        """The options as users give them, checked."""
+        rule = as_rule(match)
+        if not isinstance(merge, str) or merge not in get_args(Merging):
+            raise InputError(
+                f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
+            )
+        if merge != "none" and (rule == "labels" or isinstance(rule, Given)):
+            how = Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
+            raise InputError(
+                Option("merge", merge),
+                " does not go with ",
+                how,
+                ": regions then correspond as they are given, so leave one of the two out",
+            )
+        if ignore_geometry and geometry_tolerance is not None:
+            raise InputError(
+                Option("geometry_tolerance", geometry_tolerance),
+                " does not go with ",
+                Option("ignore_geometry", python="ignore_geometry=True"),
+                ": there is nothing to tolerate, so leave one of the two out",
+            )
+        tolerance = TOLERANCE if geometry_tolerance is None else geometry_tolerance
+        if not (isinstance(tolerance, int | float) and isfinite(tolerance) and tolerance >= 0):
+            raise InputError(
+                f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
+            )
+        by_side = isinstance(scale, Mapping)
+        return cls(
+            similarity=as_similarity(similarity),
+            match=rule,
+            merge=merge,
+            ignore=several_labels(ignore, "ignore"),
+            sums=_per_side(sums, "sums", cast(Sums, "error")).map(as_sums),
+            scale=None if by_side else as_scale(scale),
+            scales=_per_side(scale if by_side else None, "scale", None).map(as_scale),
+            ignore_geometry=bool(ignore_geometry),
+            tolerance=float(tolerance),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        match: Any = self.match
+        if isinstance(match, Fixed):
+            match = {"fixed": [list(pair) for pair in match.pairs]}
+        elif isinstance(match, Given):
+            match = {"given": [[list(labels) for labels in group] for group in match.groups]}
+        return {
+            "similarity": similarity_to_dict(self.similarity),
+            "match": match,
+            "merge": self.merge,
+            "ignore": list(self.ignore),
+            "sums": asdict(self.sums),
+            "scale": self.scale,
+            "scales": asdict(self.scales),
+            "ignore_geometry": self.ignore_geometry,
+            "tolerance": self.tolerance,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Options":
+        """Back from JSON."""
+        return cls(
+            similarity=similarity_from_dict(content["similarity"]),
+            match=rule_from_dict(content["match"]),
+            merge=content["merge"],
+            ignore=tuple(content["ignore"]),
+            sums=Both(**content["sums"]),
+            scale=content["scale"],
+            scales=Both(**content["scales"]),
+            ignore_geometry=content["ignore_geometry"],
+            tolerance=content["tolerance"],
+        )
+
+
+def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
+    """The sides whose spare regions may be merged."""
+    return tuple(side for side in SIDES if merge in (side, "both"))
+
+
+def as_rule(match: object) -> Rule:
+    """How regions correspond, from what the user said."""
+    if isinstance(match, str) and match in ("overlap", "paper", "labels"):
+        return cast(Rule, match)
+    if isinstance(match, Fixed | Given):
+        return match
+    if isinstance(match, Mapping):
+        if not match:
+            raise InputError(
+                "match is an empty mapping: expected {prediction label: reference label}"
+            )
+        return Fixed(tuple((_label(key), _label(value)) for key, value in match.items()))
+    groups = getattr(match, "groups", None)
+    if isinstance(groups, tuple):  # an earlier comparison
+        return Given(
+            tuple((tuple(group.reference), tuple(group.prediction)) for group in groups)
+        )
+    hint = ""
+    if isinstance(match, bool):
+        hint = '; match=True is now match="overlap", and match=False is match="labels"'
+    raise InputError(
+        f"match must be 'overlap', 'paper', 'labels', a mapping of prediction labels to reference "
+        f"labels, or an earlier comparison, found {match!r}{hint}"
+    )
+
+
+def rule_from_dict(content: Any) -> Rule:
+    """Back from JSON."""
+    if isinstance(content, str):
+        return as_rule(content)
+    if "fixed" in content:
+        return Fixed(tuple((pair[0], pair[1]) for pair in content["fixed"]))
+    return Given(tuple((tuple(group[0]), tuple(group[1])) for group in content["given"]))
+
+
+def as_scale(scale: object) -> float | None:
+    """The number that stands for certainty, or None."""
+    if scale is None:
+        return None
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 2**64:
+        raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
+    return float(scale)
+
+
+def as_workers(workers: object) -> int | None:
+    """A number of threads or processes, or None for as many as there are cores."""
+    if workers is None:
+        return None
+    try:
+        number = index(cast(SupportsIndex, workers))
+    except TypeError:
+        number = 0
+    if isinstance(workers, bool) or number < 1:
+        raise InputError(f"workers must be a whole number of at least 1, found {workers!r}")
+    return number
+
+
+def _label(value: object) -> Label:
+    return value if isinstance(value, str) else index(cast(SupportsIndex, value))
+
+
+def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:
+    """A value for both sides, or one for each that is named."""
+    if not isinstance(value, Mapping):
+        return Both(value, value)
+    if not set(value) <= set(SIDES):
+        raise InputError(
+            f"{name}: expected values for 'reference' and 'prediction', found {sorted(value)}"
+        )
+    return Both(value.get("reference", default), value.get("prediction", default))

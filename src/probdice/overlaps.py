@@ -1,0 +1,612 @@
+"""The overlap of two segmentations: everything that adds up over their pixels.
+
+Per region its volume and what it costs alone, per pair of regions that meet what the pair saves.
+Blocks of an image, batches of a training loop and the images of a data set all add up to one
+`Overlap`; matching, scores, chance and other numbers are read from it.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
+from probdice.segmentation import Label
+from probdice.sides import SIDES, Both, Side
+from probdice.similarity import Absolute, Aitchison, Similarity
+from probdice.storage import replacing
+
+if TYPE_CHECKING:
+    import pandas
+
+    from probdice.comparison import Comparison
+    from probdice.options import Match, Merging
+
+__all__ = ["Overlap", "Pairs", "Regions", "similarity_from_dict", "similarity_to_dict"]
+
+FORMAT = 1  # version of what save and to_dict write
+LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
+COMPACT = 2**20  # pairs that may wait before they are added up
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The regions of one side.
+
+    Attributes
+    ----------
+    keys : ndarray of int
+        The labels of a label map, ascending, or the numbers of the channels.
+    volumes : ndarray
+        Sum of the probability of each region: whole numbers for a label map.
+    crisp : bool
+        Whether they come from a label map.
+    names : mapping of int to int or str
+        What the user calls a key, where that is not the key itself.
+    losses : ndarray or None
+        Sum of 1 − f of each region against an empty one, where that does not follow from the
+        volumes: for probabilities under aitchison.
+    """
+
+    keys: NDArray[Any]
+    volumes: NDArray[Any]
+    crisp: bool
+    names: Mapping[int, Label] = field(default_factory=dict)
+    losses: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def label(self, index: int) -> Label:
+        """The name of a region, or its number."""
+        key = int(self.keys[index])
+        return self.names.get(key, key)
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """The names or numbers of all regions, the empty ones included."""
+        keys: list[int] = self.keys.tolist()
+        if not self.names:
+            return tuple(keys)
+        return tuple(self.names.get(key, key) for key in keys)
+
+    @cached_property
+    def occupied(self) -> Integers:
+        """The indices of the regions that are not empty."""
+        return np.flatnonzero(self.volumes)
+
+    @property
+    def empty(self) -> tuple[Label, ...]:
+        """The labels of empty regions, and of names that no region has."""
+        empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
+        if len(self.names):
+            known = set(self.keys.tolist())
+            empty += [name for key, name in self.names.items() if key not in known]
+        return tuple(empty)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types."""
+        return {
+            "crisp": self.crisp,
+            "keys": self.keys.tolist(),
+            "volumes": self.volumes.tolist(),
+            "names": [[key, name] for key, name in self.names.items()],
+            "losses": None if self.losses is None else self.losses.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Regions":
+        """Back from plain types."""
+        crisp = bool(content["crisp"])
+        losses = content["losses"]
+        return cls(
+            _integers(content["keys"]),
+            np.asarray(content["volumes"], np.int64 if crisp else np.float64),
+            crisp,
+            {int(key): name for key, name in content["names"]},
+            None if losses is None else np.asarray(losses, np.float64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of regions that meet, by row and column: indices of regions of both sides.
+
+    `savings` is ½ (what the regions cost alone − what the pair costs), summed over the pixels.
+    """
+
+    rows: Integers
+    columns: Integers
+    savings: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlap:
+    """Where the regions of two segmentations overlap, summed over their pixels.
+
+    `probdice.overlap` makes one. Overlaps of two sets of pixels add up with ``+`` or ``sum``.
+
+    Attributes
+    ----------
+    similarity : Absolute or Aitchison
+        By which regions are compared.
+    pixels : int
+        |Ω|.
+    reference, prediction : Regions
+        Labels, volumes and what each region costs alone.
+    meeting : Pairs
+        What every pair of regions that meet saves: pixels in common for two label maps.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> images = [([1, 1, 2], [5, 5, 7]), ([2, 2], [7, 5])]
+    >>> total = sum(probdice.overlap(*image) for image in images)
+    >>> total
+    Overlap (absolute): 2 reference and 2 prediction regions over 5 pixels, 3 pairs meet
+    >>> total.compare().score
+    0.8
+    """
+
+    similarity: Similarity
+    pixels: int
+    reference: Regions
+    prediction: Regions
+    meeting: Pairs
+
+    def side(self, side: Side) -> Regions:
+        """The regions of one side."""
+        return self.reference if side == "reference" else self.prediction
+
+    @property
+    def crisp(self) -> bool:
+        """Whether both sides are label maps: all sums are then whole numbers of pixels."""
+        return self.reference.crisp and self.prediction.crisp
+
+    @property
+    def separable(self) -> bool:
+        """Whether a score is the sum of what its groups cost."""
+        return self.crisp or isinstance(self.similarity, Absolute)
+
+    @property
+    def unit(self) -> float:
+        """What one unit of the sums is worth: less than 1 only for label maps under a floor."""
+        return self.similarity.disagreement if self.crisp else 1.0
+
+    @cached_property
+    def alone(self) -> Both[NDArray[Any]]:
+        """What every region costs alone: Σ 1 − f against an empty region, in units."""
+        return Both(*(self._alone(self.side(side)) for side in SIDES))
+
+    def _alone(self, regions: Regions) -> NDArray[Any]:
+        if regions.losses is not None:
+            return regions.losses
+        if regions.crisp and not self.crisp:
+            costs: NDArray[Any] = regions.volumes * self.similarity.disagreement
+            return costs
+        return regions.volumes
+
+    @cached_property
+    def overlaps(self) -> Floats:
+        """o_ij of every pair that meets, in the order of `meeting`."""
+        return self.meeting.savings * (self.unit / self.pixels)
+
+    def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
+        """What pairs cost together, in units, never less than 0."""
+        alone = self.alone
+        costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
+        return np.maximum(costs, 0)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """w_ij = 1 − D of every pair of regions that are not empty; read-only."""
+        rows, columns = self.reference.occupied, self.prediction.occupied
+        if rows.size * columns.size > LARGEST_TABLE:
+            raise TooLargeError(
+                f"{rows.size} reference and {columns.size} prediction regions make a table of "
+                f"weights of {rows.size * columns.size * 8 / 2**30:.1f} GiB, more than the "
+                f"{LARGEST_TABLE * 8 / 2**30:g} GiB that are tried; use overlap.to_frame(), which "
+                f"has the pairs that meet"
+            )
+        alone = self.alone
+        weights = np.add.outer(alone.reference[rows], alone.prediction[columns]).astype(np.float64)
+        places = Both(
+            *(
+                _places(len(regions), occupied)
+                for regions, occupied in ((self.reference, rows), (self.prediction, columns))
+            )
+        )
+        meeting = self.meeting
+        at = places.reference[meeting.rows], places.prediction[meeting.columns]
+        weights[at] -= 2 * meeting.savings
+        weights *= self.unit / self.pixels
+        np.clip(weights, 0, 1, out=weights)
+        weights.flags.writeable = False
+        return weights
+
+    def compare(self, *, match: "Match" = "overlap", merge: "Merging" = "none") -> "Comparison":
+        """Match the regions, and merge what is left over where that is asked for.
+
+        The result has no images: what needs the pixels again (the aitchison score of
+        probabilities, merging them, their chance, maps) is refused by name.
+
+        Parameters
+        ----------
+        match, merge
+            As in `probdice.compare`.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> overlap = probdice.overlap([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9])
+        >>> overlap.compare().score, overlap.compare(merge="prediction").score
+        (0.625, 0.875)
+        """
+        from probdice.comparison import compare_overlap
+
+        return compare_overlap(self, match=match, merge=merge)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A table with one row for every pair of regions that meets.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8]).to_frame()
+           reference  prediction  overlap  weight
+        0          1           5     0.50    0.25
+        1          2           5     0.25    0.75
+        2          2           8     0.25    0.25
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+        meeting = self.meeting
+        weights = self.costs(meeting.rows, meeting.columns, meeting.savings) * (
+            self.unit / self.pixels
+        )
+        return pandas.DataFrame(
+            {
+                "reference": _column(self.reference, meeting.rows),
+                "prediction": _column(self.prediction, meeting.columns),
+                "overlap": self.overlaps,
+                "weight": np.minimum(weights, 1),
+            }
+        )
+
+    def __add__(self, other: object) -> "Overlap":
+        if not isinstance(other, Overlap):
+            return NotImplemented
+        return Overlap.total([self, other])
+
+    def __radd__(self, other: object) -> "Overlap":
+        """Of ``sum``, which starts with 0."""
+        if isinstance(other, int) and other == 0:
+            return self
+        return NotImplemented
+
+    @classmethod
+    def total(cls, overlaps: Iterable["Overlap"]) -> "Overlap":
+        """The sum of many overlaps, added in their order.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.Overlap.total([probdice.overlap([1, 2], [5, 5])] * 3).pixels
+        6
+        """
+        waiting: list[Overlap] = []
+        pairs = compact = 0
+        for overlap in overlaps:
+            waiting.append(overlap)
+            pairs += len(overlap.meeting)
+            # Adding up costs a sort, so it waits until there is twice as much as after the last.
+            if len(waiting) > 1 and pairs > COMPACT + 2 * compact:
+                waiting = [_added(waiting)]
+                pairs = compact = len(waiting[0].meeting)
+        if not waiting:
+            raise InputError("overlaps is empty: expected at least one to add")
+        return waiting[0] if len(waiting) == 1 else _added(waiting)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain types, pairs that meet only; with the version of the format.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.overlap([1, 2, 2], [5, 5, 5]).to_dict()["savings"]
+        [1, 2]
+        """
+        return {
+            "format": FORMAT,
+            "similarity": similarity_to_dict(self.similarity),
+            "pixels": self.pixels,
+            "reference": self.reference.to_dict(),
+            "prediction": self.prediction.to_dict(),
+            "rows": self.meeting.rows.tolist(),
+            "columns": self.meeting.columns.tolist(),
+            "savings": self.meeting.savings.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Overlap":
+        """Back from what `to_dict` gave.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> overlap = probdice.overlap([1, 2, 2], [5, 5, 5])
+        >>> probdice.Overlap.from_dict(overlap.to_dict()).pixels
+        3
+        """
+        try:
+            if content["format"] != FORMAT:
+                raise InputError(
+                    f"an overlap of format {content['format']} was written by another version of "
+                    f"probdice; expected format {FORMAT}"
+                )
+            reference = Regions.from_dict(content["reference"])
+            prediction = Regions.from_dict(content["prediction"])
+            whole = reference.crisp and prediction.crisp
+            overlap = cls(
+                similarity_from_dict(content["similarity"]),
+                int(content["pixels"]),
+                reference,
+                prediction,
+                Pairs(
+                    np.asarray(content["rows"], np.int64),
+                    np.asarray(content["columns"], np.int64),
+                    np.asarray(content["savings"], np.int64 if whole else np.float64),
+                ),
+            )
+            overlap._check()
+        except ProbdiceError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise InputError(f"holds no overlap: {type(error).__name__}: {error}") from None
+        return overlap
+
+    def _check(self) -> None:
+        """Refuse what no pass over pixels could have given."""
+        meeting = self.meeting
+        sizes = {len(meeting.rows), len(meeting.columns), len(meeting.savings)}
+        expected = len(sizes) == 1 and all(
+            len(regions.volumes) == len(regions)
+            and (regions.losses is None or len(regions.losses) == len(regions))
+            and bool(np.all(regions.volumes >= 0))
+            for regions in (self.reference, self.prediction)
+        )
+        if (
+            not expected
+            or self.pixels < 1
+            or not bool(np.all(np.isfinite(meeting.savings) & (meeting.savings >= 0)))
+            or not _within(meeting.rows, len(self.reference))
+            or not _within(meeting.columns, len(self.prediction))
+        ):
+            raise InputError("holds no overlap: its parts do not fit each other")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a file, whole or not at all; `load` reads it back.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import probdice
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = os.path.join(folder, "overlap.npz")
+        ...     probdice.overlap([1, 2, 2], [5, 5, 5]).save(file)
+        ...     probdice.Overlap.load(file)
+        Overlap (absolute): 2 reference and 1 prediction regions over 3 pixels, 2 pairs meet
+        """
+        arrays: dict[str, NDArray[Any]] = {
+            "rows": self.meeting.rows,
+            "columns": self.meeting.columns,
+            "savings": self.meeting.savings,
+        }
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "similarity": similarity_to_dict(self.similarity),
+            "pixels": self.pixels,
+        }
+        for side in SIDES:
+            content = self.side(side).to_dict()
+            regions = self.side(side)
+            arrays[f"{side}_keys"], arrays[f"{side}_volumes"] = regions.keys, regions.volumes
+            if regions.losses is not None:
+                arrays[f"{side}_losses"] = regions.losses
+            header[side] = {"crisp": content["crisp"], "names": content["names"]}
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        name = os.fspath(path)
+        try:
+            with replacing(Path(name)) as partial, partial.open("wb") as stream:
+                np.savez_compressed(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        except ProbdiceError as error:
+            raise error.prefixed(f"{name}: ") from None
+        except OSError as error:
+            raise FormatError(
+                f"{name}: cannot be written: {error.strerror or error}"
+            ) from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Overlap":
+        """Read what `save` wrote.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> try:
+        ...     probdice.Overlap.load("missing.npz")
+        ... except probdice.FormatError as error:
+        ...     print(error)
+        missing.npz: cannot be read: No such file or directory
+        """
+        name = os.fspath(path)
+        try:
+            content = Path(name).read_bytes()
+        except OSError as error:
+            raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
+        try:
+            with np.load(BytesIO(content), allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            header = json.loads(arrays["header"].tobytes())
+            plain = dict(header)
+            for side in SIDES:
+                losses = arrays.get(f"{side}_losses")
+                plain[side] = header[side] | {
+                    "keys": arrays[f"{side}_keys"],
+                    "volumes": arrays[f"{side}_volumes"],
+                    "losses": losses,
+                }
+            plain |= {key: arrays[key] for key in ("rows", "columns", "savings")}
+            return cls.from_dict(plain)
+        except ProbdiceError as error:
+            raise FormatError(f"{name}: ", *error.args) from None
+        except (
+            KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile,
+        ) as error:  # fmt: skip
+            raise FormatError(
+                f"{name}: is not a saved overlap, or damaged: {type(error).__name__}: {error}"
+            ) from None
+
+    def __repr__(self) -> str:
+        floor = getattr(self.similarity, "floor", 0.0)
+        measure = f"{self.similarity.name}, floor={floor:g}" if floor else self.similarity.name
+        return (
+            f"Overlap ({measure}): {self.reference.occupied.size} reference and "
+            f"{self.prediction.occupied.size} prediction regions over {self.pixels} pixels, "
+            f"{len(self.meeting)} pairs meet"
+        )
+
+
+def similarity_to_dict(similarity: Similarity) -> dict[str, Any]:
+    """The similarity as JSON holds it."""
+    floor = similarity.floor if isinstance(similarity, Aitchison) else 0.0
+    return {"name": similarity.name, "floor": floor}
+
+
+def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
+    """Back from JSON."""
+    if content["name"] == "absolute":
+        return Absolute()
+    if content["name"] == "aitchison":
+        return Aitchison(content["floor"])
+    raise InputError(f"similarity must be 'absolute' or 'aitchison', found {content['name']!r}")
+
+
+def _added(overlaps: Sequence[Overlap]) -> Overlap:
+    """The sum of several overlaps, at least one."""
+    first = overlaps[0]
+    for overlap in overlaps[1:]:
+        if overlap.similarity != first.similarity:
+            raise InputError(
+                f"overlaps of {first.similarity} and of {overlap.similarity} cannot be added"
+            )
+    reference, rows = _united([overlap.reference for overlap in overlaps], "reference")
+    prediction, columns = _united([overlap.prediction for overlap in overlaps], "prediction")
+    savings = np.concatenate([overlap.meeting.savings for overlap in overlaps])
+    pairs = np.concatenate(
+        [
+            rows[k][overlap.meeting.rows] * len(prediction) + columns[k][overlap.meeting.columns]
+            for k, overlap in enumerate(overlaps)
+        ]
+    )
+    distinct, place = np.unique(pairs, return_inverse=True)
+    summed = np.zeros(distinct.size, savings.dtype)
+    np.add.at(summed, place, savings)
+    return Overlap(
+        first.similarity,
+        sum(overlap.pixels for overlap in overlaps),
+        reference,
+        prediction,
+        Pairs(*np.divmod(distinct, max(len(prediction), 1)), summed),
+    )
+
+
+def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
+    """The regions of one side of several overlaps, and where those of each are among them."""
+    first = several[0]
+    names: dict[int, Label] = {}
+    for regions in several:
+        if regions.crisp != first.crisp:
+            raise InputError(
+                f"{side}: overlaps of a label map and of probabilities cannot be added"
+            )
+        if not first.crisp and regions.labels != first.labels:
+            raise InputError(
+                f"{side}: overlaps of probabilities of other regions cannot be added: found "
+                f"{first.labels} and {regions.labels}"
+            )
+        for key, name in regions.names.items():
+            if names.setdefault(key, name) != name:
+                raise InputError(
+                    f"{side}: label {key} is called {names[key]!r} in one overlap and {name!r} in "
+                    f"another, so they cannot be added"
+                )
+    keys = first.keys
+    if any(not np.array_equal(regions.keys, keys) for regions in several[1:]):
+        keys = _union([regions.keys for regions in several])
+    places = [np.searchsorted(keys, regions.keys) for regions in several]
+    volumes = np.zeros(keys.size, first.volumes.dtype)
+    losses = None if first.losses is None else np.zeros(keys.size)
+    for regions, place in zip(several, places, strict=True):
+        volumes[place] += regions.volumes
+        if losses is not None and regions.losses is not None:
+            losses[place] += regions.losses
+    return replace(first, keys=keys, volumes=volumes, names=names, losses=losses), places
+
+
+def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All keys, ascending; whole numbers throughout, which NumPy would make floating ones."""
+    if len({keys.dtype for keys in several}) > 1:
+        several = [_integers(keys.tolist()) for keys in several]
+        if len({keys.dtype for keys in several}) > 1:
+            if any(keys.size and int(keys[0]) < 0 for keys in several):
+                raise InputError("labels below 0 and labels from 2⁶³ on cannot be added")
+            several = [keys.astype(np.uint64) for keys in several]
+    return np.unique(np.concatenate(several))
+
+
+def _integers(keys: Any) -> NDArray[Any]:
+    """Labels as int64, or as uint64 where they need it."""
+    array = np.asarray(keys)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"labels must be whole numbers, found {array.dtype}")
+    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        return array
+    return array.astype(np.int64)
+
+
+def _places(count: int, occupied: Integers) -> Integers:
+    """Where each region is among those that are not empty."""
+    places = np.full(count, -1, np.int64)
+    places[occupied] = np.arange(occupied.size)
+    return places
+
+
+def _within(indices: Integers, count: int) -> bool:
+    return not indices.size or (int(indices.min()) >= 0 and int(indices.max()) < count)
+
+
+def _column(regions: Regions, indices: Integers) -> Any:
+    """Labels for a table: numbers as an array, names as a list."""
+    if not regions.names:
+        return regions.keys[indices]
+    labels = regions.labels
+    return [labels[k] for k in indices.tolist()]

@@ -1,0 +1,144 @@
+"""From an overlap to a correspondence and its score: match, merge, measure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.images import Images
+from probdice.engine.passes import Lists
+from probdice.errors import InputError
+from probdice.groups import Groups, costs, known_from_table
+from probdice.matching import find_groups
+from probdice.merging import Join, join_spares
+from probdice.options import Options, sides_to_merge
+from probdice.overlaps import Overlap
+from probdice.sides import SIDES, Both, Side, other
+from probdice.similarity import Absolute, Aitchison
+
+__all__ = ["Correspondence", "Measured", "NeedsImages", "correspond", "key_lists", "measure"]
+
+
+class NeedsImages(InputError):
+    """A number that needs the pixels again was asked of a result that no longer has them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correspondence:
+    """Who belongs to whom: after matching alone, and after merging; and what each group costs."""
+
+    matched: Groups
+    matched_costs: NDArray[Any]
+    groups: Groups
+    costs: NDArray[Any]
+    joins: tuple[Join, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The score of some groups, how many pixels are infinitely far, and Σ|p − q| of each group."""
+
+    score: float
+    infinite: int
+    differences: NDArray[Any]
+
+
+def correspond(overlap: Overlap, options: Options, images: Images | None) -> Correspondence:
+    """Match, and merge where that is asked for."""
+    matched = find_groups(overlap, options.match)
+    matched_costs = group_costs(overlap, matched, images)
+    sides = sides_to_merge(options.merge)
+    if not sides:
+        return Correspondence(matched, matched_costs, matched, matched_costs, ())
+
+    def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
+        return joined_losses(overlap, images, side, own, across, spare)
+
+    groups, after, joins = join_spares(overlap, matched, matched_costs, sides, joined)
+    return Correspondence(matched, matched_costs, groups, after, joins)
+
+
+def measure(
+    overlap: Overlap, groups: Groups, losses: NDArray[Any], images: Images | None
+) -> Measured:
+    """The score of some groups, given what each costs."""
+    pixels = overlap.pixels
+    if overlap.separable:
+        disagreeing = losses.sum() / 2
+        score = float((pixels - overlap.unit * disagreeing) / pixels)
+        certain = overlap.similarity == Aitchison(floor=0)
+        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if certain else 0, losses)
+    if images is None:
+        raise NeedsImages(
+            "the score of probabilities under aitchison needs the images: compare the "
+            "segmentations themselves, or use the absolute similarity"
+        )
+    scores = images.scores(overlap.similarity, key_lists(overlap, groups))
+    return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
+
+
+def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
+    """The regions of each group by channel or label, as passes take them."""
+    return Both(
+        *(
+            [
+                overlap.side(side).keys[part].tolist()
+                for part in np.split(groups.members[side][1], groups.members[side][0][1:-1])
+            ]
+            for side in SIDES
+        )
+    )
+
+
+def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDArray[Any]:
+    """Σ 1 − f between both sides of each group, in units."""
+    total = costs(overlap, groups)
+    unknown = np.flatnonzero(~known_from_table(overlap, groups))
+    if not unknown.size:
+        return total
+    if isinstance(overlap.similarity, Absolute):
+        if images is None:
+            raise NeedsImages(
+                "groups of several regions of probabilities need the images: compare the "
+                "segmentations themselves"
+            )
+        scores = images.scores(overlap.similarity, key_lists(overlap, groups))
+        total[unknown] = scores.differences[unknown]
+        return total
+    for group in unknown.tolist():
+        members = {side: groups.regions(side, group).tolist() for side in SIDES}
+        side: Side = "reference" if len(members["reference"]) > 1 else "prediction"
+        *rest, last = members[side]  # a group is its last region joined to the others
+        losses = joined_losses(overlap, images, side, [rest], [members[other(side)]], [last])
+        total[group] = losses[0, 0]
+    return total
+
+
+def joined_losses(
+    overlap: Overlap,
+    images: Images | None,
+    side: Side,
+    own: Lists,
+    across: Lists,
+    spare: Sequence[int],
+) -> NDArray[Any]:
+    """Σ 1 − f of groups with spare regions joined to them, by a pass over the pixels."""
+    if images is None:
+        raise NeedsImages(
+            f"merging the regions of a {side} of probabilities needs the images: compare the "
+            f"segmentations themselves"
+        )
+    keys = Both(overlap.reference.keys, overlap.prediction.keys)
+
+    def named(lists: Lists, of: Side) -> Lists:
+        return [[int(keys[of][k]) for k in members] for members in lists]
+
+    return images.joined(
+        overlap.similarity,
+        side,
+        named(own, side),
+        named(across, other(side)),
+        [int(keys[side][k]) for k in spare],
+    )

@@ -1,0 +1,52 @@
+"""Files that appear whole or not at all, and numbers as JSON holds them."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from probdice.errors import InputError
+
+__all__ = ["null_for_nan", "replacing"]
+
+
+@contextmanager
+def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
+    """A name beside the target to write to; what is there in the end takes the target's place.
+
+    It is flushed to the disk first. On failure it is removed, and the target is as it was. Where
+    the target is a symbolic link, the file that it points to is replaced and the link stays. A
+    writer that holds a lock is `alone`: the name is then always the same, so that what a kill
+    leaves behind is overwritten by the next run.
+    """
+    if target.is_symlink():
+        target = target.resolve()
+    if target.is_dir():
+        raise InputError("is a folder, expected the name of a file")
+    if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
+        raise InputError("is a device or a pipe, expected the name of a file")
+    stem = target.name[: len(target.name) - len(suffix)]
+    partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
+    try:
+        yield partial
+        with partial.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        if target.exists():
+            shutil.copymode(target, partial)
+        os.replace(partial, target)
+    finally:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+
+
+def null_for_nan(value: Any) -> Any:
+    """The same content with None for every NaN, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: null_for_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [null_for_nan(item) for item in value]
+    return None if isinstance(value, float) and isnan(value) else value

@@ -1,0 +1,206 @@
+"""The pairs with the largest total: exact, whatever the table, and certified by duals."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from probdice import assignment
+from probdice.assignment import largest_total
+
+KINDS = ("square", "wide", "tall", "tied", "dominant")
+
+
+def random_table(seed):
+    """Rows, columns, savings and shape; kinds, integers and floats, and densities take turns."""
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    shape = tuple(int(n) for n in rng.integers(1, 40, 2))
+    if kind == "square":
+        shape = shape[0], shape[0]
+    elif kind == "wide":
+        shape = min(shape), max(shape) + 20
+    elif kind == "tall":
+        shape = max(shape) + 20, min(shape)
+    table = rng.integers(1, 4 if kind == "tied" else 1000, shape)
+    if kind == "dominant":  # a background that meets many regions, and more than they are
+        table[rng.integers(shape[0])] += 1000
+        table[:, rng.integers(shape[1])] += 1000
+    table[rng.random(shape) > rng.uniform(0.05, 1)] = 0
+    rows, columns = table.nonzero()
+    savings = table[rows, columns]
+    if seed // len(KINDS) % 2:
+        savings = savings * (rng.random(savings.size) + 1e-3)
+    order = rng.permutation(rows.size)
+    return rows[order], columns[order], savings[order], shape
+
+
+def dense_total(rows, columns, savings, shape):
+    """The largest total by way of the dense table."""
+    table = np.zeros(shape)
+    table[rows, columns] = savings
+    return table[linear_sum_assignment(table, maximize=True)].sum()
+
+
+def shifted_grid(cells, width, shift, wrap=False):
+    """Overlaps of a grid of cells³ cubes, `width` pixels a side, with itself shifted."""
+    pixels = np.arange(cells * width)
+    a, b = pixels // width, (pixels + shift) // width
+    b = b % cells if wrap else b
+    shape = cells, int(b.max()) + 1
+    table = np.zeros(shape, np.int64)
+    np.add.at(table, (a, b), 1)
+    i, j = table.nonzero()
+    s = table[i, j]
+
+    def of_three(x, n):
+        return ((x[:, None, None] * n + x[:, None]) * n + x).ravel()
+
+    savings = (s[:, None, None] * s[:, None] * s).ravel()
+    return of_three(i, shape[0]), of_three(j, shape[1]), savings, (shape[0] ** 3, shape[1] ** 3)
+
+
+def shuffled(rows, columns, savings, shape, seed=0):
+    """The same table with regions renumbered and pairs in another order."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(rows.size)
+    rows, columns = rng.permutation(shape[0])[rows], rng.permutation(shape[1])[columns]
+    return rows[order], columns[order], savings[order], shape
+
+
+def certify(rows, columns, savings, shape, chosen):
+    """Assert that duals exist which no choice of pairs can exceed, and that `chosen` reaches them.
+
+    u_i + v_j ≥ saving for every pair, = for the chosen; u, v ≥ 0, and 0 for what is left over. The
+    largest such v is found by iteration, from savings of integers.
+    """
+    assert (np.diff(chosen) > 0).all()
+    i, j, s = rows[chosen], columns[chosen], savings[chosen]
+    assert np.unique(i).size == np.unique(j).size == chosen.size
+    v = np.zeros(shape[1], np.int64)
+    v[j] = s
+    order = np.argsort(rows, kind="stable")
+    present, starts = np.unique(rows[order], return_index=True)
+    for _ in range(shape[0] + 2):
+        u = np.zeros(shape[0], np.int64)
+        gains = savings[order] - v[columns[order]]
+        u[present] = np.maximum(np.maximum.reduceat(gains, starts), 0)
+        if (v[j] == s - u[i]).all():
+            break
+        v[j] = s - u[i]
+    assert (v >= 0).all() and (u >= 0).all()
+    assert (u[rows] + v[columns] >= savings).all()
+    assert (u[i] + v[j] == s).all()
+    assert u.sum() + v.sum() == s.sum()
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
+def test_random_tables_reach_the_dense_total(kind):
+    for seed in range(kind, 1500, len(KINDS)):
+        table = random_table(seed)
+        best = dense_total(*table)
+        for choose in (largest_total, assignment._sparse):
+            if table[0].size == 0:
+                continue
+            chosen = choose(*table)
+            total = table[2][chosen].sum()
+            if table[2].dtype == np.int64:
+                assert total == best, seed
+                certify(*table, chosen)
+            else:
+                assert total == pytest.approx(best, rel=1e-12), seed
+                assert np.unique(table[0][chosen]).size == chosen.size
+                assert np.unique(table[1][chosen]).size == chosen.size
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize(("width", "shift"), [(2, 1), (6, 1), (9, 4)])
+def test_every_cell_of_a_shifted_grid_has_a_partner(width, shift, wrap):
+    table = shuffled(*shifted_grid(9, width, shift, wrap))
+    chosen = largest_total(*table)
+    assert chosen.size == 729
+    certify(*table, chosen)
+    rows, columns, savings, shape = table
+    swapped = columns, rows, savings, shape[::-1]
+    certify(*swapped, largest_total(*swapped))
+
+
+@pytest.mark.parametrize("noise", [1, 10, 300])
+def test_nearly_equal_overlaps_are_certified(noise):
+    rows, columns, savings, shape = shifted_grid(9, 2, 1)
+    savings = 1000 * savings + np.random.default_rng(noise).integers(-noise, noise, savings.size)
+    for table in ((rows, columns, savings, shape), (columns, rows, savings, shape[::-1])):
+        certify(*table, assignment._sparse(*table))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_region_that_meets_all_others(side):
+    rows, columns, savings, _ = shuffled(*shifted_grid(7, 2, 1, wrap=True))
+    rows, columns = np.append(rows, np.full(343, 343)), np.append(columns, np.arange(343))
+    savings = np.append(3 * savings, np.random.default_rng(0).integers(1, 6, 343))
+    table = (rows, columns, savings, (344, 343))
+    if side:
+        table = columns, rows, savings, (343, 344)
+    certify(*table, assignment._sparse(*table))
+
+
+def test_long_price_wars_end():
+    rows, columns = np.divmod(np.arange(300 * 300), 300)
+    savings = (rows + 1) * (columns + 1)
+    chosen = largest_total(rows, columns, savings, (300, 300))
+    assert np.array_equal(rows[chosen], columns[chosen])
+    assert savings[chosen].sum() == 300 * 301 * 601 // 6
+
+
+@pytest.mark.parametrize("choose", [largest_total, assignment._sparse])
+def test_worked_by_hand(choose):
+    rows, columns = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1])
+    # Row 2 is left over: columns 0 and 1 go to rows 1 and 0, 3 + 4 against 5 + 1 and 3 + 1.
+    assert choose(rows, columns, np.array([5, 4, 3, 1]), (3, 2)).tolist() == [1, 2]
+    assert choose(rows, columns, np.array([5.0, 4.0, 0.5, 1.0]), (3, 2)).tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 2), (1000, 1000)])
+def test_no_region_meets_another(shape):
+    none = np.empty(0, np.int64)
+    for savings in (none, np.empty(0)):
+        chosen = largest_total(none, none, savings, shape)
+        assert chosen.dtype == np.int64 and chosen.size == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1000, 2000)])
+def test_savings_of_very_different_size(shape):
+    # Exchanging the two tiny pairs would lose 1e-12 of the total, and of themselves a half.
+    rows, columns = np.array([0, 1, 1, 2, 2]), np.array([0, 0, 1, 0, 1])
+    savings = np.array([1.0, 2e-12, 1e-12, 2e-12, 2e-12])
+    assert largest_total(rows, columns, savings, shape).tolist() == [0, 4]
+
+
+def test_the_largest_counts_do_not_overflow():
+    rows, columns = np.divmod(np.arange(4), 2)
+    savings = np.full(4, 2**60)
+    assert savings[assignment._sparse(rows, columns, savings, (2, 2))].sum() == 2**61
+
+
+@pytest.mark.parametrize("choose", [largest_total, assignment._sparse])
+def test_the_same_pairs_every_time_and_arguments_stay(choose):
+    table = shuffled(*shifted_grid(6, 2, 1))
+    copies = [array.copy() for array in table[:3]]
+    first = choose(*table)
+    assert np.array_equal(first, choose(*table))
+    for array, copy in zip(table, copies, strict=False):
+        assert np.array_equal(array, copy)
+
+
+def test_solvers_are_loaded_only_when_needed():
+    code = """
+import sys
+import numpy as np
+from probdice.assignment import largest_total
+pairs = np.arange(5)
+assert largest_total(pairs, pairs, pairs + 1, (5, 5)).tolist() == [0, 1, 2, 3, 4]
+assert "numba" not in sys.modules and "scipy.optimize" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
