@@ -354,6 +354,112 @@ def test_outputs_are_looked_at_before_the_work(
     assert not list(tmp_path.glob("a*"))
 
 
+def region_files(folder: Path) -> list[Path]:
+    """Probabilities as FSL writes them, one file a region."""
+    return [save(folder / f"pve_{k}.nii.gz", UNSURE[..., k]) for k in range(2)]
+
+
+def never_written(option: str, output: Path, *words: object, input_: Path | None = None) -> str:
+    """The refusal of an output that is an input, which must be as it was."""
+    content = (input_ or output).read_bytes()
+    said = refused(*words, option, output, code=2)
+    assert f"Invalid value for {option}" in said and str(output) in said
+    assert "is also an input" in said
+    assert (input_ or output).read_bytes() == content
+    return said
+
+
+def test_no_file_of_a_list_or_a_pattern_is_overwritten(tmp_path: Path, reference: Path) -> None:
+    first, second = region_files(tmp_path)
+    for words in (f"{first},{second}", tmp_path / "pve_*.nii.gz"):
+        assert "read for PREDICTION" in never_written("--map", first, reference, words)
+        never_written("--relabelled", second, reference, words)
+        assert "read for REFERENCE" in never_written("--map", second, words, reference)
+
+
+def test_a_file_is_not_overwritten_through_what_lies_inside_it(
+    tmp_path: Path, reference: Path
+) -> None:
+    archive = tmp_path / "pred.npz"
+    np.savez(archive, probs=UNSURE.transpose(3, 0, 1, 2), other=LABELS)
+    never_written("--relabelled", archive, reference, f"{archive}:probs", "--ignore-geometry")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/labels"] = LABELS
+    store = tmp_path / "a.h5"
+    never_written("--json", store, reference, f"{store}:/deep/labels", "--ignore-geometry")
+
+
+def test_the_mask_is_not_overwritten(tmp_path: Path, reference: Path, prediction: Path) -> None:
+    mask = save(tmp_path / "mask.nii.gz", np.ones_like(LABELS))
+    said = never_written("--map", mask, reference, prediction, "--mask", mask)
+    assert "read for --mask" in said
+
+
+def test_an_input_under_another_name_is_not_overwritten(
+    tmp_path: Path, reference: Path, prediction: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hard, soft, far = (tmp_path / name for name in ("hard.nii.gz", "soft.nii.gz", "far.nii.gz"))
+    os.link(prediction, hard)
+    soft.symlink_to(prediction)
+    far.symlink_to(soft)
+    for name in (hard, soft, far, tmp_path / "." / ".." / tmp_path.name / prediction.name):
+        never_written("--relabelled", name, reference, prediction, input_=prediction)
+        never_written("--map", prediction, reference, name)
+    assert soft.is_symlink() and hard.samefile(prediction)
+    monkeypatch.chdir(tmp_path)
+    never_written("--map", Path(reference.name), reference, prediction)
+
+
+def test_files_that_are_read_beside_an_input_are_not_overwritten(
+    tmp_path: Path, reference: Path
+) -> None:
+    nibabel.save(nibabel.Nifti1Pair(SPLIT, AFFINE), tmp_path / "pair.hdr")
+    header, values = tmp_path / "pair.hdr", tmp_path / "pair.img"
+    never_written("--json", values, reference, header)
+    never_written("--json", header, reference, values)
+    probabilities = tmp_path / "case.npz"
+    np.savez(probabilities, probabilities=UNSURE.transpose(3, 2, 1, 0))
+    labels = save(tmp_path / "case.nii.gz", LABELS)
+    never_written("--map", labels, reference, probabilities)
+    image = SimpleITK.GetImageFromArray(SPLIT.transpose(2, 1, 0))
+    for name, values in (("a.mhd", "a.raw"), ("b.nhdr", "b.raw.gz")):
+        SimpleITK.WriteImage(image, tmp_path / name, useCompression=name == "b.nhdr")
+        assert (tmp_path / values).exists()
+        never_written("--json", tmp_path / values, reference, tmp_path / name)
+
+
+def test_files_that_only_look_like_an_input_may_be_overwritten(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    np.savez(tmp_path / "a.npz", labels=LABELS, affine=AFFINE)
+    old = save(tmp_path / "a.nii.gz", LABELS * 2)
+    assert run("compare", reference, tmp_path / "a.npz", "--map", old).code == 0
+    assert nibabel.load(old).get_fdata().max() == 1
+    other = save(tmp_path / "pve_10.nii.gz", SPLIT)
+    region_files(tmp_path)
+    words = reference, f"{tmp_path}/pve_?.nii.gz", "--relabelled", other
+    assert run("compare", *words).code == 0
+
+
+def test_two_outputs_are_two_files_whatever_they_are_called(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    both = reference, prediction
+    target, link = tmp_path / "target.nii", tmp_path / "link.nii"
+    link.symlink_to(target)  # which is not there yet
+    said = refused(*both, "--map", link, "--relabelled", target, code=2)
+    assert "is also written by --map" in said
+    target.write_bytes(b"old")
+    said = refused(*both, "--map", link, "--relabelled", target, code=2)
+    assert "is also written by --map" in said
+    assert target.read_bytes() == b"old"
+    astray, circle = tmp_path / "astray.nii", tmp_path / "circle.nii"
+    astray.symlink_to(tmp_path / "no" / "a.nii")
+    circle.symlink_to(circle)
+    assert f"there is no folder {tmp_path / 'no'}" in refused(*both, "--map", astray, code=2)
+    assert "leads in a circle" in refused(*both, "--map", circle, code=2)
+
+
 def test_a_full_disk_leaves_what_was_there(
     tmp_path: Path, reference: Path, prediction: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

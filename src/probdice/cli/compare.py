@@ -78,7 +78,11 @@ class Outputs:
                 "--json": self.json,
             },
             images=("--map", "--relabelled"),
-            inputs=(inputs.reference, inputs.prediction, inputs.mask),
+            inputs={
+                "REFERENCE": inputs.reference,
+                "PREDICTION": inputs.prediction,
+                "--mask": inputs.mask,
+            },
         )
 
 

@@ -48,7 +48,7 @@ def rank(
     """Hold average human ranks against ranks by score, as in the paper's study."""
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise typer.BadParameter(f"{plot}: must end in {', '.join(PLOTS)}", param_hint="--plot")
-    check_outputs({"--plot": plot, "--json": json}, inputs=(rankings, scores))
+    check_outputs({"--plot": plot, "--json": json}, inputs={"RANKINGS": rankings, "SCORES": scores})
     with answering(debug=debug):
         from probdice.paper import rank_study, read_rankings, read_scores
 
