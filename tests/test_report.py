@@ -116,6 +116,24 @@ def test_the_sentence_knows_chance(reference, prediction, told):
     assert told in page_of(compare(reference, prediction)).sentence
 
 
+@pytest.mark.parametrize(
+    ("ignore", "mask", "expected"),
+    [
+        ((), [1, 1, 1, 1, 1, 1, 1, 0], "mask: 1 of 8 pixels (12.5 %)"),
+        ((2,), None, "ignored label 2: 2 of 8 pixels (25.0 %)"),
+        ((2, 3), [0, 1, 1, 1, 1, 1, 1, 1], "mask and ignored labels 2, 3: 4 of 8 pixels (50.0 %)"),
+        ((9,), None, "ignored label 9: 0 of 8 pixels (0.0 %)"),
+        ((), None, None),
+    ],
+)
+def test_the_page_says_how_many_pixels_were_left_out(ignore, mask, expected):
+    reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 3], ignore=ignore)
+    mask = None if mask is None else np.array(mask, bool)
+    result = compare(reference, [1, 1, 1, 1, 1, 2, 2, 3], mask=mask)
+    facts = {fact.name: fact.values for fact in page_of(result).options}
+    assert facts.get("Left out by") == (None if expected is None else (expected,))
+
+
 def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
     reader = page(compare(soft((5, 6), 3), soft((5, 6), 3, seed=1)), tmp_path)
     for tag, attributes in reader.tags:
