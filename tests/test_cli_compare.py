@@ -579,19 +579,36 @@ def test_info_of_a_label_map(reference: Path) -> None:
     shown = run("info", reference).out
     assert "label map, 2 labels, stored as uint8" in shown
     assert "8 × 2 × 1" in shown and "2 2 3 mm" in shown and "(RAS)" in shown
-    assert re.search(r"2 +8 +50\.00%", shown)
+    assert re.search(r"2 +8 +50\.00 %", shown)
 
 
 def test_info_of_probabilities(tmp_path: Path, unsure: Path) -> None:
     thin = save(tmp_path / "thin.nii.gz", SURE * np.float32(0.5))
     shown = run("info", thin).out
     assert "probabilities of 2 regions, stored as float32" in shown
-    assert "from 0.5 to 0.5; not 1 at 100.00% of the pixels" in shown
-    assert "50.00% of the values are 0, 0.00% are 1" in shown
+    assert "from 0.5 to 0.5; not 1 at 100.00 % of the pixels" in shown
+    assert "50.00 % of the values are 0, 0.00 % are 1" in shown
     assert "compare would refuse it: probabilities sum to 0.5" in shown and "--sums" in shown
     mended = run("info", thin, "--sums", "background").out
     assert "a region called background" in mended and "refuse" not in mended
     assert "not 1" not in run("info", unsure).out
+
+
+def test_info_never_rounds_up_to_all(tmp_path: Path) -> None:
+    labels = np.ones(40_000, np.uint8)
+    labels[0] = 2
+    np.save(tmp_path / "a.npy", labels)
+    shown = run("info", tmp_path / "a.npy").out
+    assert "99.99 %" in shown and "100.00" not in shown
+
+
+def test_a_comparison_never_rounds_up_to_equality(tmp_path: Path) -> None:
+    labels = np.repeat(np.array([1, 2], np.uint8), 20_000)
+    np.save(tmp_path / "a.npy", labels)
+    labels[0] = 2
+    np.save(tmp_path / "b.npy", labels)
+    shown = run("compare", tmp_path / "a.npy", tmp_path / "b.npy").out
+    assert "score           0.9999" in shown and "1.0000" not in shown
 
 
 def test_info_of_one_foreground_and_of_names(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     import numpy as np
 
     from probdice.cli.display import MOST, plain_table
+    from probdice.numbers_shown import percent
     from probdice.slabs import Crisp, Reader
 
     reader = Reader(segmentation)
@@ -82,13 +83,14 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     table = plain_table(">label", "name", ">pixels", ">share")
     for label in sorted(found)[:MOST]:
         name = segmentation.names.get(label, "")
-        table.add_row(str(label), name, f"{found[label]:,}", f"{found[label] / total:.2%}")
+        table.add_row(str(label), name, f"{found[label]:,}", percent(found[label] / total, 2))
     return [head, table, *_rest(len(found), "labels")]
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST, plain_table
+    from probdice.numbers_shown import percent
 
     census, fault = _counted(segmentation)
     single = segmentation.reading == "foreground"
@@ -97,11 +99,11 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
     head.add_row("values", f"from {census.least.min():g} to {census.most.max():g}")
     if not single:
-        off = f"; not 1 at {census.off / max(census.count // count, 1):.2%} of the pixels"
+        off = f"; not 1 at {percent(census.off / max(census.count // count, 1), 2)} of the pixels"
         sums = f"from {census.sums[0]:.6g} to {census.sums[1]:.6g}{off if census.off else ''}"
         head.add_row("sums", sums)
-    shares = [part / max(census.count, 1) for part in (census.zeros, census.ones)]
-    head.add_row("exact", f"{shares[0]:.2%} of the values are 0, {shares[1]:.2%} are 1")
+    zeros, ones = (percent(n / max(census.count, 1), 2) for n in (census.zeros, census.ones))
+    head.add_row("exact", f"{zeros} of the values are 0, {ones} are 1")
     table = plain_table(">region", ">volume", ">least", ">greatest")
     names = segmentation.regions[1:] if single else segmentation.regions
     for k, name in enumerate(names[:count][:MOST]):

@@ -98,10 +98,12 @@ def _parts(study: "Study") -> "list[RenderableType]":
 
 
 def _cells(fit: "Fit") -> list[str]:
+    from probdice.numbers_shown import decimal
+
     def cell(value: float, interval: "Interval") -> str:
         if interval.kind == "withheld":
-            return f"{value:.2f}"
-        return f"{value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+            return decimal(value, 2)
+        return f"{decimal(value, 2)} [{decimal(interval.low, 2)}, {decimal(interval.high, 2)}]"
 
     return [
         cell(fit.slope, fit.slope_interval),
