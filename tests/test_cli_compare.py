@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import probdice
 from probdice.blocks import watcher
-from probdice.cli import app
+from probdice.cli.app import app
 from probdice.cli.options import PerSide, scales_of
 from probdice.cli.outcome import in_options
 from probdice.cli.progress import Progress, progress

@@ -1,6 +1,5 @@
 """`probdice compare`: the main job."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
@@ -33,10 +32,11 @@ from probdice.cli.options import (
     similarity_of,
     sums_of,
 )
-from probdice.cli.outcome import answering, shown
+from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, rehearse, write_text
 from probdice.cli.progress import Progress, progress
 from probdice.cli.sides import Inputs, Sides, read_sides
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from probdice.cli.display import Promise
@@ -146,15 +146,14 @@ def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
         result, promises = _compared(sides, question, display, silent)
         written = _write(result, sides, outputs, display)
     if outputs.json == "-":
-        shown(result.to_json() + "\n")
+        print_text(result.to_json() + "\n")
     elif outputs.quiet:
-        shown(f"{result.score!r}\n")
+        print_text(f"{result.score!r}\n")
     else:
         from probdice.cli.display import show_comparison
 
         title = f"{inputs.reference} ↔ {inputs.prediction}"
         show_comparison(result, title, promises, written)
-    sys.stdout.flush()
     return result
 
 

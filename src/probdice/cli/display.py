@@ -12,7 +12,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.outcome import in_options, shown
+from probdice.cli.outcome import in_options
+from probdice.cli.streams import print_text, printing
 from probdice.numbers_shown import decimal
 from probdice.result import Comparison, Group, listed
 
@@ -73,10 +74,10 @@ def show(*parts: RenderableType) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if not sys.stdout.isatty():
         console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDE)
-    with console.capture() as captured:
+    with printing(), console.capture() as captured:  # Rich writes an empty text even so
         for part in parts:
             console.print(part)
-    shown("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def plain_table(*columns: str) -> Table:

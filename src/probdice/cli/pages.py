@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from probdice.cli.outcome import in_options, shown
+from probdice.cli.outcome import in_options
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from probdice.evaluation import Evaluation
@@ -49,4 +50,4 @@ def write_pages(
 
         page = evaluation.report(reports=reports, workers=workers, progress=tell)
     if not quiet:
-        shown(f"page: {page}\n")
+        print_text(f"page: {page}\n")

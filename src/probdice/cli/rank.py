@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from probdice.cli.options import DebugOption, JsonOption
-from probdice.cli.outcome import answering, shown
+from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,7 +61,7 @@ def rank(
 
             text = dumps(study.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
             if json == "-":
-                shown(text)
+                print_text(text)
                 return
             write_text(json, text)
         from probdice.cli.display import show
