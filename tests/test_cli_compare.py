@@ -175,6 +175,34 @@ def test_mask_and_ignored_labels(tmp_path: Path, reference: Path, prediction: Pa
     assert refused(reference, prediction, "--mask", empty).endswith("leaves no pixel to compare")
 
 
+@pytest.mark.parametrize(
+    ("ignored", "note"),
+    [
+        ([7], "label 7 to be ignored does not occur in the reference"),
+        ([1, 7], "label 7 to be ignored does not occur in the reference"),
+        ([-1, 2, 255, 255], "labels -1, 255 to be ignored do not occur in the reference"),
+        ([2], None),
+    ],
+)
+def test_a_label_to_be_ignored_that_is_not_there_is_told(
+    reference: Path, prediction: Path, ignored: list[int], note: str | None
+) -> None:
+    words = [word for label in ignored for word in ("--ignore", label)]
+    notes = compared(reference, prediction, *words)["notes"]
+    assert [text for text in notes if "ignored" in text] == ([] if note is None else [note])
+    if note is not None:
+        assert f"note: {note}" in run("compare", reference, prediction, *words).out
+
+
+def test_a_label_to_be_ignored_may_stand_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probdice.cli.sides.BLOCK", 4)
+    np.save(tmp_path / "a.npy", np.array([[1, 1, 1], [1, 2, 2], [2, 2, 2], [2, 2, 3]]))
+    file = tmp_path / "a.npy"
+    assert compared(file, file, "--ignore", 3, "--ignore", 1)["notes"] == []
+
+
 def test_aitchison_says_when_most_is_infinitely_far(reference: Path, unsure: Path) -> None:
     shown = run("compare", reference, unsure, "--similarity", "aitchison")
     assert (shown.code, shown.err) == (0, "")
@@ -237,7 +265,8 @@ def test_an_image_of_intensities_is_doubted(tmp_path: Path, reference: Path) -> 
 
 def test_quiet_is_one_number(reference: Path, prediction: Path) -> None:
     assert run("compare", reference, prediction, "-q", "--workers", 1).out == "0.625\n"
-    refused(reference, prediction, "--workers", 0, code=2)
+    for wrong in (0, -1, 2.5, "1e2", "two", "", "nan"):
+        assert "--workers" in refused(reference, prediction, "--workers", wrong, code=2)
 
 
 # ---- where the images lie

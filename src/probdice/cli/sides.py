@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import prod
 
 from probdice.cli.options import PerSide
 from probdice.errors import GeometryError, InputError
 from probdice.segmentation import Geometry, Segmentation, Sums
 
 __all__ = ["Inputs", "Sides", "read_file", "read_sides"]
+
+BLOCK = 2**22  # pixels that are looked at together
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ def read_sides(inputs: Inputs) -> Sides:
     remarks = [*scaled, *scaled_too]
     if inputs.scales.both is not None and not remarks:
         _refuse_scale(inputs.scales.both, reference, prediction)
+    if absent := _absent(inputs.ignore, reference):
+        remarks.append(
+            f"label{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} to be ignored "
+            f"{'does' if len(absent) == 1 else 'do'} not occur in the reference"
+        )
     geometry = reference.geometry
     if inputs.ignore_geometry:
         if geometry is not None or prediction.geometry is not None:
@@ -132,6 +140,22 @@ def _refuse_scale(scale: float, *sides: Segmentation) -> None:
         f"--scale {scale:g} would change nothing: the reference {held[0]} and the prediction "
         f"{held[1]}; to scale a side whatever it holds, name it: --scale prediction:{scale:g}"
     )
+
+
+def _absent(labels: Sequence[int], segmentation: Segmentation) -> list[int]:
+    """Those of the labels that no pixel carries."""
+    import numpy as np
+
+    array = segmentation.array
+    absent = list(dict.fromkeys(labels))
+    rows = array.shape[0] if array.shape else 1
+    step = max(1, BLOCK * rows // max(prod(array.shape), 1))
+    for start in range(0, rows, step):
+        if not absent:
+            break
+        block = np.asarray(array[start : start + step] if array.shape else array[()])
+        absent = [label for label in absent if not (block == label).any()]
+    return absent
 
 
 def _laid_onto(
