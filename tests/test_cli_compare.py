@@ -565,6 +565,12 @@ def test_a_bug_is_told_in_one_line(reference: Path, monkeypatch: pytest.MonkeyPa
     assert "IndexError" in refused(reference, reference)
 
 
+@pytest.mark.xfail(strict=True, reason="messages are rewritten as text")
+def test_the_name_of_a_file_is_never_rewritten(tmp_path: Path, reference: Path) -> None:
+    for name in ("match=False.nii.gz", 'merge="both".nii.gz', "with a mask.nii.gz"):
+        assert refused(reference, tmp_path / name) == f"error: {tmp_path / name}: no such file"
+
+
 def test_no_word_of_python_reaches_the_user() -> None:
     assert in_options('merge="both" would join each') == "--merge both would join each"
     assert in_options("with match=False nothing") == "with --no-match nothing"
@@ -656,6 +662,21 @@ def test_info_refuses_like_compare(tmp_path: Path) -> None:
     done = run("info", tmp_path / "missing.nii.gz")
     assert (done.code, done.out) == (1, "")
     assert done.err == f"error: {tmp_path / 'missing.nii.gz'}: no such file\n"
+
+
+def test_info_names_a_file_whose_values_are_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "a.h5"
+    with h5py.File(file, "w") as store:
+        values = np.random.default_rng(0).integers(0, 3, (64, 64), np.uint8)
+        data = store.create_dataset("labels", data=values, chunks=(64, 64), fletcher32=True)
+        place = data.id.get_chunk_info(0).byte_offset
+    with file.open("rb+") as stream:  # the checksum of the values is then wrong
+        stream.seek(place)
+        stream.write(bytes(100))
+    for path in (tmp_path, corrupt(tmp_path / "text.nii", b"hello, this is text"), file):
+        done = run("info", path)
+        assert (done.code, done.out) == (1, "")
+        assert done.err.startswith(f"error: {path}: ") and done.err.count(str(path)) == 1
 
 
 def test_a_page_has_the_suffix_of_one(tmp_path: Path, reference: Path) -> None:
