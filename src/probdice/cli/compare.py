@@ -211,8 +211,8 @@ def _doubts(result: "Comparison") -> list[str]:
     labels = {"reference": result.reference_labels, "prediction": result.prediction_labels}
     return [
         f"the {side} has negative labels: is it an image of intensities, not a segmentation?"
-        for side, known in labels.items()
-        if any(isinstance(label, int) and label < 0 for label in known)
+        for side, side_labels in labels.items()
+        if any(isinstance(label, int) and label < 0 for label in side_labels)
     ]
 
 

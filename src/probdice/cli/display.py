@@ -40,9 +40,9 @@ class Promise:
         """The note about these regions, with where each would go."""
         joins = self.merged.merges[:JOINS]
         goals = ", ".join(f"{join.region} → {listed(join.into)}" for join in joins)
-        more = len(self.merged.merges) - len(joins)
-        if more:
-            goals += f", … {more} more"
+        hidden = len(self.merged.merges) - len(joins)
+        if hidden:
+            goals += f", … {hidden} more"
         return note.replace(
             f"--merge {self.side} would join each to a matched one",
             f"--merge {self.side} would join {goals} for a score of {decimal(self.merged.score)}",

@@ -70,21 +70,23 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     from probdice.slabs import Crisp, Reader
 
     reader = Reader(segmentation)
-    found: dict[int, int] = dict.fromkeys(segmentation.names, 0)
+    pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
     for slab in reader.slabs:
         part = reader.read(slab).sides[0]
         assert isinstance(part, Crisp)
         counts = np.bincount(part.codes, minlength=part.labels.size)
         for label, count in zip(part.labels.tolist(), counts.tolist(), strict=True):
-            found[int(label)] = found.get(int(label), 0) + count
-    total = max(sum(found.values()), 1)
+            pixel_counts[int(label)] = pixel_counts.get(int(label), 0) + count
+    total = max(sum(pixel_counts.values()), 1)
     stored = segmentation.array.dtype
-    head = _head(segmentation, f"label map, {len(found)} labels, stored as {stored}")
+    head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
     table = plain_table(">label", "name", ">pixels", ">share")
-    for label in sorted(found)[:MOST]:
+    for label in sorted(pixel_counts)[:MOST]:
         name = segmentation.names.get(label, "")
-        table.add_row(str(label), name, f"{found[label]:,}", percent(found[label] / total, 2))
-    return [head, table, *_rest(len(found), "labels")]
+        table.add_row(
+            str(label), name, f"{pixel_counts[label]:,}", percent(pixel_counts[label] / total, 2)
+        )
+    return [head, table, *_rest(len(pixel_counts), "labels")]
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
@@ -125,11 +127,11 @@ def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
     from probdice.slabs import Reader, Soft
 
     single = segmentation.reading == "foreground"
-    raw = segmentation
+    unmended = segmentation
     if not single:
         channels = segmentation.array.shape[0]
-        raw = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
-    reader, census = Reader(raw), _Census()
+        unmended = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
+    reader, census = Reader(unmended), _Census()
     for slab in reader.slabs:
         portion = reader.read(slab)
         part, fault = portion.sides[0], portion.faults[0]
@@ -173,10 +175,10 @@ def _head(segmentation: "Segmentation", kind: str) -> "Table":
     if geometry is None:
         table.add_row("geometry", "none: nothing says where the image lies")
         return table
-    told = geometry.describe()
-    table.add_row("spacing", f"{told['spacing']} mm")
-    table.add_row("origin", f"{told['origin']} mm")
-    table.add_row("direction", f"{told['direction']}{_orientation(geometry)}")
+    described = geometry.describe()
+    table.add_row("spacing", f"{described['spacing']} mm")
+    table.add_row("origin", f"{described['origin']} mm")
+    table.add_row("direction", f"{described['direction']}{_orientation(geometry)}")
     return table
 
 
@@ -187,8 +189,8 @@ def _orientation(geometry: "Geometry") -> str:
     ways = ("LR", "PA", "IS")
     letters = []
     for axis in geometry.direction.T:
-        most = int(abs(axis).argmax())
-        letters.append(ways[most][int(axis[most] > 0)])
+        world = int(abs(axis).argmax())
+        letters.append(ways[world][int(axis[world] > 0)])
     return f" ({''.join(letters)})"
 
 

@@ -32,7 +32,7 @@ def check_outputs(
     """
     from probdice.files import FORMATS
 
-    known = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
+    suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
     used = {
         _identity(file): f"an input, read for {name}"
         for name, argument in inputs.items()
@@ -44,8 +44,8 @@ def check_outputs(
             continue
         if option == "--report" and not path.lower().endswith((".html", ".htm")):
             _refuse(option, path, "is a page, so its name must end in .html")
-        if option in images and not path.lower().endswith(known):
-            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(known)}")
+        if option in images and not path.lower().endswith(suffixes):
+            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(suffixes)}")
         target = Path(os.path.realpath(path))  # a link is written through, not replaced
         if target.is_symlink():
             _refuse(option, path, "is a symbolic link that leads in a circle")

@@ -40,8 +40,10 @@ def paper(
     with answering(debug=debug):
         from probdice.paper import run_paper
 
-        with _bar() as tell:
-            page = run_paper(folder, seed=seed, survey=survey_sheet, people=people, progress=tell)
+        with _bar() as show_progress:
+            page = run_paper(
+                folder, seed=seed, survey=survey_sheet, people=people, progress=show_progress
+            )
         print_text(f"wrote {page}, numbers.json and the figures beside it\n")
         if survey_sheet:
             print_text(f"wrote {people} sheets, answers.csv and guide.txt to {folder / 'survey'}\n")
