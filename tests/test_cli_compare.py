@@ -489,6 +489,13 @@ def test_two_outputs_are_two_files_whatever_they_are_called(
     assert "leads in a circle" in refused(*both, "--map", circle, code=2)
 
 
+def test_a_name_that_no_file_can_have_is_refused(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    name = tmp_path / f"{'a' * 300}.nii"
+    assert refused(reference, prediction, "--map", name) == f"error: {name}: File name too long"
+
+
 def test_a_full_disk_leaves_what_was_there(
     tmp_path: Path, reference: Path, prediction: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

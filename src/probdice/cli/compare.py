@@ -131,8 +131,8 @@ def compare(
     )
     question = Question(similarity_of(similarity, floor), match, merge, workers)
     outputs = Outputs(map_, relabelled, report, json, quiet)
-    outputs.check(inputs)
     with answering(debug=debug):
+        outputs.check(inputs)
         run(inputs, question, outputs)
 
 

@@ -49,8 +49,9 @@ def rank(
     """Hold average human ranks against ranks by score, as in the paper's study."""
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise typer.BadParameter(f"{plot}: must end in {', '.join(PLOTS)}", param_hint="--plot")
-    check_outputs({"--plot": plot, "--json": json}, inputs={"RANKINGS": rankings, "SCORES": scores})
+    inputs = {"RANKINGS": rankings, "SCORES": scores}
     with answering(debug=debug):
+        check_outputs({"--plot": plot, "--json": json}, inputs=inputs)
         from probdice.paper import rank_study, read_rankings, read_scores
 
         study = rank_study(read_rankings(rankings), read_scores(scores, column=column), seed=seed)
