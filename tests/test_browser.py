@@ -184,6 +184,15 @@ def test_the_numbers_under_the_pointer_are_those_of_the_arrays(visit, volume, pl
             assert shown_values(page, name) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("0.99996", "0.9999"), ("1", "1.0000"), ("-0.99996", "-0.9999"), ("-1e-9", "0.0000"),
+     ("0.5, 2", "0.50"), ("0.999, 2", "0.99"), ("null", "–")],
+)  # fmt: skip
+def test_the_page_never_rounds_up_to_equality(visit, volume, value, expected):
+    assert visit(volume.file).evaluate(f"decimal({value})") == expected
+
+
 def test_the_pointer_is_over_the_pixel_that_is_told(visit, volume):
     page = visit(volume.file)
     # Axial: the patient's right (high index of the first axis) on the left, the front on top.

@@ -83,7 +83,7 @@ def test_version_and_module() -> None:
 
 def test_the_command_line_loads_little_before_it_knows_what_to_do() -> None:
     heavy = {"numba", "scipy", "nibabel", "matplotlib", "SimpleITK", "jinja2", "pandas", "PIL"}
-    code = "import sys, probdice.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    code = "import sys, probdice.cli.app; print(*{name.split('.')[0] for name in sys.modules})"
     done = run("-c", code, command=(sys.executable,))
     assert heavy.isdisjoint(done.stdout.split())
 
@@ -111,14 +111,87 @@ def test_a_reader_that_leaves_is_not_an_error(pair: tuple[Path, Path]) -> None:
         assert process.returncode == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal and a named pipe")
-def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
+PRINTING = pytest.mark.parametrize(
+    "words", [["compare"], ["compare", "--json", "-"], ["compare", "-q"], ["info"], ["--version"],
+              ["--help"], ["compare", "--help"]],
+)  # fmt: skip
+
+
+def with_files(words: list[str], pair: tuple[Path, Path]) -> list[str]:
+    """The files that a command needs, after its name."""
+    needed = {"compare": pair, "info": pair[:1]}.get(words[0], ())
+    return [words[0], *map(str, needed), *words[1:]]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@PRINTING
+def test_full_standard_output_is_told(pair: tuple[Path, Path], words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [COMMAND, *with_files(words, pair)], stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+    reason = "No space left on device"
+    assert done.stderr == f"error: standard output cannot be written to: {reason}\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@PRINTING
+def test_closed_standard_output_is_told(pair: tuple[Path, Path], words: list[str]) -> None:
+    command = shlex.join([COMMAND, *with_files(words, pair)])
+    done = run("-c", f"{command} >&-", command=("sh",))
+    assert done.stderr == "error: standard output cannot be written to: it is closed\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_files_are_complete_although_every_stream_is_closed(
     pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    outputs = "--map", tmp_path / "map.nii", "--json", tmp_path / "a.json"
+    words = [COMMAND, "compare", *pair, *outputs]
+    done = run("-c", f"{shlex.join(map(str, words))} <&- >&- 2>&-", command=("sh",))
+    assert done.returncode == 1
+    assert json.loads((tmp_path / "a.json").read_text())["score"] == 0.625
+    assert nibabel.load(tmp_path / "map.nii").get_fdata().mean() == 0.625
+
+
+@pytest.mark.parametrize(
+    "module", ["typer", "rich.table", "probdice.cli.compare", "probdice.cli.sides", "numba"]
+)
+def test_an_interrupt_while_modules_are_imported(pair: tuple[Path, Path], module: str) -> None:
+    code = f"""
+import os, signal, sys, time
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+sys.meta_path.insert(0, Interrupt())
+from probdice.cli import main
+main()
+"""
+    done = run("-c", code, "compare", *pair, command=(sys.executable,))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
+    pair: tuple[Path, Path],
 ) -> None:
     import pty
 
-    endless = tmp_path / "endless.nii"
-    os.mkfifo(endless)
+    # As if the files lay on a very slow disk.
+    code = """
+import time
+import probdice.files
+probdice.files.read = lambda *_, **__: time.sleep(60)
+from probdice.cli import main
+main()
+"""
     screen, terminal = pty.openpty()
     seen: list[bytes] = []
 
@@ -128,7 +201,9 @@ def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
                 seen.append(part)
 
     process = subprocess.Popen(
-        [COMMAND, "compare", str(pair[0]), str(endless)], stdout=subprocess.PIPE, stderr=terminal
+        [sys.executable, "-c", code, "compare", *map(str, pair)],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
     )
     os.close(terminal)
     watching = threading.Thread(target=watch, daemon=True)
@@ -147,6 +222,26 @@ def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
     assert (process.returncode, out) == (130, b"")
     assert b"reading" in b"".join(seen)
     assert b"Traceback" not in b"".join(seen)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+@pytest.mark.xfail(
+    strict=True,
+    raises=subprocess.TimeoutExpired,
+    reason="pipes are to be refused where files are opened",
+)
+@pytest.mark.parametrize("command", ["info", "compare"])
+def test_a_pipe_is_refused_and_not_waited_for(
+    pair: tuple[Path, Path], tmp_path: Path, command: str
+) -> None:
+    pipe = tmp_path / "pipe.nii"
+    os.mkfifo(pipe)
+    words = [command, *([pair[0]] if command == "compare" else []), pipe]
+    done = subprocess.run(
+        [COMMAND, *words], capture_output=True, text=True, timeout=10, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {pipe}: is a pipe")
 
 
 def test_a_short_wait_is_not(pair: tuple[Path, Path]) -> None:

@@ -320,7 +320,7 @@ def test_importing_the_paper_is_light() -> None:
 def command() -> Command:
     from typer.testing import CliRunner
 
-    from probdice.cli import app
+    from probdice.cli.app import app
 
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 

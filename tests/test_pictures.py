@@ -317,6 +317,18 @@ def test_the_better_two_regions_fit_the_wider_their_line():
     assert width_of(0) == 7 and width_of(1) == 1 and width_of(0.2) > width_of(0.3)
 
 
+def test_no_picture_rounds_up_to_equality():
+    labels = np.repeat([1, 2], 20_000).reshape(200, 200)
+    other = labels.copy()
+    other[0, 0] = 2
+    result = compare(labels, other)  # a score of 0.999975
+    assert plot(result, "map").axes[0].get_title() == "f, mean 0.9999"
+    (score,) = plot(result, "histogram").axes[0].texts
+    assert score.get_text() == "score 0.9999"
+    weights = [text.get_text() for text in plot(result, "weights").axes[0].texts]
+    assert weights == ["0.00", "0.99", "0.99", "0.00"]  # 39 999 of 40 000 pixels differ
+
+
 def test_the_table_of_weights_is_written_out_and_groups_are_outlined():
     result = compare(*CRISP, merge="both")
     ax = plot(result, "weights").axes[0]

@@ -101,19 +101,80 @@ def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
     words = " ".join(page(result, tmp_path).words)
     for number in (result.score, result.chance, result.adjusted_score, result.matched_score):
         assert f"{number:.4f}" in words
-    assert "87.5% of the pixels carry corresponding labels" in words
+    assert "87.5 % of the pixels carry corresponding labels" in words
     assert "0.8571" in words  # the lowest Dice
 
 
 @pytest.mark.parametrize(
     ("reference", "prediction", "told"),
     [
-        ([1, 1, 2, 2], [1, 2, 1, 2], "0% of the way"),
+        ([1, 1, 2, 2], [1, 2, 1, 2], "0 % of the way"),
         ([1, 1, 1, 1], [1, 1, 1, 1], "it says nothing"),
     ],
 )
 def test_the_sentence_knows_chance(reference, prediction, told):
     assert told in page_of(compare(reference, prediction)).sentence
+
+
+ALMOST = np.repeat([1, 2], 20_000)  # one label of 40 000 differs: a score of 0.999975
+NEARLY = np.concatenate([[2], ALMOST[1:]])
+
+
+def test_almost_equal_is_not_shown_as_equal(tmp_path):
+    result = compare(ALMOST, NEARLY)
+    reader = page(result, tmp_path)
+    words = " ".join(reader.words)
+    assert "99.9 % of the pixels carry corresponding labels" in words
+    assert "99 % of the way from chance to identity" in words
+    assert "0.9999" in words and "1.0000" not in words and "100" not in words
+    (label,) = [a["aria-label"] for tag, a in reader.tags if a.get("class") == "scale"]
+    assert label.endswith("the score at 0.9999")
+
+
+def test_equal_is_shown_as_equal(tmp_path):
+    words = " ".join(page(compare(ALMOST, ALMOST), tmp_path).words)
+    assert "100.0 % of the pixels carry corresponding labels" in words
+    assert "1.0000" in words and "100 % of the way" in words
+
+
+def test_no_pixel_of_a_page_is_rounded_up_to_certainty(tmp_path):
+    sure = np.array([[1.0, 0.99997, 0.5], [0.0, 0.00003, 0.5]])
+    data = page(compare(sure, [[1.0, 1.0, 0.5], [0.0, 0.0, 0.5]]), tmp_path).pixels
+    kept = data["reference"]["kept"]
+    values = unpacked(data["reference"]["values"], 4).reshape(kept, 3)
+    assert values[0].tolist() == [10000, 9999, 5000]
+    assert unpacked(data["f"], 4).tolist() == [10000, 9999, 10000]
+
+
+def test_an_almost_perfect_case_is_not_shown_as_perfect(tmp_path):
+    for folder, labels in (("truth", ALMOST), ("mine", NEARLY)):
+        (tmp_path / folder).mkdir()
+        for case in ("a", "b"):
+            np.save(tmp_path / folder / f"{case}.npy", labels)
+    result = evaluate(tmp_path / "truth", tmp_path / "mine", out=tmp_path / "out")
+    write_evaluation(result, tmp_path / "page.html", reports="none")
+    reader = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "0.9999" in " ".join(reader.words) and "1.0000" not in " ".join(reader.words)
+    (text,) = [data for _, a, data in reader.inline if a.get("id") == "records"]
+    assert [record[2] for record in json.loads(text)["records"]] == [0.9999, 0.9999]
+
+
+@pytest.mark.parametrize(
+    ("ignore", "mask", "expected"),
+    [
+        ((), [1, 1, 1, 1, 1, 1, 1, 0], "mask: 1 of 8 pixels (12.5 %)"),
+        ((2,), None, "ignored label 2: 2 of 8 pixels (25.0 %)"),
+        ((2, 3), [0, 1, 1, 1, 1, 1, 1, 1], "mask and ignored labels 2, 3: 4 of 8 pixels (50.0 %)"),
+        ((9,), None, "ignored label 9: 0 of 8 pixels (0.0 %)"),
+        ((), None, None),
+    ],
+)
+def test_the_page_says_how_many_pixels_were_left_out(ignore, mask, expected):
+    reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 3], ignore=ignore)
+    mask = None if mask is None else np.array(mask, bool)
+    result = compare(reference, [1, 1, 1, 1, 1, 2, 2, 3], mask=mask)
+    facts = {fact.name: fact.values for fact in page_of(result).options}
+    assert facts.get("Left out by") == (None if expected is None else (expected,))
 
 
 def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
@@ -219,7 +280,7 @@ def test_what_was_run_is_told(tmp_path):
     for text in (
         "One case",
         "aitchison (floor 0.01)",
-        "labels ignored: 255",
+        "ignored label 255",
         "label map, int64",
         "probabilities of 2 regions, float32, divided by their sum",
         "0.5 0.5 3",

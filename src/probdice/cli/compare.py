@@ -1,6 +1,5 @@
 """`probdice compare`: the main job."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
@@ -33,10 +32,11 @@ from probdice.cli.options import (
     similarity_of,
     sums_of,
 )
-from probdice.cli.outcome import answering, shown
+from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, rehearse, write_text
 from probdice.cli.progress import Progress, progress
 from probdice.cli.sides import Inputs, Sides, read_sides
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from probdice.cli.display import Promise
@@ -78,7 +78,11 @@ class Outputs:
                 "--json": self.json,
             },
             images=("--map", "--relabelled"),
-            inputs=(inputs.reference, inputs.prediction, inputs.mask),
+            inputs={
+                "REFERENCE": inputs.reference,
+                "PREDICTION": inputs.prediction,
+                "--mask": inputs.mask,
+            },
         )
 
 
@@ -127,8 +131,8 @@ def compare(
     )
     question = Question(similarity_of(similarity, floor), match, merge, workers)
     outputs = Outputs(map_, relabelled, report, json, quiet)
-    outputs.check(inputs)
     with answering(debug=debug):
+        outputs.check(inputs)
         run(inputs, question, outputs)
 
 
@@ -142,15 +146,14 @@ def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
         result, promises = _compared(sides, question, display, silent)
         written = _write(result, sides, outputs, display)
     if outputs.json == "-":
-        shown(result.to_json() + "\n")
+        print_text(result.to_json() + "\n")
     elif outputs.quiet:
-        shown(f"{result.score!r}\n")
+        print_text(f"{result.score!r}\n")
     else:
         from probdice.cli.display import show_comparison
 
         title = f"{inputs.reference} ↔ {inputs.prediction}"
         show_comparison(result, title, promises, written)
-    sys.stdout.flush()
     return result
 
 
@@ -208,8 +211,8 @@ def _doubts(result: "Comparison") -> list[str]:
     labels = {"reference": result.reference_labels, "prediction": result.prediction_labels}
     return [
         f"the {side} has negative labels: is it an image of intensities, not a segmentation?"
-        for side, known in labels.items()
-        if any(isinstance(label, int) and label < 0 for label in known)
+        for side, side_labels in labels.items()
+        if any(isinstance(label, int) and label < 0 for label in side_labels)
     ]
 
 

@@ -8,6 +8,7 @@ import typer
 
 from probdice.cli.options import DebugOption, MergeName
 from probdice.cli.outcome import answering
+from probdice.cli.streams import print_text
 
 __all__ = ["demo"]
 
@@ -43,4 +44,4 @@ def demo(
         )
         words = ["compare", reference, prediction, "--merge", "prediction"]
         words += ["--map", similarity, "--report", page]
-        typer.echo(f"\nthe same again:\n  probdice {shlex.join(words)}")
+        print_text(f"\nthe same again:\n  probdice {shlex.join(words)}\n")

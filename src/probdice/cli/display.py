@@ -12,7 +12,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.outcome import in_options, shown
+from probdice.cli.outcome import in_options
+from probdice.cli.streams import print_text, printing
+from probdice.numbers_shown import decimal
 from probdice.result import Comparison, Group, listed
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ __all__ = ["Promise", "number", "plain_table", "show", "show_comparison"]
 MOST = 60  # rows of a table on the terminal
 JOINS = 6  # merges in a sentence
 WIDE = 160  # columns where the output is no terminal
+
+number = decimal  # the name by which the summary of an evaluation asks for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +40,12 @@ class Promise:
         """The note about these regions, with where each would go."""
         joins = self.merged.merges[:JOINS]
         goals = ", ".join(f"{join.region} → {listed(join.into)}" for join in joins)
-        more = len(self.merged.merges) - len(joins)
-        if more:
-            goals += f", … {more} more"
+        hidden = len(self.merged.merges) - len(joins)
+        if hidden:
+            goals += f", … {hidden} more"
         return note.replace(
             f"--merge {self.side} would join each to a matched one",
-            f"--merge {self.side} would join {goals} for a score of {number(self.merged.score)}",
+            f"--merge {self.side} would join {goals} for a score of {decimal(self.merged.score)}",
         )
 
 
@@ -70,10 +74,10 @@ def show(*parts: RenderableType) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if not sys.stdout.isatty():
         console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDE)
-    with console.capture() as captured:
+    with printing(), console.capture() as captured:  # Rich writes an empty text even so
         for part in parts:
             console.print(part)
-    shown("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def plain_table(*columns: str) -> Table:
@@ -83,13 +87,6 @@ def plain_table(*columns: str) -> Table:
         right = column.startswith(">")
         table.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
     return table
-
-
-def number(value: float) -> str:
-    """Four digits; never rounded up to a perfect 1."""
-    if isnan(value):
-        return "–"
-    return f"{min(value, 0.9999) if value < 1 else value:.4f}"
 
 
 def _asked(result: Comparison) -> str:
@@ -103,20 +100,20 @@ def _asked(result: Comparison) -> str:
 
 def _scores(result: Comparison) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row(Text("score", style="bold"), Text(number(result.score), style="bold"), "")
+    table.add_row(Text("score", style="bold"), Text(decimal(result.score), style="bold"), "")
     if result.merges:
         count = len(result.merges)
         after = f"before {count} {result.merges[0].side} region{'s' * (count > 1)} were merged"
         after = after.replace("region were", "region was")
-        table.add_row("matched score", number(result.matched_score), after)
+        table.add_row("matched score", decimal(result.matched_score), after)
     adjusted = "" if not isnan(result.adjusted_score) else "; chance leaves nothing to adjust"
     table.add_row(
         "adjusted score",
-        number(result.adjusted_score),
-        f"1 is equal, 0 is chance (which scores {number(result.chance)}){adjusted}",
+        decimal(result.adjusted_score),
+        f"1 is equal, 0 is chance (which scores {decimal(result.chance)}){adjusted}",
     )
     lowest = result.lowest
-    table.add_row("lowest Dice", number(lowest.dice), _pair(lowest))
+    table.add_row("lowest Dice", decimal(lowest.dice), _pair(lowest))
     return table
 
 
@@ -130,9 +127,9 @@ def _groups(result: Comparison) -> Table:
         table.add_row(
             _labels(group.reference),
             _labels(group.prediction),
-            number(group.dice),
-            number(group.jaccard),
-            number(group.similarity),
+            decimal(group.dice),
+            decimal(group.jaccard),
+            decimal(group.similarity),
             _volume(group.reference_volume),
             _volume(group.prediction_volume),
             style="yellow" if alone else None,

@@ -66,29 +66,33 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     import numpy as np
 
     from probdice.cli.display import MOST, plain_table
+    from probdice.numbers_shown import percent
     from probdice.slabs import Crisp, Reader
 
     reader = Reader(segmentation)
-    found: dict[int, int] = dict.fromkeys(segmentation.names, 0)
+    pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
     for slab in reader.slabs:
         part = reader.read(slab).sides[0]
         assert isinstance(part, Crisp)
         counts = np.bincount(part.codes, minlength=part.labels.size)
         for label, count in zip(part.labels.tolist(), counts.tolist(), strict=True):
-            found[int(label)] = found.get(int(label), 0) + count
-    total = max(sum(found.values()), 1)
+            pixel_counts[int(label)] = pixel_counts.get(int(label), 0) + count
+    total = max(sum(pixel_counts.values()), 1)
     stored = segmentation.array.dtype
-    head = _head(segmentation, f"label map, {len(found)} labels, stored as {stored}")
+    head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
     table = plain_table(">label", "name", ">pixels", ">share")
-    for label in sorted(found)[:MOST]:
+    for label in sorted(pixel_counts)[:MOST]:
         name = segmentation.names.get(label, "")
-        table.add_row(str(label), name, f"{found[label]:,}", f"{found[label] / total:.2%}")
-    return [head, table, *_rest(len(found), "labels")]
+        table.add_row(
+            str(label), name, f"{pixel_counts[label]:,}", percent(pixel_counts[label] / total, 2)
+        )
+    return [head, table, *_rest(len(pixel_counts), "labels")]
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST, plain_table
+    from probdice.numbers_shown import percent
 
     census, fault = _counted(segmentation)
     single = segmentation.reading == "foreground"
@@ -97,11 +101,11 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
     head.add_row("values", f"from {census.least.min():g} to {census.most.max():g}")
     if not single:
-        off = f"; not 1 at {census.off / max(census.count // count, 1):.2%} of the pixels"
+        off = f"; not 1 at {percent(census.off / max(census.count // count, 1), 2)} of the pixels"
         sums = f"from {census.sums[0]:.6g} to {census.sums[1]:.6g}{off if census.off else ''}"
         head.add_row("sums", sums)
-    shares = [part / max(census.count, 1) for part in (census.zeros, census.ones)]
-    head.add_row("exact", f"{shares[0]:.2%} of the values are 0, {shares[1]:.2%} are 1")
+    zeros, ones = (percent(n / max(census.count, 1), 2) for n in (census.zeros, census.ones))
+    head.add_row("exact", f"{zeros} of the values are 0, {ones} are 1")
     table = plain_table(">region", ">volume", ">least", ">greatest")
     names = segmentation.regions[1:] if single else segmentation.regions
     for k, name in enumerate(names[:count][:MOST]):
@@ -123,11 +127,11 @@ def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
     from probdice.slabs import Reader, Soft
 
     single = segmentation.reading == "foreground"
-    raw = segmentation
+    unmended = segmentation
     if not single:
         channels = segmentation.array.shape[0]
-        raw = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
-    reader, census = Reader(raw), _Census()
+        unmended = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
+    reader, census = Reader(unmended), _Census()
     for slab in reader.slabs:
         portion = reader.read(slab)
         part, fault = portion.sides[0], portion.faults[0]
@@ -171,10 +175,10 @@ def _head(segmentation: "Segmentation", kind: str) -> "Table":
     if geometry is None:
         table.add_row("geometry", "none: nothing says where the image lies")
         return table
-    told = geometry.describe()
-    table.add_row("spacing", f"{told['spacing']} mm")
-    table.add_row("origin", f"{told['origin']} mm")
-    table.add_row("direction", f"{told['direction']}{_orientation(geometry)}")
+    described = geometry.describe()
+    table.add_row("spacing", f"{described['spacing']} mm")
+    table.add_row("origin", f"{described['origin']} mm")
+    table.add_row("direction", f"{described['direction']}{_orientation(geometry)}")
     return table
 
 
@@ -185,8 +189,8 @@ def _orientation(geometry: "Geometry") -> str:
     ways = ("LR", "PA", "IS")
     letters = []
     for axis in geometry.direction.T:
-        most = int(abs(axis).argmax())
-        letters.append(ways[most][int(axis[most] > 0)])
+        world = int(abs(axis).argmax())
+        letters.append(ways[world][int(axis[world] > 0)])
     return f" ({''.join(letters)})"
 
 

@@ -1,8 +1,6 @@
 """How a command ends: its exit code, and one plain message where it could not do its work."""
 
-import os
 import re
-import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -11,12 +9,11 @@ from typing import NoReturn
 
 import typer
 
+from probdice.cli import INTERRUPTED, REFUSED
+from probdice.cli.streams import print_text
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
 __all__ = ["INTERRUPTED", "REFUSED", "answering", "in_options", "shown"]
-
-REFUSED = 1  # the input cannot be compared; wrong usage is Typer's 2
-INTERRUPTED = 130
 
 # The library speaks of Python's arguments, a user of the command knows options.
 OPTIONS = (
@@ -38,6 +35,8 @@ OPTIONS = (
     (r"or pass a mask", "or use --mask"),
 )  # fmt: skip
 
+shown = print_text  # the name by which `show` asks for it
+
 
 @contextmanager
 def answering(*, debug: bool = False) -> Iterator[None]:
@@ -48,9 +47,7 @@ def answering(*, debug: bool = False) -> Iterator[None]:
         warnings.simplefilter("ignore", ProbdiceWarning)
         try:
             yield
-            sys.stdout.flush()
         except BrokenPipeError:  # whoever read the output has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -69,18 +66,13 @@ def in_options(text: str) -> str:
     return text
 
 
-def shown(text: str) -> None:
-    """Print to standard output; unlike Rich's own printing it lets a broken pipe be seen."""
-    sys.stdout.write(text)
-
-
 def _message(error: Exception) -> str:
     if isinstance(error, ProbdiceError):
         return in_options(str(error))
     if isinstance(error, MemoryError):
         return "not enough memory"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'the system refuses'}: {error.strerror}"
     return str(error) or type(error).__name__
 
 

@@ -3,10 +3,13 @@
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from probdice.cli.inputs import files_read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,34 +20,55 @@ __all__ = ["check_outputs", "rehearse", "write_text"]
 
 
 def check_outputs(
-    outputs: Mapping[str, str | None], *, images: Iterable[str] = (), inputs: Iterable[str | None]
+    outputs: Mapping[str, str | None],
+    *,
+    images: Iterable[str] = (),
+    inputs: Mapping[str, str | None],
 ) -> None:
     """Refuse what could not be written, by option, before minutes are spent on it.
 
-    `images` are the options whose files are written in the format of their suffix.
+    `images` are the options whose files are written in the format of their suffix; `inputs` are
+    the arguments that name files to read, under the names that messages give them.
     """
     from probdice.files import FORMATS
 
-    known = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
-    taken = {os.path.realpath(path): "an input" for path in inputs if path}
+    suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
+    used = {
+        _identity(file): f"an input, read for {name}"
+        for name, argument in inputs.items()
+        if argument
+        for file in files_read(argument)
+    }
     for option, path in outputs.items():
         if path is None or (path == "-" and option == "--json"):
             continue
         if option == "--report" and not path.lower().endswith((".html", ".htm")):
             _refuse(option, path, "is a page, so its name must end in .html")
-        if option in images and not path.lower().endswith(known):
-            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(known)}")
-        target = Path(path)
+        if option in images and not path.lower().endswith(suffixes):
+            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(suffixes)}")
+        target = Path(os.path.realpath(path))  # a link is written through, not replaced
+        if target.is_symlink():
+            _refuse(option, path, "is a symbolic link that leads in a circle")
         if target.is_dir():
             _refuse(option, path, "is a folder, expected the name of a file")
-        if not target.parent.is_dir():
-            _refuse(option, path, f"there is no folder {target.parent}")
-        if not os.access(target.parent, os.W_OK):
-            _refuse(option, path, f"the folder {target.parent} cannot be written to")
-        real = os.path.realpath(path)
-        if real in taken:
-            _refuse(option, path, f"is also {taken[real]}")
-        taken[real] = f"written by {option}"
+        folder = target.parent if os.path.islink(path) else Path(path).parent
+        if not folder.is_dir():
+            _refuse(option, path, f"there is no folder {folder}")
+        if not os.access(folder, os.W_OK):
+            _refuse(option, path, f"the folder {folder} cannot be written to")
+        identity = _identity(target)
+        if identity in used:
+            _refuse(option, path, f"is also {used[identity]}; write to another file")
+        used[identity] = f"written by {option}"
+
+
+def _identity(file: Path) -> tuple[int, int, str]:
+    """The same for two names of one file; of a file still to be made, its folder and its name."""
+    with suppress(OSError):
+        status = os.stat(file)
+        return status.st_dev, status.st_ino, ""
+    folder = os.stat(file.parent)
+    return folder.st_dev, folder.st_ino, file.name
 
 
 def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from probdice.cli.outcome import in_options, shown
+from probdice.cli.outcome import in_options
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from probdice.evaluation import Evaluation
@@ -42,11 +43,11 @@ def write_pages(
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("pages", total=None)
 
-        def tell(done: int, total: int, trouble: str) -> None:
+        def show_progress(done: int, total: int, trouble: str) -> None:
             if trouble:
                 bar.console.print(in_options(trouble).splitlines()[0])
             bar.update(task, completed=done, total=total)
 
-        page = evaluation.report(reports=reports, workers=workers, progress=tell)
+        page = evaluation.report(reports=reports, workers=workers, progress=show_progress)
     if not quiet:
-        shown(f"page: {page}\n")
+        print_text(f"page: {page}\n")

@@ -10,6 +10,7 @@ import typer
 
 from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
+from probdice.cli.streams import print_text
 
 __all__ = ["paper"]
 
@@ -39,11 +40,13 @@ def paper(
     with answering(debug=debug):
         from probdice.paper import run_paper
 
-        with _bar() as tell:
-            page = run_paper(folder, seed=seed, survey=survey_sheet, people=people, progress=tell)
-        typer.echo(f"wrote {page}, numbers.json and the figures beside it")
+        with _bar() as show_progress:
+            page = run_paper(
+                folder, seed=seed, survey=survey_sheet, people=people, progress=show_progress
+            )
+        print_text(f"wrote {page}, numbers.json and the figures beside it\n")
         if survey_sheet:
-            typer.echo(f"wrote {people} sheets, answers.csv and guide.txt to {folder / 'survey'}")
+            print_text(f"wrote {people} sheets, answers.csv and guide.txt to {folder / 'survey'}\n")
 
 
 @contextmanager

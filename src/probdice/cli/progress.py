@@ -26,7 +26,7 @@ class Progress:
         """Begin another part of the work, of unknown length."""
         self._update(description=doing, completed=0, total=None)
 
-    def tell(self, done: int, total: int) -> None:
+    def advance(self, done: int, total: int) -> None:
         """So much of the present pass over the pixels is done."""
         self._update(completed=done, total=total)
 
@@ -68,7 +68,7 @@ def progress(*, shown: bool) -> Iterator[Progress]:
     timer = Timer(PATIENCE, display.start)
     timer.daemon = True
     timer.start()
-    token = watcher.set(display.tell)
+    token = watcher.set(display.advance)
     try:
         yield display
     finally:

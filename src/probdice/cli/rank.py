@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from probdice.cli.options import DebugOption, JsonOption
-from probdice.cli.outcome import answering, shown
+from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,8 +49,9 @@ def rank(
     """Hold average human ranks against ranks by score, as in the paper's study."""
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise typer.BadParameter(f"{plot}: must end in {', '.join(PLOTS)}", param_hint="--plot")
-    check_outputs({"--plot": plot, "--json": json}, inputs=(rankings, scores))
+    inputs = {"RANKINGS": rankings, "SCORES": scores}
     with answering(debug=debug):
+        check_outputs({"--plot": plot, "--json": json}, inputs=inputs)
         from probdice.paper import rank_study, read_rankings, read_scores
 
         study = rank_study(read_rankings(rankings), read_scores(scores, column=column), seed=seed)
@@ -60,7 +62,7 @@ def rank(
 
             text = dumps(study.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
             if json == "-":
-                shown(text)
+                print_text(text)
                 return
             write_text(json, text)
         from probdice.cli.display import show
@@ -98,10 +100,12 @@ def _parts(study: "Study") -> "list[RenderableType]":
 
 
 def _cells(fit: "Fit") -> list[str]:
+    from probdice.numbers_shown import decimal
+
     def cell(value: float, interval: "Interval") -> str:
         if interval.kind == "withheld":
-            return f"{value:.2f}"
-        return f"{value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+            return decimal(value, 2)
+        return f"{decimal(value, 2)} [{decimal(interval.low, 2)}, {decimal(interval.high, 2)}]"
 
     return [
         cell(fit.slope, fit.slope_interval),

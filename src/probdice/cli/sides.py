@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import prod
 
 from probdice.cli.options import PerSide
 from probdice.errors import GeometryError, InputError
 from probdice.segmentation import Geometry, Segmentation, Sums
 
 __all__ = ["Inputs", "Sides", "read_file", "read_sides"]
+
+BLOCK = 2**22  # pixels that are looked at together
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,21 @@ def read_sides(inputs: Inputs) -> Sides:
         ]
         # Not on this thread: Numba swallows an interrupt now and then.
         warming = pool.submit(_warm_up)
-        (reference, scaled), (prediction, scaled_too) = (side.result() for side in reading)
+        (reference, reference_scaled), (prediction, prediction_scaled) = (
+            side.result() for side in reading
+        )
         mask = None if inputs.mask is None else _read(inputs.mask)
         warming.result()
     finally:  # an interrupt does not wait for what is being unpacked
         pool.shutdown(wait=False, cancel_futures=True)
-    remarks = [*scaled, *scaled_too]
+    remarks = [*reference_scaled, *prediction_scaled]
     if inputs.scales.both is not None and not remarks:
         _refuse_scale(inputs.scales.both, reference, prediction)
+    if absent := _absent(inputs.ignore, reference):
+        remarks.append(
+            f"label{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} to be ignored "
+            f"{'does' if len(absent) == 1 else 'do'} not occur in the reference"
+        )
     geometry = reference.geometry
     if inputs.ignore_geometry:
         if geometry is not None or prediction.geometry is not None:
@@ -84,15 +94,15 @@ def read_file(
     A scale for both sides is only for those that need it: the reference may well be a label map
     where the prediction is in percent.
     """
-    how = sums.of(side) or "error"
+    mending = sums.of(side) or "error"
     if (forced := scales.sides.get(side)) is not None:
-        return _read(path, scale=forced, sums=how, ignore=ignore), [_divided(side, forced)]
+        return _read(path, scale=forced, sums=mending, ignore=ignore), [_divided(side, forced)]
     scale = scales.both
     if scale is None:
-        return _read(path, sums=how, ignore=ignore), []
+        return _read(path, sums=mending, ignore=ignore), []
     from probdice.files.scaling import read_scaled
 
-    segmentation, scaled = read_scaled(path, scale=scale, sums=how, ignore=ignore)
+    segmentation, scaled = read_scaled(path, scale=scale, sums=mending, ignore=ignore)
     return segmentation, [_divided(side, scale)] if scaled else []
 
 
@@ -124,14 +134,30 @@ def _divided(side: str, scale: float) -> str:
 
 
 def _refuse_scale(scale: float, *sides: Segmentation) -> None:
-    held = [
+    contents = [
         "is a label map" if side.crisp else "holds no value above 1"
         for side in sides
     ]  # fmt: skip
     raise InputError(
-        f"--scale {scale:g} would change nothing: the reference {held[0]} and the prediction "
-        f"{held[1]}; to scale a side whatever it holds, name it: --scale prediction:{scale:g}"
+        f"--scale {scale:g} would change nothing: the reference {contents[0]} and the prediction "
+        f"{contents[1]}; to scale a side whatever it holds, name it: --scale prediction:{scale:g}"
     )
+
+
+def _absent(labels: Sequence[int], segmentation: Segmentation) -> list[int]:
+    """Those of the labels that no pixel carries."""
+    import numpy as np
+
+    array = segmentation.array
+    absent = list(dict.fromkeys(labels))
+    rows = array.shape[0] if array.shape else 1
+    step = max(1, BLOCK * rows // max(prod(array.shape), 1))
+    for start in range(0, rows, step):
+        if not absent:
+            break
+        block = np.asarray(array[start : start + step] if array.shape else array[()])
+        absent = [label for label in absent if not (block == label).any()]
+    return absent
 
 
 def _laid_onto(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Palette, colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
@@ -105,7 +106,7 @@ def draw_weights(comparison: Comparison, palette: Palette) -> "Figure":
     if max(rows, columns) <= ANNOTATED:
         for (i, j), weight in np.ndenumerate(comparison.weights):
             colour = "white" if weight > 0.6 * most else "black"
-            ax.text(j, i, f"{weight:.2f}", ha="center", va="center", fontsize=7, color=colour)
+            ax.text(j, i, decimal(weight, 2), ha="center", va="center", fontsize=7, color=colour)
     places = (
         {label: k for k, label in enumerate(comparison.reference_labels)},
         {label: k for k, label in enumerate(comparison.prediction_labels)},
@@ -167,7 +168,7 @@ def draw_histogram(comparison: Comparison, palette: Palette) -> "Figure":
     )
     ax.axvline(comparison.score, color="#D55E00", linewidth=1.2)
     ax.annotate(
-        f"score {comparison.score:.4f}",
+        f"score {decimal(comparison.score)}",
         (comparison.score, 0.98),
         xycoords=("data", "axes fraction"),
         xytext=(-4 if comparison.score > 0.5 else 4, 0),

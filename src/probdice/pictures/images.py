@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Colours, Palette, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.views import View, every_nth, look, plane_through, worst_place
@@ -88,7 +89,7 @@ def _side_by_side(
     view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
     for ax, what in zip(axes, columns, strict=True):
         _show(ax, view, what, colours, plane)
-        ax.set_title(f"f, mean {comparison.score:.4f}" if what == "f" else what, fontsize=10)
+        ax.set_title(f"f, mean {decimal(comparison.score)}" if what == "f" else what, fontsize=10)
         if what == "f":
             _scale(figure, [ax])
     where = _where(plane, centre) if len(shape) > 2 else ""

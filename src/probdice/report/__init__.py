@@ -99,7 +99,7 @@ def write_evaluation(
     file = Path(path)
     pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again, progress)
     page = evaluation_page(evaluation, pages, title)
-    scripts = ("tables.js", "evaluation.js")
+    scripts = ("numbers.js", "tables.js", "evaluation.js")
     text = render("evaluation.html", page, style="page.css", scripts=scripts)
     write_page(file, text, alone=True)
     remove_unlinked(file, pages)  # only now: until then the page before needed them

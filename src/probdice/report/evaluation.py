@@ -1,9 +1,12 @@
 """The page of a folder run: methods side by side, and every case."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from probdice.evaluation import MEASURES, Evaluation
+from probdice.numbers_shown import decimal
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
 from probdice.report.facts import Fact
@@ -20,6 +23,8 @@ WORDS = {
 }
 LISTED = 2000  # failures, and labels
 LONGEST = 2000  # characters of a message
+
+Shown = Callable[[float | None], str]
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> Measur
             _cell(entry["median"]),
             Cell(
                 entry["lower_quartile"],
-                f"{_text(entry['lower_quartile'])} to {_text(entry['upper_quartile'])}",
+                f"{decimal(entry['lower_quartile'])} to {decimal(entry['upper_quartile'])}",
             ),
             _cell(entry["lowest"]),
             Cell(entry["n"], str(entry["n"]), _absent(entry["missing"])),
@@ -143,8 +148,8 @@ def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> Measur
             shortened(entry["first"]),
             shortened(entry["second"]),
             (
-                _cell(entry["mean"], "+.4f"),
-                _interval(entry["interval"], "+.4f"),
+                _cell(entry["mean"], _signed),
+                _interval(entry["interval"], _signed),
                 Cell(entry["p_holm"], _probability(entry["p_holm"]), entry["reason"]),
                 Cell(entry["n"], str(entry["n"])),
             ),
@@ -222,13 +227,18 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
             [
                 place[record.case],
                 methods.index(record.method),
-                *(round(record.value(measure), 4) for measure in MEASURES),  # as it is shown
+                *(_as_shown(record.value(measure)) for measure in MEASURES),
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records
             if record.comparison is not None
         ],
     }
+
+
+def _as_shown(value: float) -> float | None:
+    """The number that is shown: no more digits than that make the page small."""
+    return None if isnan(value) else float(decimal(value))
 
 
 def _ranked(rank: dict[str, Any]) -> Cell:
@@ -242,25 +252,26 @@ def _ranked(rank: dict[str, Any]) -> Cell:
     return Cell(rank["place"], text, about)
 
 
-def _interval(interval: dict[str, Any], form: str = ".4f") -> Cell:
+def _interval(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
     if interval["kind"] == "withheld" or interval["low"] is None:
         return Cell(None, "withheld", interval["reason"])
-    text = f"{interval['low']:{form}} to {interval['high']:{form}}"
+    text = f"{shown(interval['low'])} to {shown(interval['high'])}"
     return Cell(interval["low"], text, interval["reason"])
 
 
-def _cell(value: float | None, form: str = ".4f", about: str = "") -> Cell:
-    return Cell(value, _text(value, form), about)
+def _cell(value: float | None, shown: Shown = decimal, about: str = "") -> Cell:
+    return Cell(value, shown(value), about)
 
 
-def _text(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else f"{value:{form}}"
+def _signed(value: float | None) -> str:
+    """A difference, whose sign matters."""
+    return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
 
 
 def _probability(p: float | None) -> str:
     if p is None:
         return "–"
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+    return "< 0.0001" if p < 0.0001 else decimal(p)
 
 
 def _absent(count: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from probdice.numbers_shown import percent
 from probdice.report.packing import shortened
 from probdice.result import Comparison, listed
 from probdice.segmentation import Segmentation
@@ -32,17 +33,26 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
         Fact("Merging", (comparison.merge,)),
         Fact("Pixels compared", (volume(comparison.pixels),)),
     ]
-    if comparison._work is not None:
-        pair = comparison._work[0].pair
-        total = int(np.prod(pair.reference.shape, dtype=np.int64))
-        if pair.mask is not None or pair.reference.ignore:
-            share = f"{comparison.pixels / total:.1%} of {volume(total)}"
-            told = [f"mask ({share})"] if pair.mask is not None else []
-            if ignored := pair.reference.ignore:
-                told.append(f"labels ignored: {listed(ignored)}")
-            facts.append(Fact("Left out by", ("; ".join(told),)))
+    if (omitted := _omitted(comparison)) is not None:
+        facts.append(omitted)
     versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     return (*facts, Fact("Made with", (versions,)))
+
+
+def _omitted(comparison: Comparison) -> Fact | None:
+    """By what pixels were left out, and how many."""
+    if comparison._work is None:
+        return None
+    pair = comparison._work[0].pair
+    reasons = ["mask"] if pair.mask is not None else []
+    if labels := pair.reference.ignore:
+        reasons.append(f"ignored label{'s' * (len(labels) > 1)} {listed(labels)}")
+    if not reasons:
+        return None
+    total = int(np.prod(pair.reference.shape, dtype=np.int64))
+    count = total - comparison.pixels
+    share = f"{volume(count)} of {volume(total)} pixels ({percent(count / total)})"
+    return Fact("Left out by", (f"{' and '.join(reasons)}: {share}",))
 
 
 def sides_of(comparison: Comparison) -> tuple[Fact, ...]:

@@ -146,11 +146,15 @@ def _packed_side(
 
 
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
-    """Whole multiples of the last digit shown; the largest integer where there is no number."""
+    """Whole multiples of the last digit shown; the largest integer where there is no number.
+
+    What is less than 1 is not rounded up to it, as in `numbers_shown`.
+    """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)
     for k, row in enumerate(values):  # one after the other, to hold little
         scaled = np.rint(row.astype(np.float64) * 10**digits)
+        scaled = np.where(row < 1, np.minimum(scaled, 10**digits - 1), scaled)
         rounded[k] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
     return rounded
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+from probdice.numbers_shown import decimal, percent
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, arrange, width_of
 from probdice.report.facts import (
@@ -40,10 +41,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Scale:
-    """The score and chance on a line from 0 to 100 per cent."""
+    """The score and chance on a line from 0 to 100 per cent, and the same in words."""
 
     score: float
     chance: float
+    about: str
 
     @property
     def start(self) -> float:
@@ -174,22 +176,24 @@ def _figures(comparison: Comparison) -> tuple[Figure, ...]:
     lowest = comparison.lowest
     pair = f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}"
     figures = [
-        Figure("Score", f"{comparison.score:.4f}", "1 is equal"),
-        Figure("Adjusted score", _number(comparison.adjusted_score), "0 is chance"),
-        Figure("Chance", _number(comparison.chance), "if unrelated"),
-        Figure("Lowest Dice", f"{lowest.dice:.4f}", shortened(pair, 60)),
+        Figure("Score", decimal(comparison.score), "1 is equal"),
+        Figure("Adjusted score", decimal(comparison.adjusted_score), "0 is chance"),
+        Figure("Chance", decimal(comparison.chance), "if unrelated"),
+        Figure("Lowest Dice", decimal(lowest.dice), shortened(pair, 60)),
     ]
     if comparison.merges:
         text = f"{len(comparison.merges)} {comparison.merges[0].side} "
         text += "region merged" if len(comparison.merges) == 1 else "regions merged"
-        figures.insert(1, Figure("Before merging", f"{comparison.matched_score:.4f}", text))
+        figures.insert(1, Figure("Before merging", decimal(comparison.matched_score), text))
     return tuple(figures)
 
 
 def _scale(comparison: Comparison) -> Scale | None:
     if isnan(comparison.chance):
         return None
-    return Scale(round(100 * comparison.score, 3), round(100 * comparison.chance, 3))
+    score, chance = comparison.score, comparison.chance
+    about = f"chance lies at {decimal(chance)} and the score at {decimal(score)}"
+    return Scale(round(100 * score, 3), round(100 * chance, 3), f"On a line from 0 to 1, {about}")
 
 
 def _sentence(comparison: Comparison) -> str:
@@ -198,22 +202,26 @@ def _sentence(comparison: Comparison) -> str:
     crisp = comparison._work is not None and all(
         comparison._work[0].pair.side(side).crisp for side in SIDES
     )
+    share = crisp or comparison.similarity == "absolute"
     if crisp and not comparison.floor:
-        what = f"{score:.1%} of the pixels carry corresponding labels"
+        what = f"{percent(score)} of the pixels carry corresponding labels"
     elif comparison.similarity == "absolute":
-        what = f"On average the two agree on {score:.1%} of the probability at a pixel"
+        what = f"On average the two agree on {percent(score)} of the probability at a pixel"
     else:
-        what = f"The mean similarity of the probabilities at a pixel is {score:.3f} (1 is equal)"
+        what = (
+            f"The mean similarity of the probabilities at a pixel is {decimal(score, 3)} "
+            f"(1 is equal)"
+        )
     if isnan(chance):
         return f"{what}."
-    level = f"{chance:.1%}" if crisp or comparison.similarity == "absolute" else f"{chance:.3f}"
+    level = percent(chance) if share else decimal(chance, 3)
     if isnan(adjusted):
         return f"{what}, but unrelated segmentations would reach {level} too: it says nothing."
     if adjusted < 0:
         return f"{what}, less than the {level} that unrelated segmentations would reach."
     return (
         f"{what}; unrelated segmentations with regions of these sizes would reach {level}, so "
-        f"{adjusted:.0%} of the way from chance to identity is covered."
+        f"{percent(adjusted, 0)} of the way from chance to identity is covered."
     )
 
 
@@ -224,9 +232,9 @@ def _row(number: int, group: Group, colour: str) -> Row:
         shortened(listed(group.prediction), 300),
         colour,
         (
-            ("Dice", group.dice, f"{group.dice:.4f}"),
-            ("Jaccard", group.jaccard, f"{group.jaccard:.4f}"),
-            ("Similarity", group.similarity, f"{group.similarity:.4f}"),
+            ("Dice", group.dice, decimal(group.dice)),
+            ("Jaccard", group.jaccard, decimal(group.jaccard)),
+            ("Similarity", group.similarity, decimal(group.similarity)),
             ("Volume, reference", group.reference_volume, volume(group.reference_volume)),
             ("Volume, prediction", group.prediction_volume, volume(group.prediction_volume)),
         ),
@@ -257,13 +265,9 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
             width=round(width_of(link.weight), 2),
             merged=link.merged,
             about=f"{shortened(link.reference.label)} {'merged with' if link.merged else '↔'} "
-            f"{shortened(link.prediction.label)}: weight {link.weight:.4f}",
+            f"{shortened(link.prediction.label)}: weight {decimal(link.weight)}",
         )
         for link in layout.links
     )
     height = ABOVE + ROW * layout.rows
     return Drawing(dots, lines, height, layout.hidden, any(line.merged for line in lines))
-
-
-def _number(value: float) -> str:
-    return "–" if isnan(value) else f"{value:.4f}"

@@ -17,7 +17,7 @@ def write_comparison(
     scripts = (
         "selection.js",
         "tables.js",
-        *(("pixels.js", "painting.js", "viewer.js") if page.viewer else ()),
+        *(("numbers.js", "pixels.js", "painting.js", "viewer.js") if page.viewer else ()),
     )
     text = render("comparison.html", page, style="page.css", scripts=scripts)
     write_page(path, text, alone=alone)

@@ -56,7 +56,7 @@
       placed.forEach(([x, level], k) => {
         const record = some[k];
         const dot = svg("circle", { cx: left + x, cy: middle + level * gap, r: radius, fill: data.colours[method], "data-case": record[CASE] });
-        dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${record[at].toFixed(4)}`));
+        dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${decimal(record[at])}`));
         picture.append(dot);
       });
       if (known(mean)) picture.append(svg("line", { x1: mean, x2: mean, y1: middle - 14, y2: middle + 14, class: "mean" }));
@@ -117,7 +117,7 @@
     }
     const numbers = data.measures.map((measure) => {
       const value = record[column(measure)];
-      const entry = cell(known(value) ? value.toFixed(4) : "–", "number");
+      const entry = cell(decimal(value), "number");
       entry.dataset.name = data.names[data.measures.indexOf(measure)];
       return entry;
     });

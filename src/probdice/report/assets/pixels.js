@@ -24,7 +24,7 @@ const pixels = (async () => {
     entry.rgb = entry.colours.map(colour);
   }
 
-  const number = (value) => (value / scale).toFixed(data.digits);
+  const number = (value) => decimal(value / scale, data.digits);
 
   // The regions of a pixel, largest first, as [region, value].
   function regionsAt(side, pixel) {

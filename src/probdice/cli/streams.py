@@ -1,0 +1,65 @@
+"""Standard output and standard error, which may be closed, full, or read by nobody."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
+
+__all__ = ["open_closed_streams", "print_text", "printing", "silence_output", "unwritable"]
+
+
+def open_closed_streams() -> None:
+    """Put something in the place of standard streams that were closed before we started.
+
+    Otherwise the next file that is opened gets their number, and what a library prints goes into
+    it. Output that cannot be written is to be noticed, so its stand-in is open for reading only;
+    messages on standard error are lost.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # the lowest free number is given next, and that is this one
+            os.open(os.devnull, os.O_RDWR if number == 2 else os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def print_text(text: str) -> None:
+    """Print to standard output, all of it now; unlike Rich's own printing it raises what fails."""
+    with printing():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Do nothing but print: what keeps the text from being written becomes a FormatError.
+
+    A reader that has left is BrokenPipeError as before.
+    """
+    from probdice.errors import FormatError
+
+    try:
+        yield
+    except BrokenPipeError:
+        silence_output()
+        raise
+    except OSError as error:
+        silence_output()
+        raise FormatError(unwritable(error)) from error
+
+
+def unwritable(error: OSError) -> str:
+    """The message for standard output that takes no text."""
+    reason = "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+    return f"standard output cannot be written to: {reason}"
+
+
+def silence_output() -> None:
+    """Let what is still waiting to be printed go nowhere, or Python would try it again at exit."""
+    with suppress(OSError, UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

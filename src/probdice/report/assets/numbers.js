@@ -1,0 +1,8 @@
+"use strict";
+// A number as it is read: rounded, but never up to 1, which would be taken for equality.
+function decimal(value, digits = 4) {
+  if (value === null) return "–";
+  const text = value.toFixed(digits);
+  if (Math.abs(value) >= 1 || Math.abs(Number(text)) < 1) return Number(text) === 0 ? text.replace("-", "") : text;
+  return (Math.sign(value) * (1 - 10 ** -digits)).toFixed(digits);
+}
