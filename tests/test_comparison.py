@@ -31,7 +31,7 @@ def pairs(result):
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
 def test_the_fraction_of_pixels_that_agree(similarity):
-    result = compare([1, 2, 1, 2], [1, 1, 1, 2], similarity=similarity, match=False)
+    result = compare([1, 2, 1, 2], [1, 1, 1, 2], similarity=similarity, match="labels")
     assert result.score == 0.75
 
 
@@ -139,7 +139,7 @@ def test_more_soft_regions_merge_with_one_pass_each(monkeypatch):
 
 
 def test_match_false_compares_equal_labels():
-    result = compare([1, 1, 2, 2, 3], [1, 2, 2, 2, 4], match=False)
+    result = compare([1, 1, 2, 2, 3], [1, 2, 2, 2, 4], match="labels")
     assert pairs(result) == [((1,), (1,)), ((2,), (2,)), ((3,), ()), ((), (4,))]
     assert result.score == 0.6
     assert [group.dice for group in result.groups] == pytest.approx([2 / 3, 0.8, 0, 0])
@@ -147,25 +147,25 @@ def test_match_false_compares_equal_labels():
 
 def test_match_false_with_a_label_map_and_probabilities():
     probabilities = np.array([[0.8, 0.3, 0.1], [0.2, 0.7, 0.9]])
-    result = compare([0, 0, 1], probabilities, match=False)
+    result = compare([0, 0, 1], probabilities, match="labels")
     assert result.score == pytest.approx((0.8 + 0.3 + 0.9) / 3)
-    assert compare(probabilities, [0, 0, 1], match=False).score == pytest.approx(result.score)
+    assert compare(probabilities, [0, 0, 1], match="labels").score == pytest.approx(result.score)
 
 
 def test_match_false_without_a_common_label_is_refused():
     with pytest.raises(ProbdiceError, match=r"no label in common.*reference has 1, 2.*has 5, 7, 9"):
-        compare(REFERENCE, SPLIT, match=False)
+        compare(REFERENCE, SPLIT, match="labels")
 
 
 def test_a_label_that_both_know_suffices_though_empty():
-    result = compare([[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], match=False)
+    result = compare([[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], match="labels")
     assert result.score == 0
     assert result.empty == {"reference": (1,), "prediction": (0,)}
 
 
 def test_match_false_does_not_go_with_merging():
-    with pytest.raises(ProbdiceError, match="does not go with match=False"):
-        compare(REFERENCE, SPLIT, match=False, merge="both")
+    with pytest.raises(ProbdiceError, match="does not go with match="):
+        compare(REFERENCE, SPLIT, match="labels", merge="both")
 
 
 def test_names_stand_for_labels():
@@ -173,7 +173,7 @@ def test_names_stand_for_labels():
     prediction = Segmentation.from_probabilities(
         [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]], names=["liver", "spleen"]
     )
-    result = compare(reference, prediction, match=False)
+    result = compare(reference, prediction, match="labels")
     assert pairs(result) == [(("liver",), ("liver",)), (("spleen",), ("spleen",))]
     assert result.empty["reference"] == ("kidney",)
 
@@ -236,7 +236,7 @@ def test_a_group_knows_its_dice_and_volumes():
 
 
 def test_dice_does_not_depend_on_the_similarity():
-    absolute = compare(SOFT_REFERENCE, SOFT_SPLIT[[0, 2, 1]], match=True)
+    absolute = compare(SOFT_REFERENCE, SOFT_SPLIT[[0, 2, 1]], match="overlap")
     aitchison = compare(SOFT_REFERENCE, SOFT_SPLIT[[0, 2, 1]], similarity=Aitchison(1e-3))
     by_pair = {(g.reference, g.prediction): g.dice for g in absolute.groups}
     for group in aitchison.groups:
@@ -288,7 +288,7 @@ def test_chance_of_a_label_map_and_its_one_hot_probabilities_agree():
 
 def test_shared_labels_that_were_matched_crosswise_are_told():
     result = compare([1, 1, 1, 2, 2], [2, 2, 2, 1, 1])
-    assert any("match=False" in note and "1, 2" in note for note in result.notes)
+    assert any("match="labels"" in note and "1, 2" in note for note in result.notes)
     assert compare([1, 1, 2], [1, 1, 2]).notes == ()
 
 
@@ -359,7 +359,7 @@ def test_relabelled_prediction_matches_by_label():
     rng = np.random.default_rng(3)
     reference, prediction = rng.integers(0, 4, (9, 8)), rng.integers(0, 6, (9, 8))
     result = compare(reference, prediction, merge="both")
-    again = compare(reference, result.relabelled(), match=False)
+    again = compare(reference, result.relabelled(), match="labels")
     assert again.score == result.score
 
 
@@ -420,7 +420,7 @@ def test_relabelled_carries_integer_names_of_probabilities():
     result = compare(reference, [5, 5, 7])
     relabelled = result.relabelled()
     assert np.asarray(relabelled.array).tolist() == [10, 10, 0]
-    assert compare(reference, relabelled, match=False).score == result.score
+    assert compare(reference, relabelled, match="labels").score == result.score
 
 
 @pytest.mark.parametrize("label", [2**60 + 1, 5_000_000_001, 2**64 - 1, -5])

@@ -47,7 +47,7 @@ def test_extreme_probabilities(similarity, dtype):
     q[:, :100] = p[:, :100]
     nearly = p[:, 100:200]
     q[:, 100:200] = np.where(nearly < 0.5, nearly * nearly.dtype.type(1.01), nearly)
-    result = compare(p, q, similarity=similarity, match=False)
+    result = compare(p, q, similarity=similarity, match="labels")
     expected = exact_score(p, q, similarity)
     assert result.score == pytest.approx(expected, abs=TOLERANCE[similarity][dtype])
 
@@ -78,9 +78,9 @@ def test_long_sums_of_one_constant_do_not_drift(value):
     q = np.empty((2, pixels), np.float32)
     q[0], q[1] = 0.05, 0.95
     expected = 1 - (abs(float(p[0, 0]) - float(q[0, 0])) + abs(float(p[1, 0]) - float(q[1, 0]))) / 2
-    assert compare(p, q, match=False).score == pytest.approx(expected, abs=5e-7)
+    assert compare(p, q, match="labels").score == pytest.approx(expected, abs=5e-7)
     expected = exact_score(p[:, :1], q[:, :1], "aitchison")
-    result = compare(p, q, match=False, similarity="aitchison")
+    result = compare(p, q, match="labels", similarity="aitchison")
     assert result.score == pytest.approx(expected, abs=2e-6)
 
 
@@ -92,7 +92,7 @@ def test_size_does_not_matter(similarity):
     expected = exact_score(p, q, similarity)
     for repeats in (1, 20_001):
         large = (np.tile(side, repeats) for side in (p, q))
-        score = compare(*large, similarity=similarity, match=False).score
+        score = compare(*large, similarity=similarity, match="labels").score
         assert score == pytest.approx(expected, abs=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_all_types_agree_with_the_definition(dtype, similarity):
     from probdice.similarity import as_similarity
 
     expected = as_similarity(similarity)(p.astype("f8"), q.astype("f8")).mean()
-    score = compare(p, q, similarity=similarity, match=False).score
+    score = compare(p, q, similarity=similarity, match="labels").score
     assert score == pytest.approx(expected, abs={"f8": 1e-12}.get(dtype, 1e-6))
 
 
@@ -114,7 +114,7 @@ def test_subnormal_probabilities_keep_their_logarithm():
     p = np.array([[tiny], [1.0]], np.float32)
     q = np.array([[tiny * 2], [1.0]], np.float32)
     expected = exact_score(p, q, "aitchison")
-    score = compare(p, q, similarity="aitchison", match=False).score
+    score = compare(p, q, similarity="aitchison", match="labels").score
     assert score == pytest.approx(expected, abs=1e-5)
 
 
@@ -122,8 +122,8 @@ def test_logits_of_float16_lose_nothing_by_being_float16():
     logits = np.array([[8.0, -8.0, 0.5], [-8.0, 8.0, 0.0]], np.float16)
     p = np.exp(logits.astype("f8"))
     p /= p.sum(0)
-    score = compare(Segmentation.from_logits(logits), p, similarity="aitchison", match=False).score
+    score = compare(Segmentation.from_logits(logits), p, similarity="aitchison", match="labels").score
     assert score == pytest.approx(1, abs=1e-5)
     assert math.isclose(
-        compare(Segmentation.from_logits(logits), p, match=False).score, 1, abs_tol=1e-6
+        compare(Segmentation.from_logits(logits), p, match="labels").score, 1, abs_tol=1e-6
     )

@@ -78,7 +78,7 @@ def test_the_score_is_the_mean_of_f(pair, similarity, data):
     labelled = [Segmentation.from_probabilities(rows(side)) for side in pair]
     mask = data.draw(masks((rows(p).shape[1],)))
     inside = slice(None) if mask is None else mask
-    result = quietly(*labelled, similarity=similarity, match=False, mask=mask)
+    result = quietly(*labelled, similarity=similarity, match="labels", mask=mask)
     f = f_of(similarity.name, getattr(similarity, "floor", 0.0))
     expected = score(rows(p)[:, inside], rows(q)[:, inside], f)
     assert result.score == pytest.approx(expected, abs=1e-6)
@@ -86,7 +86,7 @@ def test_the_score_is_the_mean_of_f(pair, similarity, data):
 
 @given(shapes().flatmap(lambda shape: segmentations(shape)), similarities)
 def test_identity_scores_one(side, similarity):
-    assert quietly(side, side, similarity=similarity, match=False).score == 1
+    assert quietly(side, side, similarity=similarity, match="labels").score == 1
     assert quietly(side, side, similarity=similarity).score == pytest.approx(1, abs=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_only_identity_scores_one(pair, similarity):
     assume(count > 1 and min(side.sum(axis=0).min() for side in (p, q)) > 0.01)
     p, q = p / p.sum(axis=0), q / q.sum(axis=0)
     assume(np.abs(p - q).max() > 1e-3)
-    assert quietly(p, q, similarity=similarity, match=False).score < 1
+    assert quietly(p, q, similarity=similarity, match="labels").score < 1
 
 
 @given(sides(), similarities, st.sampled_from(["none", "both"]))

@@ -23,7 +23,7 @@ def test_the_regions_may_lie_along_any_axis(axis):
     array = np.moveaxis(p, -1, axis)
     segmentation = Segmentation.from_probabilities(array, axis=axis)
     assert segmentation.shape == (4, 5)
-    assert compare(segmentation, np.moveaxis(p, -1, 0), match=False).score == 1
+    assert compare(segmentation, np.moveaxis(p, -1, 0), match="labels").score == 1
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_single_foreground_has_a_complement():
     foreground = np.array([0.9, 0.2, 0.5])
     segmentation = Segmentation.from_probabilities(foreground, axis=None)
     assert segmentation.regions == (0, 1)
-    assert compare(segmentation, np.stack([1 - foreground, foreground]), match=False).score == 1
+    assert compare(segmentation, np.stack([1 - foreground, foreground]), match="labels").score == 1
 
 
 def test_a_background_is_what_is_missing():
@@ -93,16 +93,16 @@ def test_less_than_a_millionth_missing_is_rounding():
 def test_sums_are_divided_out():
     p = np.array([[0.5, 1.004], [0.3, 0.0]])
     segmentation = Segmentation.from_probabilities(p, sums="normalise")
-    assert compare(segmentation, [[0.625, 1], [0.375, 0]], match=False).score == 1
+    assert compare(segmentation, [[0.625, 1], [0.375, 0]], match="labels").score == 1
 
 
 def test_logits_are_never_certain():
     logits = np.array([[0.0, 1000.0], [0.0, -1000.0]], np.float32)
     segmentation = Segmentation.from_logits(logits)
-    result = compare(segmentation, [[0.5, 0.5], [0.5, 0.5]], match=False, similarity="aitchison")
+    result = compare(segmentation, [[0.5, 0.5], [0.5, 0.5]], match="labels", similarity="aitchison")
     assert 0.5 < result.score < 0.52
     axis_last = Segmentation.from_logits(logits.T, axis=1)
-    assert compare(segmentation, axis_last, match=False).score == 1
+    assert compare(segmentation, axis_last, match="labels").score == 1
 
 
 def test_any_number_of_spatial_dimensions():
@@ -200,7 +200,7 @@ def test_axes_are_brought_into_the_reference_order(order, flips):
     labels = np.random.default_rng(0).integers(0, 9, (4, 5, 6))
     reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
     prediction = turned(labels, AFFINE, order, flips)
-    assert compare(reference, prediction, match=False).score == 1
+    assert compare(reference, prediction, match="labels").score == 1
     assert np.array_equal(prediction.onto(reference.geometry).array, labels)
 
 
@@ -251,7 +251,7 @@ def test_what_can_only_be_sliced_is_reordered_in_blocks():
     lazy = Segmentation.from_labels(
         Sliced(np.ascontiguousarray(prediction.array)), geometry=prediction.geometry
     )
-    assert compare(reference, lazy, match=False).score == 1
+    assert compare(reference, lazy, match="labels").score == 1
 
 
 def test_the_mask_lies_on_the_same_grid():
@@ -273,14 +273,14 @@ def test_a_background_is_found_in_float64():
     many = rng.gamma(1, size=(1000, 300))
     many = (many / many.sum(axis=0)).astype(np.float32)
     segmentation = Segmentation.from_probabilities(many, sums="background")
-    assert compare(segmentation, many, match=False).empty["reference"] == ("background",)
+    assert compare(segmentation, many, match="labels").empty["reference"] == ("background",)
     missing = 10 ** rng.uniform(-5.5, -2, 500)
     p = (rng.dirichlet([1, 1], 500).T * (1 - missing)).astype(np.float32)
     exact = Segmentation.from_probabilities(p.astype(np.float64), sums="background")
     q = rng.dirichlet([1, 1, 1], 500).T
     scores = [
         compare(
-            side, Segmentation.from_probabilities(q, names=side.regions), match=False,
+            side, Segmentation.from_probabilities(q, names=side.regions), match="labels",
             similarity="aitchison",
         ).score
         for side in (Segmentation.from_probabilities(p, sums="background"), exact)
