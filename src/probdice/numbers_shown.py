@@ -1,0 +1,61 @@
+"""Numbers as people read them: rounded, but never rounded up to certainty."""
+
+from math import isnan
+
+__all__ = ["decimal", "percent"]
+
+ABSENT = "–"  # stands for a number that does not exist
+
+
+def decimal(value: float | None, digits: int = 4) -> str:
+    """Write a number with a fixed count of decimals.
+
+    What is less than 1 is never shown as 1: it is cut off where rounding would make it 1, so that
+    a reader who sees 1.0000 knows that two segmentations are equal.
+
+    Parameters
+    ----------
+    value : float or None
+        NaN and None, which stands for NaN in JSON, become a dash.
+    digits : int, optional
+        The number of decimals.
+
+    Examples
+    --------
+    >>> from probdice.numbers_shown import decimal
+    >>> decimal(0.12345), decimal(0.99996), decimal(1.0), decimal(float("nan"))
+    ('0.1235', '0.9999', '1.0000', '–')
+    """
+    return ABSENT if value is None or isnan(value) else _rounded(float(value), 1, digits)
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Write a share, such as 0.25, in per cent; less than all is never shown as 100 %.
+
+    Parameters
+    ----------
+    value : float or None
+        The share, 1 for all; NaN and None become a dash.
+    digits : int, optional
+        The number of decimals.
+
+    Examples
+    --------
+    >>> from probdice.numbers_shown import percent
+    >>> percent(0.25), percent(0.9995), percent(1), percent(0.5, digits=0)
+    ('25.0 %', '99.9 %', '100.0 %', '50 %')
+    """
+    if value is None or isnan(value):
+        return ABSENT
+    share = float(value)
+    # A share just below 1 may become 100 when it is multiplied, so `_rounded` sees the share.
+    return f"{_rounded(share, 100, digits)} %"
+
+
+def _rounded(value: float, whole: int, digits: int) -> str:
+    """`value` × `whole`, rounded; cut off instead where the size would reach `whole`."""
+    text = f"{value * whole:.{digits}f}"
+    if abs(value) < 1 <= abs(float(text)) / whole:
+        text = f"{whole - 10**-digits:.{digits}f}"
+        return text if value > 0 else f"-{text}"
+    return text.removeprefix("-") if float(text) == 0 else text

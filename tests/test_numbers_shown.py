@@ -1,0 +1,56 @@
+"""Numbers are shown rounded, but never as certainty that is not there."""
+
+from math import nan, nextafter
+
+import numpy as np
+import pytest
+
+from probdice.numbers_shown import decimal, percent
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.0, "1.0000"),
+        (nextafter(1.0, 0.0), "0.9999"),
+        (0.99996, "0.9999"),
+        (0.99994, "0.9999"),
+        (0.625, "0.6250"),
+        (0.00004, "0.0000"),
+        (0.0, "0.0000"),
+        (-0.00004, "0.0000"),
+        (-0.25, "-0.2500"),
+        (-0.99996, "-0.9999"),
+        (-1.0, "-1.0000"),
+        (1.5, "1.5000"),
+        (nan, "–"),
+        (None, "–"),
+        (np.float32(0.99999), "0.9999"),
+        (1, "1.0000"),
+    ],
+)
+def test_less_than_one_is_never_shown_as_one(value: float | None, expected: str) -> None:
+    assert decimal(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.0, "100.0 %"),
+        (nextafter(1.0, 0.0), "99.9 %"),
+        (0.9995, "99.9 %"),
+        (0.9994, "99.9 %"),
+        (0.5, "50.0 %"),
+        (0.0001, "0.0 %"),
+        (0.0, "0.0 %"),
+        (nan, "–"),
+        (None, "–"),
+    ],
+)
+def test_less_than_all_is_never_shown_as_all(value: float | None, expected: str) -> None:
+    assert percent(value) == expected
+
+
+def test_the_number_of_decimals_can_be_chosen() -> None:
+    assert (decimal(0.996, 2), decimal(0.9, 0), decimal(0.4, digits=0)) == ("0.99", "0", "0")
+    assert (percent(0.999, 0), percent(0.99999, digits=3)) == ("99 %", "99.999 %")
