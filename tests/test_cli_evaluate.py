@@ -132,6 +132,43 @@ def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: P
     assert "failed: reference has shape (8,)" in shown.stdout
 
 
+def saved(root: Path, **methods: list[object]) -> list[Path]:
+    """A folder for each name, with an array for each case."""
+    for name, arrays in methods.items():
+        (root / name).mkdir()
+        for k, array in enumerate(arrays):
+            np.save(root / name / f"case{k}", array)
+    return [root / name for name in methods]
+
+
+def test_there_is_a_page_where_all_cases_fail(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[REFERENCE[:3]] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert "unexpected" not in done.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "0 scored, 2 failed" in page
+
+
+def test_there_is_a_page_where_one_method_of_five_fails(tmp_path: Path) -> None:
+    good = {name: [REFERENCE, SPLIT] for name in ("a", "b", "c", "d")}
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, **good, e=[REFERENCE[:3]] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert "unexpected" not in done.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "8 scored, 2 failed" in page
+    assert "no case has a value by every method" in page
+
+
+def test_there_is_a_page_of_one_constant_image(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[np.ones(8, int)], a=[np.ones(8, int)], b=[np.ones(8, int)])
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "2 scored, 0 failed" in page
+
+
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "few").mkdir()
     np.save(tmp_path / "few" / "case0", REFERENCE)
@@ -161,6 +198,46 @@ def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     means = {row["method"]: row["mean"] for row in summary["measures"]["score"]["methods"]}
     assert means == {"a": 1.0, "b": 0.625}
+
+
+def test_subjects_of_two_sites_are_told_apart(tmp_path: Path) -> None:
+    for side in ("truth", "net"):
+        for site in ("site1", "site2"):
+            (tmp_path / side / site).mkdir(parents=True)
+            np.save(tmp_path / side / site / "p1", REFERENCE if side == "truth" else SPLIT)
+    words = "evaluate", tmp_path / "truth", tmp_path / "net", "-o", tmp_path / "out"
+    done = probdice(*words, "--pattern", "**/{case}.npy")
+    assert done.returncode == 1
+    assert f"{tmp_path}/truth/site1/p1.npy and {tmp_path}/truth/site2/p1.npy" in done.stderr
+    assert "{case:path}" in done.stderr
+    assert probdice(*words, "--pattern", "{case:path}.npy").returncode == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["jobs"] == [["site1/p1", "net"], ["site2/p1", "net"]]
+    assert len(list((tmp_path / "out" / "report_cases").iterdir())) == 2
+
+
+def test_the_tissue_maps_of_spm_are_one_case(tmp_path: Path) -> None:
+    for side in ("truth", "net"):
+        (tmp_path / side).mkdir()
+    np.save(tmp_path / "truth" / "sub-01", np.array([0, 1, 2, 2]))
+    for k in (1, 2, 3):
+        np.save(tmp_path / "net" / f"c{k}sub-01_T1w", (np.array([1, 2, 3, 3]) == k) * 1.0)
+    done = probdice(
+        "evaluate", tmp_path / "truth", tmp_path / "net", "-o", tmp_path / "out",
+        "--pattern", "prediction:c*{case}_T1w.npy",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["measures"]["score"]["methods"][0]["worst"] == [["sub-01", 1.0]]
+
+
+def test_a_pattern_that_cannot_be_meant_is_named(folders: Path, tmp_path: Path) -> None:
+    for pattern in ("{case}*.npy", "*{case}.npy", "{case}{case}.npy", "/x/{case}.npy"):
+        done = probdice(
+            "evaluate", folders / "truth", folders / "good", "-o", tmp_path, "--pattern", pattern
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: pattern {pattern!r} ")
 
 
 def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:

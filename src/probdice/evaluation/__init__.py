@@ -120,8 +120,9 @@ def evaluate(
         one side whatever it holds.
     pattern : str or mapping, optional
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
-        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case}.mat:groundTruth/0"``. A mapping has
-        one for ``"reference"``, ``"prediction"`` or the name of a method.
+        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
+        folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
+        ``"prediction"`` or the name of a method.
     probabilities : bool, optional
         Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
     allow_missing : bool, optional

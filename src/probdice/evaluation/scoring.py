@@ -17,7 +17,8 @@ from probdice.comparison import aligned, compare
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.options import Options
-from probdice.evaluation.pairing import INSIDE, SUFFIXES, Job
+from probdice.evaluation.pairing import SUFFIXES, Job
+from probdice.evaluation.patterns import INSIDE
 from probdice.files import read
 from probdice.files.headers import header_of, is_header
 from probdice.files.scaling import read_scaled
