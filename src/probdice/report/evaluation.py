@@ -233,9 +233,9 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
 
 def _ranked(rank: dict[str, Any]) -> Cell:
     interval = rank["place_interval"]
-    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
     if rank["n"] == 0 or rank["place"] is None:
-        return Cell(None, "–")
+        return Cell(None, "–", "no case has a value by every method")
+    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
     text = f"{rank['place']:g}"
     if interval["kind"] != "withheld" and interval["low"] != interval["high"]:
         text += f" ({interval['low']:g} to {interval['high']:g})"
