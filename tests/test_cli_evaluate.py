@@ -1,6 +1,7 @@
 """`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,9 +15,26 @@ SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
 FINAL = ("cases.csv", "regions.csv", "summary.json")
 
 
-def probdice(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+# Loaded by every Python process that has its folder in PYTHONPATH.
+DEADLY = """
+import os, sys
+def watch(event, arguments):
+    if event == "open" and "deadly" in str(arguments[0]):
+        os.abort()
+sys.addaudithook(watch)
+"""
+
+
+def probdice(*words: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "probdice", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | variables,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +185,28 @@ def test_there_is_a_page_of_one_constant_image(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "2 scored, 0 failed" in page
+
+
+def test_a_file_that_kills_its_reader_costs_its_own_case_alone(tmp_path: Path) -> None:
+    truth, net = saved(tmp_path, truth=[REFERENCE] * 4, net=[SPLIT] * 4)
+    (net / "case1.npy").rename(net / "deadly1.npy")
+    (truth / "case1.npy").rename(truth / "deadly1.npy")
+    (tmp_path / "sitecustomize.py").write_text(DEADLY)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    out = tmp_path / "out"
+    for _ in range(2):  # the second run tries the case again, and survives it again
+        done = probdice("evaluate", truth, net, "-o", out, PYTHONPATH=paths)
+        assert done.returncode == 1
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["failures"] == [
+            {
+                "case": "deadly1",
+                "method": "net",
+                "error": f"the process that compared {truth}/deadly1.npy and {net}/deadly1.npy "
+                "was killed by signal 6",
+            }
+        ]
+        assert summary["measures"]["score"]["methods"][0]["n"] == 3
 
 
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
