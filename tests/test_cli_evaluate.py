@@ -3,12 +3,17 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from math import nan
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
+
+from probdice.evaluation import Evaluation
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
@@ -209,6 +214,155 @@ def test_a_file_that_kills_its_reader_costs_its_own_case_alone(tmp_path: Path) -
         assert summary["measures"]["score"]["methods"][0]["n"] == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other names of files")
+def test_a_name_that_is_no_text_is_read_back(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT], bad=[REFERENCE[:3]])
+    for folder in folders:
+        (folder / "case0.npy").rename(folder / f"{name}.npy")
+    out = tmp_path / "out"
+    done = probdice("evaluate", *folders, "-o", out, "--parquet")
+    assert done.returncode == 1
+    assert done.stderr.startswith("failed: caf? (bad)")
+    again = probdice("summarise", out)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert probdice("show", out, name).returncode == 0
+    assert Evaluation.load(out).cases == (name,)
+    assert "\ncaf\\udce9,net,scored," in (out / "cases.csv").read_text(encoding="utf-8")
+
+
+def test_a_damaged_journal_costs_its_lines_alone(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT] * 2)
+    words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
+    assert probdice(*words).returncode == 0
+    final = {name: (tmp_path / "out" / name).read_bytes() for name in FINAL}
+    journal = tmp_path / "out" / "cases.jsonl"
+    lines = [json.loads(text) for text in journal.read_text().splitlines()]
+    damages: list[dict[str, object]] = [
+        {"case": 3},
+        {"inputs": {"reference": [1], "prediction": [[2]]}},
+        {"comparison": {}},
+        {"comparison": lines[1]["comparison"] | {"groups": 5}},
+    ]
+    for damage in damages:
+        journal.write_text(f"{json.dumps(lines[0])}\n{json.dumps(lines[1] | damage)}\n")
+        loaded = probdice("show", tmp_path / "out", "case1")
+        if "inputs" not in damage:
+            assert loaded.returncode == 1
+            assert "cases.jsonl has no line for ('case1', 'net')" in loaded.stderr
+        done = probdice(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {name: (tmp_path / "out" / name).read_bytes() for name in FINAL} == final
+
+
+def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT])
+    words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
+    assert probdice(*words).returncode == 0
+    path = tmp_path / "out" / "summary.json"
+    text = path.read_text()
+    content = json.loads(text)
+    damaged = [
+        text[: len(text) // 2],
+        json.dumps({"format": 1}),
+        json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
+    ]
+    for half in damaged:
+        path.write_text(half)
+        for command in (("summarise",), ("show", "case0")):
+            done = probdice(command[0], tmp_path / "out", *command[1:])
+            assert done.returncode == 1
+            assert done.stderr.startswith(f"error: {path}: ")
+    assert probdice(*words).returncode == 0
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell of this kind")
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (
+            ">/dev/full",
+            1,
+            "error: standard output cannot be written: No space left on device; all ",
+        ),
+        (">&-", 1, "failed: "),
+        ("2>&-", 1, ""),
+        (">&- 2>&-", 1, ""),
+        ("2>/dev/full", 1, ""),
+        ("| true; exit ${PIPESTATUS[0]}", 1, "failed: "),
+    ],
+)
+def test_results_are_complete_wherever_the_output_goes(
+    tmp_path: Path, redirection: str, code: int, said: str
+) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, SPLIT[:2]])
+    out = tmp_path / "out"
+    words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
+    done = subprocess.run(
+        ["bash", "-c", f"{words} -o {shlex.quote(str(out))} {redirection}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert Evaluation.load(out).values() == {"net": pytest.approx([0.625, nan], nan_ok=True)}
+    assert (out / "report.html").exists()
+    assert (out / "cases.jsonl").read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of this kind")
+def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 3, net=[SPLIT] * 3)
+    out = tmp_path / "out"
+    words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 4; {words} -o {shlex.quote(str(out))}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"error: {out / 'cases.jsonl'}: cannot be written: File too large" in done.stderr
+    kept = (out / "cases.jsonl").read_bytes()
+    assert kept.count(b"\n") >= 1
+    assert probdice("evaluate", *folders, "-o", out, "-q").returncode == 0
+    whole = (out / "cases.jsonl").read_bytes()
+    assert whole.count(b"\n") == 3 and whole.startswith(kept[: kept.rindex(b"\n")])
+
+
+def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
+    for name, shift in (("truth", 0.0), ("net", 5.0)):
+        (tmp_path / name).mkdir()
+        for k in range(10):
+            affine = np.diag([1.0, 1.0, 1.0, 1.0])
+            affine[0, 3] = shift + k * (shift > 0)
+            image = nibabel.Nifti1Image(np.ones((4, 4, 4), np.uint8), affine)
+            nibabel.save(image, tmp_path / name / f"case{k}.nii.gz")
+    np.save(tmp_path / "truth" / "other", REFERENCE)
+    np.save(tmp_path / "net" / "other", SPLIT[:3])
+    out = tmp_path / "out"
+    done = probdice("evaluate", tmp_path / "truth", tmp_path / "net", "-o", out)
+    assert done.returncode == 1
+    for text in (done.stdout, done.stderr):
+        failed = [line for line in text.splitlines() if line.startswith("failed: ")]
+        assert len(failed) == 5
+        assert sum("case" in line and "(net): " in line for line in failed) == 3
+        assert [line for line in failed if "7 more like case" in line] == failed[-1:]
+        assert sum(line.startswith("failed: other (net): ") for line in failed) == 1
+        assert max(map(len, failed)) <= 170
+    assert len(done.stderr.splitlines()) == 5
+    summary = json.loads((out / "summary.json").read_text())
+    assert len(summary["failures"]) == 11
+    assert all("\n" in one["error"] for one in summary["failures"] if one["case"] != "other")
+    shown = probdice("show", out, "case3")
+    assert summary["failures"][3]["error"].splitlines()[-1] in shown.stdout
+    assert len(repr(Evaluation.load(out)).splitlines()) == 8
+
+
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "few").mkdir()
     np.save(tmp_path / "few" / "case0", REFERENCE)
@@ -287,6 +441,7 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
         (truth, good, good, "-o", tmp_path),
         (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
         (truth, good, "-o", tmp_path, "--floor", "0.1"),
+        (truth, good, "-o", tmp_path, "--ignore-geometry", "--geometry-tolerance", "0.1"),
         (truth, good, "-o", tmp_path, "--reports", "some"),
         (truth, good, "-o", tmp_path, "--reports", "worst:-1"),
         (truth, good, "-o", tmp_path, "--scale", "100", "--scale", "prediction:255"),

@@ -1,5 +1,7 @@
 """The summary of an evaluation on the terminal, from what summary.json holds."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from math import nan
 from typing import Any
@@ -12,7 +14,7 @@ from probdice.cli.display import number, plain_table, show
 from probdice.cli.outcome import in_options
 from probdice.result import listed
 
-__all__ = ["show_summary"]
+__all__ = ["Failures", "show_summary"]
 
 NAMES = {
     "score": "score",
@@ -22,6 +24,40 @@ NAMES = {
     "lowest_dice": "lowest Dice",
 }
 MOST = 20  # regions, failures and missing partners
+ALIKE = 3  # failures of one kind that are shown
+LONGEST = 160  # characters of the line of a failure
+
+
+class Failures:
+    """Failed cases as lines, one each, and of many of one kind only the first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.last: dict[str, str] = {}
+
+    def line(self, case: str, method: str, error: str) -> str:
+        """The line of a failed case, or "" where enough like it were shown."""
+        message = in_options(error).strip().partition("\n")[0]
+        kind = _kind(message.replace(case, ""))
+        self.counts[kind] += 1
+        if self.counts[kind] > ALIKE:
+            return ""
+        self.last[kind] = f"{case} ({method})"
+        line = f"{case} ({method}): {message}"
+        return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+    def rest(self) -> list[str]:
+        """How many of each kind were not shown."""
+        return [
+            f"{count - ALIKE} more like {self.last[kind]}"
+            for kind, count in self.counts.items()
+            if count > ALIKE
+        ]
+
+
+def _kind(message: str) -> str:
+    """A message without what differs between cases: paths and numbers."""
+    return re.sub(r"\S*[/\\]\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "", message)
 
 
 def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
@@ -51,10 +87,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         parts += [Text(title, style="bold"), _regions(summary, labels[:MOST])]
         if len(labels) > MOST:
             parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
-    parts += _list("failed", [(f["case"], f["method"], f["error"]) for f in summary["failures"]])
-    parts += _list(
-        "missing", [(m["case"], m["method"], f"no {m['side']}") for m in summary["missing"]]
-    )
+    parts += _failed(summary["failures"], out)
+    parts += _missing(summary["missing"])
     parts += [Text.assemble(("note: ", "yellow"), note) for note in _notes(measured, chosen)]
     show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
 
@@ -137,13 +171,27 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
     return table
 
 
-def _list(word: str, found: Sequence[tuple[str, str, str]]) -> list[RenderableType]:
+def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType]:
+    known = Failures()
+    written = [known.line(one["case"], one["method"], one["error"]) for one in failures]
+    lines = [line for line in written if line]
+    hidden = len(lines) - MOST
+    lines = lines[:MOST] + known.rest()
+    if hidden > 0:
+        lines.append(f"{hidden} more of other kinds")
+    shown: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
+    if shown:
+        shown.append(f"cases.csv has whole messages; probdice show {out} CASE prints one")
+    return shown
+
+
+def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
     lines: list[RenderableType] = [
-        Text.assemble((f"{word}: ", "red"), f"{case} ({method}): {in_options(reason)}")
-        for case, method, reason in found[:MOST]
+        Text.assemble(("missing: ", "red"), f"{one['case']} ({one['method']}): no {one['side']}")
+        for one in missing[:MOST]
     ]
-    if len(found) > MOST:
-        lines.append(f"… and {len(found) - MOST} more {word}; cases.csv names all of them")
+    if len(missing) > MOST:
+        lines.append(f"… and {len(missing) - MOST} more missing; cases.csv names all of them")
     return lines
 
 
