@@ -13,6 +13,7 @@ import nibabel
 import numpy as np
 import pytest
 
+from probdice import compare
 from probdice.evaluation import Evaluation
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
@@ -361,6 +362,28 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     shown = probdice("show", out, "case3")
     assert summary["failures"][3]["error"].splitlines()[-1] in shown.stdout
     assert len(repr(Evaluation.load(out)).splitlines()) == 8
+
+
+def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
+    truth = np.zeros((300, 300), int)
+    truth[:150] = 1
+    almost = truth.copy()
+    almost[0, 0] = 0
+    assert compare(truth, almost).score == 1 - 1 / 90_000
+    folders = saved(tmp_path, truth=[truth] * 6, net=[almost] * 6, same=[truth] * 6)
+    out = tmp_path / "out"
+    done = probdice("evaluate", *folders, "-o", out, "--reports", "none")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line for line in done.stdout.splitlines() if "net  " in line]
+    assert len(rows) == 5 and "0.9999   0.9999 to 0.9999*   0.9999 " in rows[0]
+    assert all("1.0000" not in row for row in rows)
+    assert "net − same   6   -0.0000   -0.0000 to -0.0000*" in done.stdout
+    page = (out / "report.html").read_text(encoding="utf-8")
+    data = json.loads(page.split('id="records">')[1].split("</script>")[0])
+    assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 5}
+    assert "mean score 0.9999 over 6, 95 % interval 0.9999 to 0.9999" in repr(Evaluation.load(out))
+    table = page.split("Score of the methods")[1].split("</table>")[0]
+    assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
 
 
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:

@@ -3,15 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from math import nan
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.display import number, plain_table, show
+from probdice.cli.display import plain_table, show
 from probdice.cli.outcome import in_options
+from probdice.numbers_shown import decimal
 from probdice.result import listed
 
 __all__ = ["Failures", "show_summary"]
@@ -117,11 +117,11 @@ def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:
                 NAMES[measure] if k == 0 else "",
                 Text(row["method"]),
                 str(row["n"]),
-                _number(row["mean"]),
+                decimal(row["mean"]),
                 _interval(row["interval"]),
-                _number(row["median"]),
-                _number(row["deviation"]),
-                f"{_number(row['lower_quartile'])} {_number(row['upper_quartile'])}",
+                decimal(row["median"]),
+                decimal(row["deviation"]),
+                f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}",
                 Text(", ".join(case for case, _ in row["worst"][:3])),
             )
     return table
@@ -161,7 +161,7 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
     """Methods side by side."""
     table = plain_table("region", *summary["methods"])
     cells = {
-        (row["method"], row["label"]): f"{_number(row['mean'])} ({row['n']}) "
+        (row["method"], row["label"]): f"{decimal(row['mean'])} ({row['n']}) "
         f"{_interval(row['interval'])}"
         for row in summary["regions"]
     }
@@ -225,17 +225,15 @@ def _notes(measured: dict[str, Any], measure: str) -> list[str]:
 def _interval(interval: dict[str, Any], write: Any = None) -> str:
     if interval["kind"] == "withheld":
         return "withheld"
-    write = write or _number
+    write = write or decimal
     mark = "*" if interval["kind"] == "percentile" and "undefined" in interval["reason"] else ""
     return f"{write(interval['low'])} to {write(interval['high'])}{mark}"
 
 
-def _number(value: float | None) -> str:
-    return number(nan if value is None else value)
-
-
 def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.4f}"
+    if value is None:
+        return "–"
+    return f"{'-' if value < 0 else '+'}{decimal(abs(value))}"
 
 
 def _short(value: float | None) -> str:
@@ -245,4 +243,4 @@ def _short(value: float | None) -> str:
 def _probability(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.2g}" if value < 0.001 else f"{value:.3f}"
+    return f"{value:.2g}" if value < 0.001 else decimal(value, 3)

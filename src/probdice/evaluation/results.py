@@ -28,6 +28,7 @@ from probdice.evaluation.tables import (
     case_rows,
     region_rows,
 )
+from probdice.numbers_shown import decimal
 from probdice.result import Comparison
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
@@ -329,7 +330,7 @@ class Evaluation:
         ]
         for name, summary in self.summaries().items():
             lines.append(
-                f"  {name}: mean score {summary.mean:.4f} over {summary.n}, "
+                f"  {name}: mean score {decimal(summary.mean)} over {summary.n}, "
                 f"95 % interval {summary.interval}"
             )
         lines += [

@@ -1,9 +1,12 @@
 """The page of a folder run: methods side by side, and every case."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from probdice.evaluation import MEASURES, Evaluation
+from probdice.numbers_shown import decimal
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
 from probdice.report.facts import Fact
@@ -132,7 +135,7 @@ def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> Measur
             _cell(entry["median"]),
             Cell(
                 entry["lower_quartile"],
-                f"{_text(entry['lower_quartile'])} to {_text(entry['upper_quartile'])}",
+                f"{decimal(entry['lower_quartile'])} to {decimal(entry['upper_quartile'])}",
             ),
             _cell(entry["lowest"]),
             Cell(entry["n"], str(entry["n"]), _absent(entry["missing"])),
@@ -143,8 +146,8 @@ def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> Measur
             shortened(entry["first"]),
             shortened(entry["second"]),
             (
-                _cell(entry["mean"], "+.4f"),
-                _interval(entry["interval"], "+.4f"),
+                Cell(entry["mean"], _signed(entry["mean"])),
+                _interval(entry["interval"], _signed),
                 Cell(entry["p_holm"], _probability(entry["p_holm"]), entry["reason"]),
                 Cell(entry["n"], str(entry["n"])),
             ),
@@ -222,7 +225,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
             [
                 place[record.case],
                 methods.index(record.method),
-                *(round(record.value(measure), 4) for measure in MEASURES),  # as it is shown
+                *(_as_shown(record.value(measure)) for measure in MEASURES),
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records
@@ -242,25 +245,32 @@ def _ranked(rank: dict[str, Any]) -> Cell:
     return Cell(rank["place"], text, about)
 
 
-def _interval(interval: dict[str, Any], form: str = ".4f") -> Cell:
+def _interval(interval: dict[str, Any], write: Callable[[float | None], str] = decimal) -> Cell:
     if interval["kind"] == "withheld" or interval["low"] is None:
         return Cell(None, "withheld", interval["reason"])
-    text = f"{interval['low']:{form}} to {interval['high']:{form}}"
+    text = f"{write(interval['low'])} to {write(interval['high'])}"
     return Cell(interval["low"], text, interval["reason"])
 
 
-def _cell(value: float | None, form: str = ".4f", about: str = "") -> Cell:
-    return Cell(value, _text(value, form), about)
+def _cell(value: float | None, about: str = "") -> Cell:
+    return Cell(value, decimal(value), about)
 
 
-def _text(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else f"{value:{form}}"
+def _signed(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{'-' if value < 0 else '+'}{decimal(abs(value))}"
+
+
+def _as_shown(value: float) -> float:
+    """The number that the script writes with four decimals, so that it never rounds up to 1."""
+    return value if isnan(value) else float(decimal(value))
 
 
 def _probability(p: float | None) -> str:
     if p is None:
         return "–"
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+    return "< 0.0001" if p < 0.0001 else decimal(p)
 
 
 def _absent(count: int) -> str:
