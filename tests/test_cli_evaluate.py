@@ -364,6 +364,21 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     assert len(repr(Evaluation.load(out)).splitlines()) == 8
 
 
+def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
+    words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
+    note = "note: label 7 to be ignored occurs in no reference\n"
+    done = probdice(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert note in done.stdout and "label 9" not in done.stdout
+    assert note in probdice(*words).stdout
+    assert note in probdice("summarise", tmp_path / "out").stdout
+    assert "label 7 to be ignored occurs in no reference" in (
+        (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    )
+    assert "to be ignored" not in probdice(*words[:4], *words[-3:], "-o", tmp_path / "b").stdout
+
+
 def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
     truth = np.zeros((300, 300), int)
     truth[:150] = 1
@@ -382,7 +397,7 @@ def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
     data = json.loads(page.split('id="records">')[1].split("</script>")[0])
     assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 5}
     assert "mean score 0.9999 over 6, 95 % interval 0.9999 to 0.9999" in repr(Evaluation.load(out))
-    table = page.split("Score of the methods")[1].split("</table>")[0]
+    table = page.split("<table")[1].split("</table>")[0]
     assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
 
 

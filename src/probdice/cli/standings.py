@@ -89,7 +89,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
             parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
-    parts += [Text.assemble(("note: ", "yellow"), note) for note in _notes(measured, chosen)]
+    notes = [*summary.get("notes", ()), *_notes(measured, chosen)]
+    parts += [Text.assemble(("note: ", "yellow"), note) for note in notes]
     show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
 
 

@@ -28,7 +28,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "inputs": dict,
     "seconds": (int, float),
 }
-OPTIONAL: dict[str, type] = {"comparison": dict, "error": str, "files": dict}
+OPTIONAL: dict[str, type] = {"comparison": dict, "error": str, "files": dict, "ignored": list}
 
 
 class Journal:

@@ -36,6 +36,8 @@ class Record:
     reference, prediction : tuple of str
         The full paths of the files of both sides, one per region where there are several; empty
         where an old journal does not say.
+    ignored : tuple of int or None
+        Which of the labels to be ignored the reference has; None where that is not known.
     """
 
     case: str
@@ -45,6 +47,7 @@ class Record:
     seconds: float
     reference: tuple[str, ...] = ()
     prediction: tuple[str, ...] = ()
+    ignored: tuple[int, ...] | None = None
 
     @classmethod
     def from_line(cls, content: dict[str, Any]) -> "Record":
@@ -61,6 +64,7 @@ class Record:
             content["seconds"],
             tuple(files.get("reference", ())),
             tuple(files.get("prediction", ())),
+            tuple(content["ignored"]) if "ignored" in content else None,
         )
 
     def value(self, measure: Measure) -> float:

@@ -143,6 +143,19 @@ class Evaluation:
         """The cases that could not be scored."""
         return tuple(record for record in self.records if record.comparison is None)
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing about the run as a whole."""
+        known = [set(record.ignored) for record in self.records if record.ignored is not None]
+        scored = len(self.records) - len(self.failures)
+        if not known or len(known) < scored:  # where one is not known it may have the label
+            return ()
+        return tuple(
+            f"label {label} to be ignored occurs in no reference"
+            for label in self.options.ignore
+            if not any(label in labels for labels in known)
+        )
+
     def values(self, measure: Measure = "score") -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN where there is none."""
         if measure not in MEASURES:
@@ -216,6 +229,7 @@ class Evaluation:
                 {"case": record.case, "method": record.method, "error": record.error}
                 for record in self.failures
             ],
+            "notes": list(self.notes),
             "measures": {measure: self._measured(measure) for measure in MEASURES},
             "regions": [
                 {"method": method, "label": label, **asdict(summary)}

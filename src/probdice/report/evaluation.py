@@ -198,6 +198,7 @@ def _options(summary: dict[str, Any]) -> tuple[Fact, ...]:
         if key in ("similarity", "match", "merge") or value not in (None, False, 0, [], "error")
         if key != "version"
     ]
+    facts += [Fact("Note", (note,)) for note in summary["notes"]]
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     told = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (*facts, Fact("Made with", (told,)))
