@@ -1,22 +1,46 @@
 """`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
+from math import nan
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
+
+from probdice import compare
+from probdice.evaluation import Evaluation
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
 FINAL = ("cases.csv", "regions.csv", "summary.json")
 
 
-def probdice(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+# Loaded by every Python process that has its folder in PYTHONPATH.
+DEADLY = """
+import os, sys
+def watch(event, arguments):
+    if event == "open" and "deadly" in str(arguments[0]):
+        os.abort()
+sys.addaudithook(watch)
+"""
+
+
+def probdice(*words: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "probdice", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | variables,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +156,251 @@ def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: P
     assert "failed: reference has shape (8,)" in shown.stdout
 
 
+def saved(root: Path, **methods: list[object]) -> list[Path]:
+    """A folder for each name, with an array for each case."""
+    for name, arrays in methods.items():
+        (root / name).mkdir()
+        for k, array in enumerate(arrays):
+            np.save(root / name / f"case{k}", array)
+    return [root / name for name in methods]
+
+
+def test_there_is_a_page_where_all_cases_fail(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[REFERENCE[:3]] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert "unexpected" not in done.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "0 scored, 2 failed" in page
+
+
+def test_there_is_a_page_where_one_method_of_five_fails(tmp_path: Path) -> None:
+    good = {name: [REFERENCE, SPLIT] for name in ("a", "b", "c", "d")}
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, **good, e=[REFERENCE[:3]] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert done.returncode == 1
+    assert "unexpected" not in done.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "8 scored, 2 failed" in page
+    assert "no case has a value by every method" in page
+
+
+def test_there_is_a_page_of_one_constant_image(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[np.ones(8, int)], a=[np.ones(8, int)], b=[np.ones(8, int)])
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "2 scored, 0 failed" in page
+
+
+def test_a_file_that_kills_its_reader_costs_its_own_case_alone(tmp_path: Path) -> None:
+    truth, net = saved(tmp_path, truth=[REFERENCE] * 4, net=[SPLIT] * 4)
+    (net / "case1.npy").rename(net / "deadly1.npy")
+    (truth / "case1.npy").rename(truth / "deadly1.npy")
+    (tmp_path / "sitecustomize.py").write_text(DEADLY)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    out = tmp_path / "out"
+    for _ in range(2):  # the second run tries the case again, and survives it again
+        done = probdice("evaluate", truth, net, "-o", out, PYTHONPATH=paths)
+        assert done.returncode == 1
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["failures"] == [
+            {
+                "case": "deadly1",
+                "method": "net",
+                "error": f"the process that compared {truth}/deadly1.npy and {net}/deadly1.npy "
+                "was killed by signal 6",
+            }
+        ]
+        assert summary["measures"]["score"]["methods"][0]["n"] == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other names of files")
+def test_a_name_that_is_no_text_is_read_back(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT], bad=[REFERENCE[:3]])
+    for folder in folders:
+        (folder / "case0.npy").rename(folder / f"{name}.npy")
+    out = tmp_path / "out"
+    done = probdice("evaluate", *folders, "-o", out, "--parquet")
+    assert done.returncode == 1
+    assert done.stderr.startswith("failed: caf? (bad)")
+    again = probdice("summarise", out)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert probdice("show", out, name).returncode == 0
+    assert Evaluation.load(out).cases == (name,)
+    assert "\ncaf\\udce9,net,scored," in (out / "cases.csv").read_text(encoding="utf-8")
+
+
+def test_a_damaged_journal_costs_its_lines_alone(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT] * 2)
+    words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
+    assert probdice(*words).returncode == 0
+    final = {name: (tmp_path / "out" / name).read_bytes() for name in FINAL}
+    journal = tmp_path / "out" / "cases.jsonl"
+    lines = [json.loads(text) for text in journal.read_text().splitlines()]
+    damages: list[dict[str, object]] = [
+        {"case": 3},
+        {"inputs": {"reference": [1], "prediction": [[2]]}},
+        {"comparison": {}},
+        {"comparison": lines[1]["comparison"] | {"groups": 5}},
+    ]
+    for damage in damages:
+        journal.write_text(f"{json.dumps(lines[0])}\n{json.dumps(lines[1] | damage)}\n")
+        loaded = probdice("show", tmp_path / "out", "case1")
+        if "inputs" not in damage:
+            assert loaded.returncode == 1
+            assert "cases.jsonl has no line for ('case1', 'net')" in loaded.stderr
+        done = probdice(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {name: (tmp_path / "out" / name).read_bytes() for name in FINAL} == final
+
+
+def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT])
+    words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
+    assert probdice(*words).returncode == 0
+    path = tmp_path / "out" / "summary.json"
+    text = path.read_text()
+    content = json.loads(text)
+    damaged = [
+        text[: len(text) // 2],
+        json.dumps({"format": 1}),
+        json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
+    ]
+    for half in damaged:
+        path.write_text(half)
+        for command in (("summarise",), ("show", "case0")):
+            done = probdice(command[0], tmp_path / "out", *command[1:])
+            assert done.returncode == 1
+            assert done.stderr.startswith(f"error: {path}: ")
+    assert probdice(*words).returncode == 0
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell of this kind")
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (
+            ">/dev/full",
+            1,
+            "error: standard output cannot be written: No space left on device; all ",
+        ),
+        (">&-", 1, "failed: "),
+        ("2>&-", 1, ""),
+        (">&- 2>&-", 1, ""),
+        ("2>/dev/full", 1, ""),
+        ("| true; exit ${PIPESTATUS[0]}", 1, "failed: "),
+    ],
+)
+def test_results_are_complete_wherever_the_output_goes(
+    tmp_path: Path, redirection: str, code: int, said: str
+) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, SPLIT[:2]])
+    out = tmp_path / "out"
+    words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
+    done = subprocess.run(
+        ["bash", "-c", f"{words} -o {shlex.quote(str(out))} {redirection}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert Evaluation.load(out).values() == {"net": pytest.approx([0.625, nan], nan_ok=True)}
+    assert (out / "report.html").exists()
+    assert (out / "cases.jsonl").read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of this kind")
+def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE] * 3, net=[SPLIT] * 3)
+    out = tmp_path / "out"
+    words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 4; {words} -o {shlex.quote(str(out))}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"error: {out / 'cases.jsonl'}: cannot be written: File too large" in done.stderr
+    kept = (out / "cases.jsonl").read_bytes()
+    assert kept.count(b"\n") >= 1
+    assert probdice("evaluate", *folders, "-o", out, "-q").returncode == 0
+    whole = (out / "cases.jsonl").read_bytes()
+    assert whole.count(b"\n") == 3 and whole.startswith(kept[: kept.rindex(b"\n")])
+
+
+def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
+    for name, shift in (("truth", 0.0), ("net", 5.0)):
+        (tmp_path / name).mkdir()
+        for k in range(10):
+            affine = np.diag([1.0, 1.0, 1.0, 1.0])
+            affine[0, 3] = shift + k * (shift > 0)
+            image = nibabel.Nifti1Image(np.ones((4, 4, 4), np.uint8), affine)
+            nibabel.save(image, tmp_path / name / f"case{k}.nii.gz")
+    np.save(tmp_path / "truth" / "other", REFERENCE)
+    np.save(tmp_path / "net" / "other", SPLIT[:3])
+    out = tmp_path / "out"
+    done = probdice("evaluate", tmp_path / "truth", tmp_path / "net", "-o", out)
+    assert done.returncode == 1
+    for text in (done.stdout, done.stderr):
+        failed = [line for line in text.splitlines() if line.startswith("failed: ")]
+        assert len(failed) == 5
+        assert sum("case" in line and "(net): " in line for line in failed) == 3
+        assert [line for line in failed if "7 more like case" in line] == failed[-1:]
+        assert sum(line.startswith("failed: other (net): ") for line in failed) == 1
+        assert max(map(len, failed)) <= 170
+    assert len(done.stderr.splitlines()) == 5
+    summary = json.loads((out / "summary.json").read_text())
+    assert len(summary["failures"]) == 11
+    assert all("\n" in one["error"] for one in summary["failures"] if one["case"] != "other")
+    shown = probdice("show", out, "case3")
+    assert summary["failures"][3]["error"].splitlines()[-1] in shown.stdout
+    assert len(repr(Evaluation.load(out)).splitlines()) == 8
+
+
+def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
+    folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
+    words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
+    note = "note: label 7 to be ignored occurs in no reference\n"
+    done = probdice(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert note in done.stdout and "label 9" not in done.stdout
+    assert note in probdice(*words).stdout
+    assert note in probdice("summarise", tmp_path / "out").stdout
+    assert "label 7 to be ignored occurs in no reference" in (
+        (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    )
+    assert "to be ignored" not in probdice(*words[:4], *words[-3:], "-o", tmp_path / "b").stdout
+
+
+def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
+    truth = np.zeros((300, 300), int)
+    truth[:150] = 1
+    almost = truth.copy()
+    almost[0, 0] = 0
+    assert compare(truth, almost).score == 1 - 1 / 90_000
+    folders = saved(tmp_path, truth=[truth] * 6, net=[almost] * 6, same=[truth] * 6)
+    out = tmp_path / "out"
+    done = probdice("evaluate", *folders, "-o", out, "--reports", "none")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line for line in done.stdout.splitlines() if "net  " in line]
+    assert len(rows) == 5 and "0.9999   0.9999 to 0.9999*   0.9999 " in rows[0]
+    assert all("1.0000" not in row for row in rows)
+    assert "net − same   6   -0.0000   -0.0000 to -0.0000*" in done.stdout
+    page = (out / "report.html").read_text(encoding="utf-8")
+    data = json.loads(page.split('id="records">')[1].split("</script>")[0])
+    assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 5}
+    assert "mean score 0.9999 over 6, 95 % interval 0.9999 to 0.9999" in repr(Evaluation.load(out))
+    table = page.split("<table")[1].split("</table>")[0]
+    assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
+
+
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "few").mkdir()
     np.save(tmp_path / "few" / "case0", REFERENCE)
@@ -163,6 +432,46 @@ def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:
     assert means == {"a": 1.0, "b": 0.625}
 
 
+def test_subjects_of_two_sites_are_told_apart(tmp_path: Path) -> None:
+    for side in ("truth", "net"):
+        for site in ("site1", "site2"):
+            (tmp_path / side / site).mkdir(parents=True)
+            np.save(tmp_path / side / site / "p1", REFERENCE if side == "truth" else SPLIT)
+    words = "evaluate", tmp_path / "truth", tmp_path / "net", "-o", tmp_path / "out"
+    done = probdice(*words, "--pattern", "**/{case}.npy")
+    assert done.returncode == 1
+    assert f"{tmp_path}/truth/site1/p1.npy and {tmp_path}/truth/site2/p1.npy" in done.stderr
+    assert "{case:path}" in done.stderr
+    assert probdice(*words, "--pattern", "{case:path}.npy").returncode == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["jobs"] == [["site1/p1", "net"], ["site2/p1", "net"]]
+    assert len(list((tmp_path / "out" / "report_cases").iterdir())) == 2
+
+
+def test_the_tissue_maps_of_spm_are_one_case(tmp_path: Path) -> None:
+    for side in ("truth", "net"):
+        (tmp_path / side).mkdir()
+    np.save(tmp_path / "truth" / "sub-01", np.array([0, 1, 2, 2]))
+    for k in (1, 2, 3):
+        np.save(tmp_path / "net" / f"c{k}sub-01_T1w", (np.array([1, 2, 3, 3]) == k) * 1.0)
+    done = probdice(
+        "evaluate", tmp_path / "truth", tmp_path / "net", "-o", tmp_path / "out",
+        "--pattern", "prediction:c*{case}_T1w.npy",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["measures"]["score"]["methods"][0]["worst"] == [["sub-01", 1.0]]
+
+
+def test_a_pattern_that_cannot_be_meant_is_named(folders: Path, tmp_path: Path) -> None:
+    for pattern in ("{case}*.npy", "*{case}.npy", "{case}{case}.npy", "/x/{case}.npy"):
+        done = probdice(
+            "evaluate", folders / "truth", folders / "good", "-o", tmp_path, "--pattern", pattern
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: pattern {pattern!r} ")
+
+
 def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
     truth, good = folders / "truth", folders / "good"
     for words in (
@@ -170,6 +479,7 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
         (truth, good, good, "-o", tmp_path),
         (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
         (truth, good, "-o", tmp_path, "--floor", "0.1"),
+        (truth, good, "-o", tmp_path, "--ignore-geometry", "--geometry-tolerance", "0.1"),
         (truth, good, "-o", tmp_path, "--reports", "some"),
         (truth, good, "-o", tmp_path, "--reports", "worst:-1"),
         (truth, good, "-o", tmp_path, "--scale", "100", "--scale", "prediction:255"),

@@ -328,6 +328,12 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
         ({"scale": -1}, "scale must be a positive number"),
         ({"workers": 0}, "workers must be at least 1"),
+        ({"workers": True}, "workers: expected a whole number, found True"),
+        ({"workers": 2.0}, r"workers: expected a whole number, found 2\.0"),
+        ({"ignore": True}, "ignore: expected a whole number, found True"),
+        ({"ignore": [1, "2"]}, "ignore: expected a whole number, found '2'"),
+        ({"ignore": "12"}, "ignore: expected a whole number, found '12'"),
+        ({"ignore_geometry": True, "geometry_tolerance": 0.1}, "does not go with ignore_geometry"),
         ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
     ],
 )
@@ -337,6 +343,13 @@ def test_wrong_options_are_refused_before_any_work(
     with pytest.raises(InputError, match=message):
         run(folders, **options)
     assert not (folders / "out").exists()
+
+
+@pytest.mark.parametrize("ignore", [2, np.int64(2), [2], np.array([2]), np.array(2), {2}])
+def test_one_label_may_be_ignored_as_well_as_several(folders: Path, ignore: Any) -> None:
+    result = run(folders, out=None, ignore=ignore, workers=np.int64(2))
+    assert result.options.ignore == (2,)
+    assert {r.comparison.pixels for r in result.records if r.comparison} == {4}
 
 
 def test_methods_need_names_but_any_will_do(folders: Path) -> None:

@@ -24,7 +24,8 @@ with locked(Path(sys.argv[2])):
 
 
 def line(case: str) -> str:
-    about = {"method": "m", "options": {}, "inputs": {}, "seconds": 0.1, "error": "none"}
+    inputs: dict[str, list[object]] = {"reference": [], "prediction": []}
+    about = {"method": "m", "options": {}, "inputs": inputs, "seconds": 0.1, "error": "none"}
     return json.dumps({"format": 1, "case": case} | about)
 
 
@@ -94,6 +95,26 @@ def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
     ]
     text = "\n".join([line("a"), *junk, line("b")]) + "\n"
     (tmp_path / "cases.jsonl").write_text(text, encoding="utf-8")
+    assert cases_of(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"case": 3},
+        {"method": None},
+        {"options": []},
+        {"inputs": {}},
+        {"inputs": {"reference": 1, "prediction": []}},
+        {"seconds": "long"},
+        {"error": 5},
+        {"comparison": "good"},
+        {"files": ["a", "b"]},
+    ],
+)
+def test_lines_of_wrong_types_are_passed_over(tmp_path: Path, wrong: dict[str, object]) -> None:
+    text = json.dumps(json.loads(line("z")) | wrong)
+    (tmp_path / "cases.jsonl").write_text(f"{line('a')}\n{text}\n{line('b')}\n")
     assert cases_of(tmp_path) == ["a", "b"]
 
 

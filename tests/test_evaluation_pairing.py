@@ -144,6 +144,99 @@ def test_a_pattern_without_a_case_is_refused(tmp_path: Path) -> None:
         cases(tmp_path, "*.nii.gz")
 
 
+def test_a_name_in_two_folders_is_refused_with_both_paths(tmp_path: Path) -> None:
+    made(tmp_path, "site1/p1.nii.gz", "site2/p1.nii.gz", "site1/p2.nii.gz")
+    for pattern in ("**/{case}.nii.gz", "*/{case}.nii.gz", "site[12]/{case}.nii.gz"):
+        with pytest.raises(InputError) as caught:
+            cases(tmp_path, pattern)
+        assert str(caught.value) == (
+            f"pattern {pattern!r}: case p1 stands for files of different folders, "
+            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; let the name of the case "
+            f"contain the folder, with a pattern such as '{{case:path}}.nii.gz'"
+        )
+
+
+def test_the_name_of_a_case_may_contain_folders(tmp_path: Path) -> None:
+    made(tmp_path, "site1/p1.nii.gz", "site2/p1.nii.gz", "p3.nii.gz", "site1/deep/p1.nii.gz")
+    assert cases(tmp_path, "{case:path}.nii.gz") == {
+        "p3": ["p3.nii.gz"],
+        "site1/deep/p1": ["site1/deep/p1.nii.gz"],
+        "site1/p1": ["site1/p1.nii.gz"],
+        "site2/p1": ["site2/p1.nii.gz"],
+    }
+
+
+def test_a_case_of_several_folders_may_gather_regions(tmp_path: Path) -> None:
+    made(tmp_path, "s/1/p_0.nii", "s/1/p_1.nii", "t/1/p_0.nii")
+    assert cases(tmp_path, "{case:path}/p_*.nii") == {
+        "s/1": ["s/1/p_0.nii", "s/1/p_1.nii"],
+        "t/1": ["t/1/p_0.nii"],
+    }
+
+
+def test_regions_may_lie_in_folders_below_that_of_the_case(tmp_path: Path) -> None:
+    made(tmp_path, "p1/csf/map.nii", "p1/grey/map.nii")
+    assert cases(tmp_path, "{case}/*/map.nii") == {"p1": ["p1/csf/map.nii", "p1/grey/map.nii"]}
+
+
+@pytest.mark.parametrize(
+    "pattern", ["c*{case}_T1w.nii", "c?{case}_T1w.nii", "c[123]{case}_T1w.nii"]
+)
+def test_the_tissue_maps_of_spm_are_the_regions_of_a_case(tmp_path: Path, pattern: str) -> None:
+    made(tmp_path, *(f"c{k}{case}_T1w.nii" for k in (1, 2, 3) for case in ("sub-01", "002")))
+    made(tmp_path, "sub-01_T1w.nii", "y_sub-01_T1w.nii")
+    assert cases(tmp_path, pattern) == {
+        "002": ["c1002_T1w.nii", "c2002_T1w.nii", "c3002_T1w.nii"],
+        "sub-01": ["c1sub-01_T1w.nii", "c2sub-01_T1w.nii", "c3sub-01_T1w.nii"],
+    }
+
+
+def test_a_star_that_numbers_no_regions_is_refused(tmp_path: Path) -> None:
+    made(tmp_path, "csub-1.nii", "csub-2.nii")
+    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* that touches {case}"):
+        cases(tmp_path, "c*{case}.nii")
+    made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
+    with pytest.raises(InputError, match=r"case b has c1b\.nii alone; say what precedes"):
+        cases(tmp_path / "uneven", "c*{case}.nii")
+    assert cases(tmp_path / "uneven", "c?{case}.nii") == {
+        "a": ["c1a.nii", "c2a.nii"],
+        "b": ["c1b.nii"],
+    }
+
+
+def test_brackets_stand_for_one_of_some_characters(tmp_path: Path) -> None:
+    made(tmp_path, "a1.nii", "b1.nii", "]1.nii", "^1.nii", "-1.nii")
+    assert cases(tmp_path, "[a-]{case}.nii") == {"1": ["-1.nii", "a1.nii"]}
+    assert cases(tmp_path, "[]^]{case}.nii") == {"1": ["]1.nii", "^1.nii"]}
+    assert cases(tmp_path, "[!]^a-]{case}.nii") == {"1": ["b1.nii"]}
+    assert cases(tmp_path, "./[b]{case}.nii") == {"1": ["b1.nii"]}
+    made(tmp_path, "[x].nii", "[y.nii")
+    assert cases(tmp_path, "[{case}].nii") == {"x": ["[x].nii"]}
+    assert cases(tmp_path, "[{case}.nii") == {"x]": ["[x].nii"], "y": ["[y.nii"]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("{case}*.nii.gz", "does not say where the name of the case ends"),
+        ("*{case}.nii", "does not say where the name of the case begins"),
+        ("{case}{case}.nii", "has {case} twice in a row"),
+        ("/data/{case}.nii", "must be relative to the folder of cases"),
+        ("C:/{case}.nii", "must be relative to the folder of cases"),
+        ("a**/{case}.nii", "may have ** only for folders"),
+        ("**{case}.nii", "may have ** only for folders"),
+        ("[z-a]{case}.nii", "cannot be used: bad character range z-a"),
+        ("{site}/{case}.nii", "has {site}, expected {case}, or {case:path}"),
+        ("a.npz:{case}", "does not say where the name of the case stands"),
+    ],
+)
+def test_a_pattern_that_cannot_be_meant_is_named(tmp_path: Path, pattern: str, reason: str) -> None:
+    made(tmp_path, "p1.nii", "p2.nii.gz")
+    with pytest.raises(InputError) as caught:
+        cases(tmp_path, pattern)
+    assert str(caught.value).startswith(f"pattern {pattern!r} {reason}")
+
+
 def test_what_has_no_partner_is_listed_for_either_side(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.npy", "b.npy")
     methods = {"m": made(tmp_path / "m", "a.npy"), "n": made(tmp_path / "n", "a.npy", "c.npy")}

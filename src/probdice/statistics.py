@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probdice.errors import InputError
+from probdice.numbers_shown import decimal
 
 __all__ = [
     "FEWEST",
@@ -61,7 +62,9 @@ class Interval:
     reason: str = ""
 
     def __str__(self) -> str:
-        return "withheld" if self.kind == "withheld" else f"{self.low:.4f} to {self.high:.4f}"
+        if self.kind == "withheld":
+            return "withheld"
+        return f"{decimal(self.low)} to {decimal(self.high)}"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """`probdice evaluate`: folders of cases."""
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +29,7 @@ from probdice.cli.options import (
     similarity_of,
     sums_of,
 )
-from probdice.cli.outcome import REFUSED, answering, in_options
+from probdice.cli.outcome import REFUSED, answering
 from probdice.cli.pages import REPORTS, check_reports, write_pages
 
 if TYPE_CHECKING:
@@ -155,11 +156,17 @@ def evaluate(
         raise typer.BadParameter(
             "regions are only merged into matched ones: leave out --no-match", param_hint="--merge"
         )
+    if ignore_geometry and geometry_tolerance is not None:
+        raise typer.BadParameter(
+            "does not go with --ignore-geometry", param_hint="--geometry-tolerance"
+        )
     check_reports(reports)
     methods = _methods(predictions)
     how, scales = sums_of(sums), _scales(scales_of(scale))
     measure = similarity_of(similarity, floor)
+    _reopen_streams()
     with answering(debug=debug):
+        from probdice.errors import InputError
         from probdice.evaluation import evaluate as evaluate_folders
 
         with _display(quiet) as tell:
@@ -184,19 +191,47 @@ def evaluate(
                 parquet=parquet,
                 progress=tell,
             )  # fmt: skip
+        hindrance = ""
         if not quiet:
             from probdice.cli.standings import show_summary
 
-            show_summary(result.summary, out, None)
+            hindrance = _printed(lambda: show_summary(result.summary, out, None))
         write_pages(result, reports, workers=workers, quiet=quiet)
+        if hindrance:
+            raise InputError(
+                f"standard output cannot be written: {hindrance}; all results are in {out}"
+            )
     if result.failures:
         raise typer.Exit(FAILED)
 
 
+def _reopen_streams() -> None:
+    """Let streams that were closed lead nowhere.
+
+    Else the next file that is opened, such as the journal, would take the place of standard output,
+    and whatever a library prints would end up in it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            with suppress(OSError):  # the lowest free number is the one that was closed
+                os.open(os.devnull, os.O_RDWR)
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _printed(show: Callable[[], None]) -> str:
+    """Print; why that is not possible, or "", which includes that nobody reads it any more."""
+    try:
+        show()
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
+    return ""
+
+
 def _methods(words: Sequence[str]) -> dict[str, str]:
     """The folder of every method; its own name where none is given."""
-    import os
-
     methods: dict[str, str] = {}
     for word in words:
         name, equals, folder = word.partition("=")
@@ -243,6 +278,9 @@ def _display(quiet: bool) -> Iterator[Any]:
     )
     from rich.progress import Progress as Bar
 
+    from probdice.cli.standings import Failures
+
+    failures = Failures()
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     bar = Bar(
         TextColumn("{task.description}"),
@@ -256,11 +294,16 @@ def _display(quiet: bool) -> Iterator[Any]:
     )
     task = bar.add_task("cases", total=None, rate="")
 
+    def complain(line: str) -> None:
+        with suppress(OSError):  # standard error that cannot be written to stops no run
+            bar.console.print(line)
+
     def tell(progress: "Progress") -> None:
         latest = progress.latest
         if latest is not None and latest.comparison is None:
-            first = in_options(latest.error).splitlines()[0]
-            bar.console.print(f"failed: {latest.case} ({latest.method}): {first}")
+            line = failures.line(latest.case, latest.method, latest.error)
+            if line:
+                complain(f"failed: {line}")
         elapsed = bar.tasks[0].elapsed or 0.0
         done = progress.done - progress.resumed
         failed = f", {progress.failed} failed" if progress.failed else ""
@@ -271,5 +314,7 @@ def _display(quiet: bool) -> Iterator[Any]:
         try:
             yield tell
         except KeyboardInterrupt:
-            console.print("interrupted: every finished case is kept; the same command continues")
+            complain("interrupted: every finished case is kept; the same command continues")
             raise
+        for line in failures.rest():
+            complain(f"failed: {line}")

@@ -1,18 +1,20 @@
 """The summary of an evaluation on the terminal, from what summary.json holds."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from math import nan
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.display import number, plain_table, show
+from probdice.cli.display import plain_table, show
 from probdice.cli.outcome import in_options
+from probdice.numbers_shown import decimal
 from probdice.result import listed
 
-__all__ = ["show_summary"]
+__all__ = ["Failures", "show_summary"]
 
 NAMES = {
     "score": "score",
@@ -22,6 +24,40 @@ NAMES = {
     "lowest_dice": "lowest Dice",
 }
 MOST = 20  # regions, failures and missing partners
+ALIKE = 3  # failures of one kind that are shown
+LONGEST = 160  # characters of the line of a failure
+
+
+class Failures:
+    """Failed cases as lines, one each, and of many of one kind only the first."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.last: dict[str, str] = {}
+
+    def line(self, case: str, method: str, error: str) -> str:
+        """The line of a failed case, or "" where enough like it were shown."""
+        message = in_options(error).strip().partition("\n")[0]
+        kind = _kind(message.replace(case, ""))
+        self.counts[kind] += 1
+        if self.counts[kind] > ALIKE:
+            return ""
+        self.last[kind] = f"{case} ({method})"
+        line = f"{case} ({method}): {message}"
+        return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+    def rest(self) -> list[str]:
+        """How many of each kind were not shown."""
+        return [
+            f"{count - ALIKE} more like {self.last[kind]}"
+            for kind, count in self.counts.items()
+            if count > ALIKE
+        ]
+
+
+def _kind(message: str) -> str:
+    """A message without what differs between cases: paths and numbers."""
+    return re.sub(r"\S*[/\\]\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "", message)
 
 
 def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
@@ -51,11 +87,10 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         parts += [Text(title, style="bold"), _regions(summary, labels[:MOST])]
         if len(labels) > MOST:
             parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
-    parts += _list("failed", [(f["case"], f["method"], f["error"]) for f in summary["failures"]])
-    parts += _list(
-        "missing", [(m["case"], m["method"], f"no {m['side']}") for m in summary["missing"]]
-    )
-    parts += [Text.assemble(("note: ", "yellow"), note) for note in _notes(measured, chosen)]
+    parts += _failed(summary["failures"], out)
+    parts += _missing(summary["missing"])
+    notes = [*summary.get("notes", ()), *_notes(measured, chosen)]
+    parts += [Text.assemble(("note: ", "yellow"), note) for note in notes]
     show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
 
 
@@ -83,11 +118,11 @@ def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:
                 NAMES[measure] if k == 0 else "",
                 Text(row["method"]),
                 str(row["n"]),
-                _number(row["mean"]),
+                decimal(row["mean"]),
                 _interval(row["interval"]),
-                _number(row["median"]),
-                _number(row["deviation"]),
-                f"{_number(row['lower_quartile'])} {_number(row['upper_quartile'])}",
+                decimal(row["median"]),
+                decimal(row["deviation"]),
+                f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}",
                 Text(", ".join(case for case, _ in row["worst"][:3])),
             )
     return table
@@ -127,7 +162,7 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
     """Methods side by side."""
     table = plain_table("region", *summary["methods"])
     cells = {
-        (row["method"], row["label"]): f"{_number(row['mean'])} ({row['n']}) "
+        (row["method"], row["label"]): f"{decimal(row['mean'])} ({row['n']}) "
         f"{_interval(row['interval'])}"
         for row in summary["regions"]
     }
@@ -137,13 +172,27 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
     return table
 
 
-def _list(word: str, found: Sequence[tuple[str, str, str]]) -> list[RenderableType]:
+def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType]:
+    known = Failures()
+    written = [known.line(one["case"], one["method"], one["error"]) for one in failures]
+    lines = [line for line in written if line]
+    hidden = len(lines) - MOST
+    lines = lines[:MOST] + known.rest()
+    if hidden > 0:
+        lines.append(f"{hidden} more of other kinds")
+    shown: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
+    if shown:
+        shown.append(f"cases.csv has whole messages; probdice show {out} CASE prints one")
+    return shown
+
+
+def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
     lines: list[RenderableType] = [
-        Text.assemble((f"{word}: ", "red"), f"{case} ({method}): {in_options(reason)}")
-        for case, method, reason in found[:MOST]
+        Text.assemble(("missing: ", "red"), f"{one['case']} ({one['method']}): no {one['side']}")
+        for one in missing[:MOST]
     ]
-    if len(found) > MOST:
-        lines.append(f"… and {len(found) - MOST} more {word}; cases.csv names all of them")
+    if len(missing) > MOST:
+        lines.append(f"… and {len(missing) - MOST} more missing; cases.csv names all of them")
     return lines
 
 
@@ -177,17 +226,15 @@ def _notes(measured: dict[str, Any], measure: str) -> list[str]:
 def _interval(interval: dict[str, Any], write: Any = None) -> str:
     if interval["kind"] == "withheld":
         return "withheld"
-    write = write or _number
+    write = write or decimal
     mark = "*" if interval["kind"] == "percentile" and "undefined" in interval["reason"] else ""
     return f"{write(interval['low'])} to {write(interval['high'])}{mark}"
 
 
-def _number(value: float | None) -> str:
-    return number(nan if value is None else value)
-
-
 def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.4f}"
+    if value is None:
+        return "–"
+    return f"{'-' if value < 0 else '+'}{decimal(abs(value))}"
 
 
 def _short(value: float | None) -> str:
@@ -197,4 +244,4 @@ def _short(value: float | None) -> str:
 def _probability(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.2g}" if value < 0.001 else f"{value:.3f}"
+    return f"{value:.2g}" if value < 0.001 else decimal(value, 3)

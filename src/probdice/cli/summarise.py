@@ -52,8 +52,15 @@ def summarise(
         check_reports(reports)
     with answering(debug=debug):
         from probdice.cli.standings import show_summary
+        from probdice.errors import InputError
         from probdice.evaluation import Evaluation, read_summary
 
-        show_summary(read_summary(out), out, None if measure is None else measure.value)
+        summary = read_summary(out)
+        try:
+            show_summary(summary, out, None if measure is None else measure.value)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{out}/summary.json: is not as evaluate wrote it; evaluate into this folder again"
+            ) from error
         if reports is not None:
             write_pages(Evaluation.load(out), reports, workers=None, quiet=False)

@@ -7,7 +7,7 @@ keeps each the moment it is finished, and `results` makes of the records what is
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from json import dumps, loads
@@ -25,6 +25,7 @@ from probdice.evaluation.options import (
     methods_of,
     options_of,
     patterns_of,
+    workers_of,
 )
 from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
@@ -79,7 +80,7 @@ def evaluate(
     similarity: str | Similarity = "absolute",
     match: bool = True,
     merge: Merging = "none",
-    ignore: Iterable[int] = (),
+    ignore: Iterable[int] | int = (),
     sums: Sums | Mapping[Which, Sums] = "error",
     scale: float | Mapping[Which, float] | None = None,
     pattern: str | Mapping[str, str] | None = None,
@@ -110,8 +111,8 @@ def evaluate(
         order of finishing), cases.csv, regions.csv and summary.json. Nothing is kept without it.
     similarity, match, merge
         As in `compare`.
-    ignore : iterable of int, optional
-        Labels of the reference whose pixels are left out.
+    ignore : int or iterable of int, optional
+        One label of the reference, or several, whose pixels are left out.
     sums : {"error", "normalise", "background"} or mapping, optional
         Where probabilities do not sum to 1; ``{"prediction": "background"}`` for one side.
     scale : float or mapping, optional
@@ -120,14 +121,15 @@ def evaluate(
         one side whatever it holds.
     pattern : str or mapping, optional
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
-        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case}.mat:groundTruth/0"``. A mapping has
-        one for ``"reference"``, ``"prediction"`` or the name of a method.
+        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
+        folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
+        ``"prediction"`` or the name of a method.
     probabilities : bool, optional
         Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
     allow_missing : bool, optional
         Whether to go on where a case has no partner; else that is an error before any work.
     ignore_geometry : bool, optional
-        Whether to compare by array order, wherever the images lie.
+        Whether to compare by array order, wherever the images lie; then without a tolerance.
     geometry_tolerance : float, optional
         How far the grids may lie apart, in pixels; 0.1 by default.
     workers : int, optional
@@ -171,8 +173,7 @@ def evaluate(
     '2 cases, fewer than 6'
     >>> folder.cleanup()
     """
-    if workers is not None and workers < 1:
-        raise InputError(f"workers must be at least 1, found {workers}")
+    workers = workers_of(workers)
     if parquet:
         _check_parquet()
     options = options_of(
@@ -262,23 +263,24 @@ def _recorded(
 
     The latest line of a case is the one that counts.
     """
-    found: dict[tuple[str, str], Record] = {}
+    records: dict[tuple[str, str], Record] = {}
     moved: dict[tuple[str, str], int] = {}
     for number, line in enumerate(read_lines(journal.path.parent)):
         key = line["case"], line["method"]
         request = requests.get(key)
         if request is None or line["options"] != request.options.to_dict():
             continue
-        found.pop(key, None)
+        records.pop(key, None)
         moved.pop(key, None)
         if "comparison" in line and same_inputs(line["inputs"], request.inputs, verify=verify):
             files = files_of(request.job)
-            found[key] = Record.from_line(line | {"files": files})
-            if line.get("files") != files:
-                moved[key] = number
+            with suppress(InputError):  # what cannot be read is computed again
+                records[key] = Record.from_line(line | {"files": files})
+                if line.get("files") != files:
+                    moved[key] = number
     if moved:
         _record_places(requests, journal, {*moved.values()})
-    return found
+    return records
 
 
 def _record_places(

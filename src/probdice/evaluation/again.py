@@ -4,7 +4,7 @@ from math import isclose, isnan
 
 from probdice.blocks import default_workers
 from probdice.errors import InputError, ProbdiceError
-from probdice.evaluation.options import Options
+from probdice.evaluation.options import Options, workers_of
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
 from probdice.evaluation.scoring import compared
@@ -54,14 +54,14 @@ def compare_again(record: Record, options: Options, *, workers: int | None = Non
         raise InputError("the journal does not say which files were compared")
     job = Job(record.case, record.method, record.reference, record.prediction)
     try:
-        found = compared(job, options, workers or default_workers())
+        comparison = compared(job, options, workers_of(workers) or default_workers())
     except (ProbdiceError, MemoryError):
         raise
     except Exception as error:  # readers of damaged files raise anything
         raise InputError(f"{type(error).__name__}: {error}") from error
-    if record.comparison is not None and not _same(record.comparison, found):
+    if record.comparison is not None and not _same(record.comparison, comparison):
         raise InputError("the files have changed since: they give other numbers now")
-    return found
+    return comparison
 
 
 def _same(before: Comparison, now: Comparison) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
 from probdice.errors import InputError
 from probdice.files.writing import replacing
@@ -21,7 +21,14 @@ __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
 FORMAT = 1  # version of a line, and of summary.json
 NAME = "cases.jsonl"
-KEYS = {"case", "method", "options", "inputs", "seconds"}  # and "comparison" or "error"; "files"
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "case": str,
+    "method": str,
+    "options": dict,
+    "inputs": dict,
+    "seconds": (int, float),
+}
+OPTIONAL: dict[str, type] = {"comparison": dict, "error": str, "files": dict, "ignored": list}
 
 
 class Journal:
@@ -65,8 +72,25 @@ def read_lines(out: Path) -> Iterator[dict[str, Any]]:
                 content = json.loads(raw) if raw.endswith(b"\n") else None
             except ValueError:
                 content = None
-            if isinstance(content, dict) and content.get("format") == FORMAT and {*content} >= KEYS:
+            if _makes_sense(content):
                 yield content
+
+
+def _makes_sense(content: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a line has what every reader of the journal relies on."""
+    return (
+        isinstance(content, dict)
+        and content.get("format") == FORMAT
+        and all(isinstance(content.get(key), kind) for key, kind in TYPES.items())
+        and all(isinstance(content[key], kind) for key, kind in OPTIONAL.items() if key in content)
+        and ("comparison" in content or "error" in content)
+        and _lists_by_side(content["inputs"])
+        and _lists_by_side(content.get("files", {"reference": [], "prediction": []}))
+    )
+
+
+def _lists_by_side(value: dict[str, Any]) -> bool:
+    return all(isinstance(value.get(side), list) for side in ("reference", "prediction"))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What was asked for, checked before any file is touched."""
 
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +13,16 @@ from probdice.segmentation import Sums
 from probdice.similarity import Aitchison, Similarity
 from probdice.solution import Merging
 
-__all__ = ["Folder", "Options", "Which", "methods_of", "options_of", "patterns_of"]
+__all__ = [
+    "Folder",
+    "Options",
+    "Which",
+    "methods_of",
+    "options_of",
+    "patterns_of",
+    "whole_number",
+    "workers_of",
+]
 
 Folder = str | os.PathLike[str]
 Which = Literal["reference", "prediction"]
@@ -68,7 +78,7 @@ def options_of(
     similarity: Similarity,
     match: bool,
     merge: Merging,
-    ignore: Iterable[int],
+    ignore: Iterable[int] | int,
     sums: Sums | Mapping[Which, Sums],
     scale: float | Mapping[Which, float] | None,
     ignore_geometry: bool,
@@ -84,6 +94,11 @@ def options_of(
             f"merge={merge!r} does not go with match=False: regions are only merged into "
             f"matched ones, so leave one of the two out"
         )
+    if ignore_geometry and geometry_tolerance is not None:
+        raise InputError(
+            f"geometry_tolerance={geometry_tolerance!r} does not go with ignore_geometry=True: "
+            f"there is nothing to tolerate where geometry is ignored, so leave one of the two out"
+        )
     by_side: dict[str, Sums] = _per_side(sums, "sums")
     for value in by_side.values():
         if value not in get_args(Sums):
@@ -98,7 +113,7 @@ def options_of(
         floor=similarity.floor if isinstance(similarity, Aitchison) else 0.0,
         match=match,
         merge=merge,
-        ignore=tuple(int(label) for label in ignore),
+        ignore=_labels(ignore),
         reference_sums=by_side.get("reference", "error"),
         prediction_sums=by_side.get("prediction", "error"),
         scale=both,
@@ -108,6 +123,26 @@ def options_of(
         geometry_tolerance=geometry_tolerance,
         version=own_version(),
     )
+
+
+def whole_number(value: object, name: str) -> int:
+    """A whole number of any kind, such as one of NumPy; a boolean is none."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise InputError(f"{name}: expected a whole number, found {value!r}")
+
+
+def workers_of(workers: int | None) -> int | None:
+    """The number of cores that was asked for."""
+    if workers is None:
+        return None
+    count = whole_number(workers, "workers")
+    if count < 1:
+        raise InputError(f"workers must be at least 1, found {count}")
+    return count
 
 
 def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
@@ -138,6 +173,14 @@ def patterns_of(
     return pattern.get("reference"), {
         name: general if name == "reference" else pattern.get(name, general) for name in methods
     }
+
+
+def _labels(ignore: Iterable[int] | int) -> tuple[int, ...]:
+    """One label or several."""
+    several = isinstance(ignore, Iterable) and not isinstance(ignore, str | bytes)
+    if several and getattr(ignore, "ndim", 1) == 1:
+        return tuple(whole_number(label, "ignore") for label in ignore)  # type: ignore[union-attr]
+    return (whole_number(ignore, "ignore"),)
 
 
 def _per_side(value: T | Mapping[Which, T], name: str) -> dict[str, T]:

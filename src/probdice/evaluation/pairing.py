@@ -2,8 +2,8 @@
 
 Without a pattern, a case is a file, named without its suffix; in a folder without files to read it
 is a subfolder, whose one file is the segmentation or whose several files are one region each. With
-a pattern such as ``{case}_seg.nii.gz``, ``{case}/pve_*.nii.gz`` or ``{case}.mat:groundTruth/0`` the
-case is what stands in place of ``{case}``.
+a pattern (`patterns`) the case is what stands in place of ``{case}``, and several files of one case
+are its regions.
 
 Two things are known of nnU-Net: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image, not a
 segmentation; and ``case.npz`` beside it holds the probabilities that the label map was made of.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from probdice.errors import InputError
+from probdice.evaluation.patterns import CASE, SPANNING, Pattern
 from probdice.files import FORMATS
 
 __all__ = ["Job", "Missing", "describe_missing", "find_cases", "natural", "pair"]
@@ -24,7 +25,6 @@ SUFFIXES = (
     ".seg.nrrd",
     *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
 )  # the longest first; a photograph is no segmentation
-INSIDE = re.compile(r"(.*\.(?:h5|hdf5|hdf|ilp|npz|mat)):(.+)", re.IGNORECASE)
 SHOWN = 8  # names in a message
 
 
@@ -120,39 +120,59 @@ def natural(name: str) -> list[tuple[int, str]]:
     ] + [(0, name)]
 
 
-def _by_pattern(folder: Path, pattern: str) -> dict[str, tuple[str, ...]]:
-    if "{case}" not in pattern:
-        raise InputError(
-            f"pattern {pattern!r} does not say where the name of the case stands: expected "
-            f"something like '{{case}}_seg.nii.gz'"
-        )
-    inside = INSIDE.fullmatch(pattern)
-    path, within = inside.groups() if inside else (pattern, "")
-    expression = re.compile(_expression(path))
-    found: dict[str, list[Path]] = {}
-    for file in folder.glob(path.replace("[", "[[]").replace("{case}", "*")):
-        match = expression.fullmatch(file.relative_to(folder).as_posix())
-        if match and not file.is_dir():
-            found.setdefault(match["case"], []).append(file)
+def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
+    """The files that fit a pattern, gathered by case."""
+    pattern = Pattern.of(text)
+    files: dict[str, dict[Path, re.Match[str]]] = {}
+    try:
+        for file in folder.glob(pattern.glob):
+            match = pattern.expression.fullmatch(file.relative_to(folder).as_posix())
+            if match and not file.is_dir():
+                files.setdefault(match["case"], {})[file] = match
+    except (ValueError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"pattern {text!r} cannot be used: {error}") from error
+    for case, matches in files.items():
+        _check_one_folder(text, case, matches)
+    if pattern.touched and files:
+        _check_regions(text, files)
+    inside = pattern.inside
     return {
         case: tuple(
-            f"{file}:{within.replace('{case}', case)}" if within else str(file)
-            for file in sorted(files, key=lambda file: natural(str(file)))
+            f"{file}:{inside.replace(CASE, case)}" if inside else str(file)
+            for file in sorted(matches, key=lambda file: natural(str(file)))
         )
-        for case, files in found.items()
+        for case, matches in files.items()
     }
 
 
-def _expression(pattern: str) -> str:
-    """The pattern as a regular expression; {case} has no slash, and is the same everywhere."""
-    parts = []
-    for part in re.split(r"(\{case\}|\*\*/|\*|\?)", pattern):
-        if part == "{case}":
-            parts.append("(?P=case)" if "(?P<case>[^/]+?)" in parts else "(?P<case>[^/]+?)")
-        else:
-            wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-            parts.append(wild.get(part) or re.escape(part))
-    return "".join(parts)
+def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:
+    """Refuse a name that stands for different subjects, such as site1/p1 and site2/p1."""
+    places: dict[str, Path] = {}
+    for file, match in matches.items():
+        places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
+    if len(places) > 1:
+        first, second = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
+        raise InputError(
+            f"pattern {pattern!r}: case {case} stands for files of different folders, {first} and "
+            f"{second}; let the name of the case contain the folder, with a pattern such as "
+            f"'{SPANNING}.nii.gz'"
+        )
+
+
+def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
+    """Refuse where a * that touches {case} cannot be seen to number the regions of each case."""
+    regions = {
+        case: {match["region"] for match in matches.values()} for case, matches in files.items()
+    }
+    case, fewest = min(regions.items(), key=lambda item: len(item[1]))
+    if len(fewest) > 1 and all(found == fewest for found in regions.values()):
+        return
+    names = sorted(file.name for file in files[case])
+    raise InputError(
+        f"pattern {pattern!r}: a * that touches {CASE} is taken for one character that numbers the "
+        f"regions of a case, the same for all cases, but case {case} has {_listed(names)} alone; "
+        f"say what precedes {CASE}, with ? for any character or [123] for some"
+    )
 
 
 def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any, Literal
 
+from probdice.errors import InputError
 from probdice.result import Comparison
 
-__all__ = ["MEASURES", "Measure", "Record"]
+__all__ = ["MEASURES", "Measure", "Record", "comparison_of"]
 
 Measure = Literal["score", "adjusted_score", "matched_score", "mean_dice", "lowest_dice"]
 MEASURES: tuple[Measure, ...] = (
@@ -35,6 +36,8 @@ class Record:
     reference, prediction : tuple of str
         The full paths of the files of both sides, one per region where there are several; empty
         where an old journal does not say.
+    ignored : tuple of int or None
+        Which of the labels to be ignored the reference has; None where that is not known.
     """
 
     case: str
@@ -44,14 +47,14 @@ class Record:
     seconds: float
     reference: tuple[str, ...] = ()
     prediction: tuple[str, ...] = ()
+    ignored: tuple[int, ...] | None = None
 
     @classmethod
     def from_line(cls, content: dict[str, Any]) -> "Record":
-        """From a line of the journal."""
+        """From a line of the journal; InputError where its comparison makes no sense."""
         comparison = None
         if "comparison" in content:
-            light = content["comparison"] | {"weights": []}
-            comparison = Comparison.from_json(json.dumps(light))
+            comparison = comparison_of(content["comparison"] | {"weights": []})
         files = content.get("files", {})
         return cls(
             content["case"],
@@ -61,6 +64,7 @@ class Record:
             content["seconds"],
             tuple(files.get("reference", ())),
             tuple(files.get("prediction", ())),
+            tuple(content["ignored"]) if "ignored" in content else None,
         )
 
     def value(self, measure: Measure) -> float:
@@ -80,3 +84,11 @@ class Record:
         if not dice:
             return nan
         return min(dice) if measure == "lowest_dice" else sum(dice) / len(dice)
+
+
+def comparison_of(content: dict[str, Any]) -> Comparison:
+    """A comparison from a line of the journal."""
+    try:
+        return Comparison.from_json(json.dumps(content))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"cases.jsonl: a comparison cannot be read: {error}") from error

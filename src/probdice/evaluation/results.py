@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import isnan, nan
@@ -16,9 +16,9 @@ from probdice.errors import InputError
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
 from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
-from probdice.evaluation.options import Folder, Options
+from probdice.evaluation.options import Folder, Options, workers_of
 from probdice.evaluation.pairing import Missing, natural
-from probdice.evaluation.record import MEASURES, Measure, Record
+from probdice.evaluation.record import MEASURES, Measure, Record, comparison_of
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
@@ -28,6 +28,7 @@ from probdice.evaluation.tables import (
     case_rows,
     region_rows,
 )
+from probdice.numbers_shown import decimal
 from probdice.result import Comparison
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
@@ -37,6 +38,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "read_summary"]
 
+SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
+    "options": dict,
+    "versions": dict,
+    "environment": dict,
+    "reference": str,
+    "methods": dict,
+    "jobs": list,
+    "missing": list,
+    "failures": list,
+    "measures": dict,
+    "regions": list,
+}
 PAGE = "report.html"  # in the folder of the results
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
@@ -96,21 +109,24 @@ class Evaluation:
         """Read back the folder of a finished run."""
         out = Path(out)
         content = read_summary(out)
-        options = Options.from_dict(content["options"])
-        latest = {
-            (line["case"], line["method"]): Record.from_line(line)
-            for line in read_lines(out)
-            if line["options"] == content["options"]
-        }
+        latest = {}
+        for line in read_lines(out):
+            if line["options"] == content["options"]:
+                with suppress(InputError):  # as if it had never been written
+                    latest[line["case"], line["method"]] = Record.from_line(line)
         try:
-            records = tuple(latest[case, method] for case, method in content["jobs"])
-        except KeyError as error:
+            options = Options.from_dict(content["options"])
+            missing = tuple(Missing(**one) for one in content["missing"])
+            jobs = [(case, method) for case, method in content["jobs"]]
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(_not_a_summary(out / "summary.json")) from error
+        if absent := [job for job in jobs if job not in latest]:
             raise InputError(
-                f"{out}: cases.jsonl has no line for {error}; evaluate into this folder again"
-            ) from None
+                f"{out}: cases.jsonl has no line for {absent[0]}; evaluate into this folder again"
+            )
         return cls(
-            records=records,
-            missing=tuple(Missing(**one) for one in content["missing"]),
+            records=tuple(latest[job] for job in jobs),
+            missing=missing,
             reference=content["reference"],
             methods=content["methods"],
             options=options,
@@ -126,6 +142,19 @@ class Evaluation:
     def failures(self) -> tuple[Record, ...]:
         """The cases that could not be scored."""
         return tuple(record for record in self.records if record.comparison is None)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing about the run as a whole."""
+        known = [set(record.ignored) for record in self.records if record.ignored is not None]
+        scored = len(self.records) - len(self.failures)
+        if not known or len(known) < scored:  # where one is not known it may have the label
+            return ()
+        return tuple(
+            f"label {label} to be ignored occurs in no reference"
+            for label in self.options.ignore
+            if not any(label in labels for labels in known)
+        )
 
     def values(self, measure: Measure = "score") -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN where there is none."""
@@ -183,7 +212,7 @@ class Evaluation:
                 latest = line.get("comparison")
         if latest is None:
             raise InputError(f"{self.out}: cases.jsonl no longer holds case {case} of {method}")
-        return Comparison.from_json(json.dumps(latest))
+        return comparison_of(latest)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -200,6 +229,7 @@ class Evaluation:
                 {"case": record.case, "method": record.method, "error": record.error}
                 for record in self.failures
             ],
+            "notes": list(self.notes),
             "measures": {measure: self._measured(measure) for measure in MEASURES},
             "regions": [
                 {"method": method, "label": label, **asdict(summary)}
@@ -235,7 +265,8 @@ class Evaluation:
             replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
             replace_file(out / "regions.parquet", as_parquet(self.regions_frame()))
         text = json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False)
-        replace_file(out / "summary.json", f"{text}\n".encode(errors="surrogateescape"))
+        # A name that is no text holds lone surrogates; their escapes are JSON and read back.
+        replace_file(out / "summary.json", f"{text}\n".encode(errors="backslashreplace"))
 
     def report(
         self,
@@ -287,6 +318,7 @@ class Evaluation:
         """
         from probdice.report import write_evaluation
 
+        workers = workers_of(workers)
         hold: AbstractContextManager[None]
         if path is not None:
             page, hold = Path(path), nullcontext()
@@ -312,10 +344,13 @@ class Evaluation:
         ]
         for name, summary in self.summaries().items():
             lines.append(
-                f"  {name}: mean score {summary.mean:.4f} over {summary.n}, "
+                f"  {name}: mean score {decimal(summary.mean)} over {summary.n}, "
                 f"95 % interval {summary.interval}"
             )
-        lines += [f"  failed: {r.case} ({r.method}): {r.error}" for r in self.failures[:SHOWN]]
+        lines += [
+            f"  failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
+            for record in self.failures[:SHOWN]
+        ]
         if len(self.failures) > SHOWN:
             lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
         return "\n".join(lines)
@@ -390,4 +425,10 @@ def read_summary(out: Folder) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path}: expected a summary of format {FORMAT}")
+    if not all(isinstance(content.get(key), kind) for key, kind in SUMMARY.items()):
+        raise InputError(_not_a_summary(path))
     return content
+
+
+def _not_a_summary(path: Path) -> str:
+    return f"{path}: is not as evaluate wrote it; evaluate into this folder again"

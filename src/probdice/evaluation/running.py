@@ -5,6 +5,9 @@ memory. A case takes one share; one whose images need more memory takes as many 
 them at most, and works with as many threads. So large cases run one at a time on all cores, small
 ones side by side on one core each. When fewer cases than free shares are left, they divide them
 among themselves.
+
+Files are read by worker processes alone, be there ever so few: a damaged file can kill the process
+that reads it, which then costs its own case and no other.
 """
 
 import json
@@ -19,12 +22,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from probdice.errors import ProbdiceError
-from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
+from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, unscored
 from probdice.evaluation.worker import READY
 
 __all__ = ["run"]
 
-TINY = 2**22  # bytes of images in all; less is done before a worker process has started
+TINY = 2**22  # bytes of images in all; less is done before a second process has started
+SHOWN = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
 
@@ -32,12 +36,10 @@ START += "from probdice.evaluation.worker import main; main()"
 def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]:
     """The lines of the journal, each as soon as its case is finished."""
     needs = [bytes_needed(request.job) for request in requests]
-    if sum(needs) - OVERHEAD * len(needs) < TINY:
-        for request in requests:
-            yield scored(request, workers)
-        return
     share = max(1, memory() // 2 // workers)
     shares = [min(workers, -(-need // share)) for need in needs]
+    if sum(needs) - OVERHEAD * len(needs) < TINY:
+        shares = [workers] * len(requests)  # one case at a time, so a single process is started
     yield from _shared_out(requests, shares, workers)
 
 
@@ -113,7 +115,9 @@ class _Worker:
         self.stop()
         if not self.ready:
             raise ProbdiceError(f"the process that should compare cases cannot start: it {death}")
-        return unscored(request, f"the process that compared it {death}")
+        job = request.job
+        sides = f"{_listed(job.reference)} and {_listed(job.prediction)}"
+        return unscored(request, f"the process that compared {sides} {death}")
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
@@ -133,3 +137,8 @@ class _Worker:
         said = self.complaints.read()[-2000:].decode(errors="replace").strip().splitlines()
         reason = " (out of memory?)" if code == -9 else f": {said[-1]}" if said else ""
         return f"{how}{reason}"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f", … {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more

@@ -13,11 +13,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from probdice.comparison import aligned, compare
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.options import Options
-from probdice.evaluation.pairing import INSIDE, SUFFIXES, Job
+from probdice.evaluation.pairing import SUFFIXES, Job
+from probdice.evaluation.patterns import INSIDE
 from probdice.files import read
 from probdice.files.headers import header_of, is_header
 from probdice.files.scaling import read_scaled
@@ -77,14 +80,18 @@ def scored(request: Request, threads: int) -> str:
     """Compare the two sides of a job; the line of the journal, whether that went well or not."""
     start = time.perf_counter()
     try:
-        text = compared(request.job, request.options, threads).to_json(indent=None)
+        comparison, ignored = _compared(request.job, request.options, threads)
+        text = comparison.to_json(indent=None)
     except MemoryError as error:
         return unscored(request, str(error) or "does not fit in memory", _since(start))
     except ProbdiceError as error:
         return unscored(request, str(error), _since(start))
     except Exception as error:  # whatever it is, the other cases go on
         return unscored(request, f"{type(error).__name__}: {error}", _since(start))
-    return _line(request, f'"seconds": {_since(start)}, "comparison": {text}')
+    return _line(
+        request,
+        f'"seconds": {_since(start)}, "ignored": {json.dumps(ignored)}, "comparison": {text}',
+    )
 
 
 def unscored(request: Request, error: str, seconds: float = 0.0) -> str:
@@ -94,13 +101,18 @@ def unscored(request: Request, error: str, seconds: float = 0.0) -> str:
 
 def compared(job: Job, options: Options, threads: int) -> Comparison:
     """Read the two sides of a job and compare them."""
+    return _compared(job, options, threads)[0]
+
+
+def _compared(job: Job, options: Options, threads: int) -> tuple[Comparison, list[int]]:
+    """The comparison, and which of the labels to be ignored the reference has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
         reference, prediction = _sides(job, options, threads)
         similarity: Similarity = as_similarity(options.similarity)
         if options.floor:
             similarity = Aitchison(options.floor)
-        return compare(
+        comparison = compare(
             reference,
             prediction,
             similarity=similarity,
@@ -108,6 +120,15 @@ def compared(job: Job, options: Options, threads: int) -> Comparison:
             merge=options.merge,
             workers=threads,
         )
+    return comparison, [label for label in options.ignore if _occurs(label, reference)]
+
+
+def _occurs(label: int, segmentation: Segmentation) -> bool:
+    """Whether a label map has a label; slice by slice, since it may lie on the disk."""
+    array = segmentation.array
+    if not segmentation.shape:
+        return bool(np.asarray(array) == label)
+    return any(bool(np.any(np.asarray(array[k]) == label)) for k in range(segmentation.shape[0]))
 
 
 def files_of(job: Job) -> dict[str, list[str]]:
@@ -136,9 +157,12 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
             for name, size, modified, content in inputs[side]
         ]
 
-    return known(recorded) == known(present) and (
-        not verify or all(content for *_, content in known(present))
-    )
+    try:
+        before = known(recorded)
+    except (TypeError, ValueError):  # a line of the journal that somebody else wrote
+        return False
+    now = known(present)
+    return before == now and (not verify or all(content for *_, content in now))
 
 
 def bytes_needed(job: Job) -> int:

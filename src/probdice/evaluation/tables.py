@@ -59,22 +59,26 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
-    """Numbers as Python writes them, which reads back to the same number; NaN as nothing."""
+    """Numbers as Python writes them, which reads back to the same number; NaN as nothing.
+
+    Bytes of a name that are no text are written as escapes, so that the file is text all over.
+    """
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_cell(row.get(column, "")) for column in columns])
-    return text.getvalue().encode(errors="surrogateescape")
+    return text.getvalue().encode(errors="backslashreplace")
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
-    """The rows as a table of pandas."""
+    """The rows as a table of pandas; names that are no text as in CSV."""
     try:
         import pandas
     except ImportError:
         raise MissingExtraError('tables need pandas: pip install "pandas"') from None
-    frame = pandas.DataFrame([dict(row) for row in rows], columns=list(columns))
+    records = [{key: _as_text(value) for key, value in row.items()} for row in rows]
+    frame = pandas.DataFrame(records, columns=list(columns))
     for column in ("notes", "error"):
         if column in frame:
             frame[column] = frame[column].fillna("")
@@ -85,6 +89,10 @@ def as_parquet(frame: "pandas.DataFrame") -> bytes:
     """The content of a Parquet file."""
     content: bytes = frame.to_parquet(engine="pyarrow", index=False)
     return content
+
+
+def _as_text(value: Any) -> Any:
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _case_row(record: Record) -> Row:

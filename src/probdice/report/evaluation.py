@@ -200,6 +200,7 @@ def _options(summary: dict[str, Any]) -> tuple[Fact, ...]:
         if key in ("similarity", "match", "merge") or value not in (None, False, 0, [], "error")
         if key != "version"
     ]
+    facts += [Fact("Note", (note,)) for note in summary["notes"]]
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     told = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (*facts, Fact("Made with", (told,)))
@@ -243,9 +244,9 @@ def _as_shown(value: float) -> float | None:
 
 def _ranked(rank: dict[str, Any]) -> Cell:
     interval = rank["place_interval"]
-    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
     if rank["n"] == 0 or rank["place"] is None:
-        return Cell(None, "–")
+        return Cell(None, "–", "no case has a value by every method")
+    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
     text = f"{rank['place']:g}"
     if interval["kind"] != "withheld" and interval["low"] != interval["high"]:
         text += f" ({interval['low']:g} to {interval['high']:g})"

@@ -1,0 +1,119 @@
+"""Patterns that say which files are meant and what in their names is the case.
+
+``{case}`` stands for a name without a slash, ``{case:path}`` for one that may contain folders, such
+as ``site1/p1``; either is the same text wherever it occurs. The rest is that of a shell: ``*`` any
+characters, ``?`` one, ``[123]`` one of some, ``**`` any folders. ``:`` and more after the suffix of
+a file with several parts names one of them, as in ``{case}.mat:groundTruth/0``.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import PureWindowsPath
+
+from probdice.errors import InputError
+
+__all__ = ["CASE", "INSIDE", "SPANNING", "Pattern"]
+
+CASE, SPANNING = "{case}", "{case:path}"  # in a pattern: a name, and one with folders in it
+TOKEN = re.compile(r"(\{case\}|\*\*/|\*|\?|\[!?\]?[^]/{]*\]|\[)")
+INSIDE = re.compile(r"(.*\.(?:h5|hdf5|hdf|ilp|npz|mat)):(.+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern that has been understood.
+
+    Attributes
+    ----------
+    glob : str
+        Lists the files that may fit.
+    expression : re.Pattern
+        Fits the path of a file below the folder; its groups are "case" and, where `touched`,
+        "region".
+    inside : str
+        What follows the name of the file, where a part inside of it is meant.
+    touched : bool
+        Whether a * stands directly before the name of the case, so that nothing but the files
+        themselves says where the name begins.
+    """
+
+    glob: str
+    expression: re.Pattern[str]
+    inside: str
+    touched: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Pattern":
+        """Understand a pattern, or say why it cannot be meant."""
+        one_name = text.replace(SPANNING, CASE)
+        inside = INSIDE.fullmatch(one_name)
+        path, within = inside.groups() if inside else (one_name, "")
+        path = re.sub(r"^(?:\./+)+", "", path)
+        _check_pattern(text, path)
+        spans = SPANNING in text
+        touched = f"*{CASE}" in path and path.count(CASE) == path.count(f"*{CASE}")
+        try:
+            expression = re.compile(_expression(path, spans, touched))
+        except re.error as error:
+            raise InputError(f"pattern {text!r} cannot be used: {error}") from None
+        return cls(_glob(path, spans), expression, within, touched)
+
+
+def _check_pattern(text: str, path: str) -> None:
+    """Refuse what cannot be meant; `path` is the part of the pattern that names files."""
+    reason = ""
+    if CASE not in path:
+        reason = (
+            f"does not say where the name of the case stands: expected something like "
+            f"'{CASE}_seg.nii.gz'"
+        )
+    elif path.startswith("/") or PureWindowsPath(path).drive:
+        reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
+    elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "")):
+        reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for a name with folders in it"
+    elif f"{CASE}{CASE}" in path:
+        reason = f"has {CASE} twice in a row, which does not say where the first one ends"
+    elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
+        reason = "may have ** only for folders, as in '**/{case}.nii.gz'"
+    elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
+        reason = (
+            f"does not say where the name of the case ends: put what follows it between {CASE} "
+            f"and *, as in '{CASE}_*.nii.gz'"
+        )
+    elif any(part.startswith(f"*{CASE}") for part in path.split("/")) and path.count(CASE) == 1:
+        reason = (
+            f"does not say where the name of the case begins: put what precedes it between * and "
+            f"{CASE}, as in '*_{CASE}.nii.gz'"
+        )
+    if reason:
+        raise InputError(f"pattern {text!r} {reason}")
+
+
+def _glob(path: str, spans: bool) -> str:
+    """A pattern of `Path.glob` that lists at least the files that are meant."""
+    parts = []
+    for part in path.split("/"):
+        if spans and CASE in part:
+            parts.append("**")
+            part = f"*{part.rpartition(CASE)[2]}"
+        text = "".join("[[]" if token == "[" else token for token in TOKEN.split(part))
+        parts.append(text if text == "**" else re.sub(r"\*+", "*", text.replace(CASE, "*")))
+    return "/".join(parts)
+
+
+def _expression(path: str, spans: bool, touched: bool) -> str:
+    """The pattern as a regular expression; {case} is the same wherever it stands."""
+    wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    case = "(?P<case>.+?)" if spans else "(?P<case>[^/]+?)"
+    expression = ""
+    for token in TOKEN.split(path):
+        if token == CASE:
+            expression += "(?P=case)" if case in expression else case
+        elif token == "*" and touched and "<region>" not in expression:
+            expression += "(?P<region>[^/])"
+        elif token.startswith("[") and len(token) > 2:
+            characters = re.sub(r"([\\^\[\]&~|])", r"\\\1", token[1:-1].removeprefix("!"))
+            expression += f"(?!/)[{'^' * token.startswith('[!')}{characters}]"
+        else:
+            expression += wild.get(token) or re.escape(token)
+    return expression
