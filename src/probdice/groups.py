@@ -101,15 +101,18 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
     Groups of several soft regions share pixels that the table counts more than once: see
     `known_from_table`.
     """
-    total = np.zeros(groups.count, np.result_type(*overlap.alone, overlap.meeting.savings))
-    for side in SIDES:
-        numbers, occupied = groups.numbers(side), overlap.side(side).occupied
-        np.add.at(total, numbers[occupied], overlap.alone[side][occupied])
-    meeting = overlap.meeting
+    meeting, alone = overlap.meeting, overlap.alone
+    total = np.zeros(groups.count, meeting.savings.dtype)
+    for numbers, costs_alone in (
+        (groups.reference, alone.reference),
+        (groups.prediction, alone.prediction),
+    ):
+        kept = numbers >= 0
+        np.add.at(total, numbers[kept], costs_alone[kept])
     numbers = groups.reference[meeting.rows]
     together = numbers == groups.prediction[meeting.columns]
     np.subtract.at(total, numbers[together], 2 * meeting.savings[together])
-    return np.maximum(total, 0)
+    return np.maximum(total, 0, out=total)
 
 
 def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:

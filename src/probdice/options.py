@@ -34,6 +34,10 @@ TOLERANCE = 0.1  # pixels that the corners of two grids may lie apart
 T = TypeVar("T")
 
 
+_AS_THEY_ARE: Both[Sums] = Both("error", "error")
+_UNSCALED: Both[float | None] = Both(None, None)
+
+
 @dataclass(frozen=True)
 class Options:
     """Everything that changes a result, but for the images and the mask.
@@ -63,9 +67,9 @@ class Options:
     match: Rule = "overlap"
     merge: Merging = "none"
     ignore: tuple[int, ...] = ()
-    sums: Both[Sums] = Both("error", "error")
+    sums: Both[Sums] = _AS_THEY_ARE
     scale: float | None = None
-    scales: Both[float | None] = Both(None, None)
+    scales: Both[float | None] = _UNSCALED
     ignore_geometry: bool = False
     tolerance: float = TOLERANCE
 
@@ -114,9 +118,9 @@ class Options:
             match=rule,
             merge=merge,
             ignore=several_labels(ignore, "ignore"),
-            sums=_per_side(sums, "sums", cast(Sums, "error")).map(as_sums),
+            sums=_AS_THEY_ARE if sums == "error" else _sums_per_side(sums),
             scale=None if by_side else as_scale(scale),
-            scales=_per_side(scale if by_side else None, "scale", None).map(as_scale),
+            scales=_per_side(scale, "scale", None).map(as_scale) if by_side else _UNSCALED,
             ignore_geometry=bool(ignore_geometry),
             tolerance=float(tolerance),
         )
@@ -220,6 +224,10 @@ def as_workers(workers: object) -> int | None:
 
 def _label(value: object) -> Label:
     return value if isinstance(value, str) else index(cast(SupportsIndex, value))
+
+
+def _sums_per_side(sums: Sums | Mapping[Side, Sums]) -> Both[Sums]:
+    return _per_side(sums, "sums", cast(Sums, "error")).map(as_sums)
 
 
 def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:

@@ -428,6 +428,8 @@ class _Reordered:
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
     """`array` with the axes after the first `first` ones reordered, then flipped."""
+    if not flips and tuple(order) == tuple(range(len(order))):
+        return array
     order = (*range(first), *(first + axis for axis in order))
     flips = tuple(first + axis for axis in flips)
     if isinstance(array, np.ndarray):

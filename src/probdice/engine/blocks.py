@@ -286,7 +286,7 @@ def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
     """Spatial axes by falling stride of the array with more bytes to read."""
     axes = tuple(range(len(sides[0].shape)))
     arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
-    if not arrays or not axes:
+    if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):
         return axes
     strides = max(arrays, key=lambda array: array.nbytes).strides[-len(axes) :]
     return tuple(sorted(axes, key=lambda axis: -abs(strides[axis])))
@@ -308,6 +308,9 @@ def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
 
 def _cut(shape: tuple[int, ...], most: int) -> Iterator[Block]:
     """Cut an image into boxes of at most `most` pixels, each one range in C order."""
+    if 0 < prod(shape) <= most:
+        yield Block((slice(None),) * len(shape), 0, prod(shape))
+        return
     axis = 0
     while axis < len(shape) and prod(shape[axis + 1 :]) > most:
         axis += 1

@@ -91,9 +91,18 @@ def _counted(
     similarity: Similarity,
 ) -> Overlap:
     """From a table of counts, its labels in any order."""
-    rows, columns = np.nonzero(table)
-    counts = table[rows, columns].astype(np.int64)
-    return _listed(sides, p_labels, q_labels, rows, columns, counts, similarity)
+    p_keys, p_places = _ascending(p_labels)
+    q_keys, q_places = _ascending(q_labels)
+    ascending = np.empty(table.shape, np.int64)
+    ascending[p_places[:, None], q_places] = table
+    rows, columns = ascending.nonzero()
+    return _crisp_result(
+        sides,
+        similarity,
+        Both(p_keys, q_keys),
+        Both(ascending.sum(axis=1), ascending.sum(axis=0)),
+        Pairs(rows, columns, ascending[rows, columns]),
+    )
 
 
 def _listed(
@@ -111,12 +120,28 @@ def _listed(
     rows, columns = p_places[rows], q_places[columns]
     order = np.argsort(rows * q_keys.size + columns)
     rows, columns, counts = rows[order], columns[order], counts[order]
+    return _crisp_result(
+        sides,
+        similarity,
+        Both(p_keys, q_keys),
+        Both(_totals(rows, counts, p_keys.size), _totals(columns, counts, q_keys.size)),
+        Pairs(rows, columns, counts),
+    )
+
+
+def _crisp_result(
+    sides: Both[Segmentation],
+    similarity: Similarity,
+    keys: Both[NDArray[Any]],
+    volumes: Both[Integers],
+    pairs: Pairs,
+) -> Overlap:
     return Overlap(
         similarity,
-        int(counts.sum()),
-        Regions(p_keys, _totals(rows, counts, p_keys.size), True, sides.reference.names),
-        Regions(q_keys, _totals(columns, counts, q_keys.size), True, sides.prediction.names),
-        Pairs(rows, columns, counts),
+        int(pairs.savings.sum()),
+        Regions(keys.reference, volumes.reference, True, sides.reference.names),
+        Regions(keys.prediction, volumes.prediction, True, sides.prediction.names),
+        pairs,
     )
 
 
