@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probdice.segmentation import Array
 
-__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "slabs"]
+__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
 
 class Lazy(ABC):
@@ -95,8 +95,16 @@ class Dropped(Lazy):
         return np.asarray(self.array[whole]).squeeze(self.axis)
 
 
-def slabs(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """The whole array, in pieces of about `size` values that lie together in memory."""
+def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, with every byte of a boolean one 0 or 1: a file may hold others for true."""
+    if array.dtype != np.bool_:
+        return array
+    content = array.view(np.uint8)
+    return array if content.max(initial=0) <= 1 else content != 0
+
+
+def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
+    """The whole array, in blocks of about `size` values that lie together in memory."""
     axes = range(len(array.shape))
     axis = 0
     if isinstance(array, np.ndarray) and array.ndim:
