@@ -160,8 +160,30 @@ def test_values_as_text(tmp_path: Path) -> None:
     start = "NRRD0004\ntype: uint8\ndimension: 2\nsizes: 3 2\nencoding: "
     (tmp_path / "a.nrrd").write_text(f"{start}ascii\n\n0 1 2 3 4 5\n")
     (tmp_path / "b.nrrd").write_text(f"{start}hex\n\n000102030405\n")
-    for name in ("a.nrrd", "b.nrrd"):
+    (tmp_path / "c.nrrd").write_text(f"{start}ascii\n\n0 1 2 3 4 5".replace("uint8", "double"))
+    for name in ("a.nrrd", "b.nrrd", "c.nrrd"):
         assert whole(read(tmp_path / name)).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_values_in_a_file_with_accents(tmp_path: Path) -> None:
+    (tmp_path / "größe.raw").write_bytes(bytes(range(6)))
+    header = "ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = MET_UCHAR\n"
+    (tmp_path / "a.mhd").write_text(header + "ElementDataFile = größe.raw\n", encoding="utf-8")
+    assert whole(read(tmp_path / "a.mhd")).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_numbers_of_a_header_that_are_none(tmp_path: Path) -> None:
+    header = "NRRD0004\ntype: uint8\ndimension: 2\nsizes: 3 2\nencoding: raw\n"
+    segment = "Segment0_LabelValue:=one\nSegment0_Name:=liver\n"
+    (tmp_path / "a.seg.nrrd").write_bytes(f"{header}{segment}\n".encode() + bytes(6))
+    with pytest.raises(FormatError, match=r"its Segment0_LabelValue must be a whole number, found"):
+        read(tmp_path / "a.seg.nrrd")
+    write_dicom(tmp_path / "a.dcm", NOISE)
+    dataset = pydicom.dcmread(tmp_path / "a.dcm")
+    dataset.NumberOfFrames = [8, 8]
+    dataset.save_as(tmp_path / "a.dcm")
+    with pytest.raises(FormatError, match=r"a\.dcm: .*damaged"):
+        read(tmp_path / "a.dcm")
 
 
 # Headers that ask for too much

@@ -72,13 +72,13 @@ def _read_npz(source: Source) -> Image:
     if key == "probabilities" and array.ndim == 4:
         return _nnunet(source.path, array)
     if key == "labels":
-        given = {} if names is None else _label_names(names)
-        return Image(array, affine=affine, label_names=given)
+        label_names = {} if names is None else _label_names(names)
+        return Image(array, affine=affine, label_names=label_names)
     if key == "map":
         return Image(array, affine=affine)
     if key == "regions":
-        given_names = None if names is None else [as_label(str(name)) for name in names.ravel()]
-        return Image(array, regions=0, affine=affine, region_names=given_names)
+        region_names = None if names is None else [as_label(str(name)) for name in names.ravel()]
+        return Image(array, regions=0, affine=affine, region_names=region_names)
     return Image(array, regions=regions_of_plain(array), assumed=True)
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from probdice.errors import FormatError, ProbdiceError
 
-__all__ = ["DEFLATE_RATIO", "check_size", "library_call"]
+__all__ = ["DEFLATE_RATIO", "check_size", "library_call", "whole_number"]
 
 DEFLATE_RATIO = 1032  # zlib, gzip and zip unpack a byte to at most so many
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
@@ -43,6 +44,16 @@ def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int =
             f"is damaged or incomplete: its header describes an image of shape {shape}, "
             f"{needed} bytes, but the file holds {max(stored, 0)}{packed}; copy or write it again"
         )
+
+
+def whole_number(value: Any, name: str) -> int:
+    """A whole number that a file holds under some name."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise FormatError(
+            f"is damaged: its {name} must be a whole number, found {value!r}"
+        ) from None
 
 
 def _raised_by_us(error: Exception) -> bool:

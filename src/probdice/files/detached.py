@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO, check_size
+from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["check_metaimage", "check_nrrd"]
 
 LONGEST = 1 << 24  # bytes; headers list every segment of a segmentation, but end somewhere
+MOST_FILES = 1 << 16
+# What a byte unpacks to at most: a number may be one character, and eight bytes in memory.
+UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
 
 
@@ -47,8 +50,7 @@ def _check(values: _Values, shape: tuple[int, ...], needed: int) -> None:
             raise FormatError(f"its values should lie in {file.name}, which is no file beside it")
     needed += values.skipped
     sizes = [file.stat().st_size - start for file, start in values.files]
-    ratio = DEFLATE_RATIO if values.encoding == "packed" else 1
-    check_size(needed, sum(sizes), shape, ratio=ratio)
+    check_size(needed, sum(sizes), shape, ratio=UNPACKING[values.encoding])
     if values.encoding != "packed":
         return
     unpacked = 0
@@ -75,16 +77,22 @@ def _metaimage(path: Path) -> _Values:
     name = fields.get("elementdatafile", "")
     if not name:
         raise FormatError("is damaged or incomplete: its header does not say where the values lie")
-    encoding: Encoding = "packed" if fields.get("compresseddata", "").lower() == "true" else "raw"
-    if fields.get("binarydata", "true").lower() == "false":
+    encoding: Encoding = (
+        "packed" if fields.get("compresseddata", "")[:1] in ("T", "t", "1") else "raw"
+    )
+    if fields.get("binarydata", "")[:1] in ("F", "f", "0"):
         encoding = "text"
-    packed_size = _whole_number(fields.get("compresseddatasize") or "0") or None
+    packed_size = _number(fields, "compresseddatasize") or None
     if name.lower() == "local":
         return _Values(encoding, ((path, end),), packed_size=packed_size)
-    start = max(0, _whole_number(fields.get("headersize") or "0"))
+    start = max(0, _number(fields, "headersize"))
     names = names or _numbered(name) or [name]
     files = tuple((path.parent / name, start) for name in names if name)
     return _Values(encoding, files, packed_size=packed_size if len(files) == 1 else None)
+
+
+def _number(fields: dict[str, str], name: str) -> int:
+    return whole_number(fields.get(name) or "0", name)
 
 
 def _is_list(fields: dict[str, str]) -> bool:
@@ -107,13 +115,13 @@ def _nrrd(path: Path) -> _Values:
         end = stream.tell()
     name = fields.get("datafile", "")
     encoding = _nrrd_encoding(fields.get("encoding", "").lower())
-    skip = _whole_number(fields.get("byteskip", "0"))
+    skip = _number(fields, "byteskip")
     if not name:
         files: tuple[tuple[Path, int], ...] = ((path, end),)
     else:
         names = names or _numbered(name) or [name]
         files = tuple((path.parent / name, 0) for name in names)
-    lines_to_skip = _whole_number(fields.get("lineskip", "0"))
+    lines_to_skip = _number(fields, "lineskip")
     if lines_to_skip:
         files = tuple((file, _after_lines(file, start, lines_to_skip)) for file, start in files)
     if encoding == "packed" and any(not _starts_gzipped(file, start) for file, start in files):
@@ -143,7 +151,7 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
     while line := stream.readline(LONGEST):
         if stream.tell() > LONGEST:
             raise FormatError("is damaged: its header does not end")
-        yield line.decode("latin-1")
+        yield line.decode(errors="surrogateescape")
 
 
 def _after_lines(file: Path, start: int, count: int) -> int:
@@ -160,16 +168,11 @@ def _after_lines(file: Path, start: int, count: int) -> int:
 
 def _numbered(pattern: str) -> list[str]:
     """The files of a pattern such as "slice%03d.raw 1 20 1"; none where it is no pattern."""
-    match = re.fullmatch(r"(.*%0?\d*d\S*)\s+(\d+)\s+(\d+)(?:\s+(\d+))?(?:\s+\d+)?", pattern)
+    number = r"\s+(\d{1,9})"
+    match = re.fullmatch(
+        rf"([^%]*%0?\d?d[^%\s]*){number}{number}(?:{number})?(?:{number})?", pattern
+    )
     if match is None:
         return []
-    step = int(match[4] or 1) or 1
-    numbers = range(int(match[2]), min(int(match[3]), int(match[2]) + LONGEST) + 1, step)
-    return [match[1] % number for number in numbers]
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise FormatError(f"is damaged: its header has {text!r} where a number must be") from None
+    first, last, step = int(match[2]), int(match[3]), int(match[4] or 1)
+    return [match[1] % number for number in range(first, last + 1, step or 1)[:MOST_FILES]]

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from probdice.errors import FormatError
-from probdice.files.damage import check_size, library_call
+from probdice.files.damage import check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Source, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 
+SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
 MOST_EMPTY = 4096  # slices for each frame: those that no segment covers are left out of a file
 
 
@@ -74,10 +75,11 @@ DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 def _checked_frames(dataset: Any) -> int:
     """The number of frames; held against the values, where these are stored as they are."""
     with library_call():
-        frames, bits = int(dataset.get("NumberOfFrames", 1)), int(dataset.BitsAllocated)
-        shape = (frames, int(dataset.Rows), int(dataset.Columns))
-        stored = len(dataset.PixelData)
+        values = {name: dataset[name].value for name in SIZES}
+        stored = len(dataset["PixelData"].value)
         packed = dataset.file_meta.TransferSyntaxUID.is_encapsulated
+    frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
+    shape = (frames, rows, columns)
     if not packed:
         check_size(math.prod(shape) * bits // 8, stored, shape)
     return frames

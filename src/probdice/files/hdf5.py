@@ -33,11 +33,15 @@ def _recognises(source: Source) -> bool:
 def _read(source: Source) -> Image:
     h5py = need("h5py", "hdf5", "reading HDF5")
     with library_call():
-        file = h5py.File(source.path, "r")
-    dataset = _dataset(h5py, file, source.inside)
-    check_dataset(dataset, source.path)
+        file = h5py.File(source.path, "r")  # stays open while blocks of it may be read
+    try:
+        dataset = _dataset(h5py, file, source.inside)
+        check_dataset(dataset, source.path)
+        axes = _axes(dataset)
+    except FormatError:
+        file.close()
+        raise
     array = OnDisk(dataset, source.path)
-    axes = _axes(dataset)
     if axes is None:
         channels = 0 if len(array.shape) == 4 and array.dtype.kind == "f" else None
         return Image(array, regions=channels, assumed=True)
@@ -65,17 +69,17 @@ class OnDisk(Lazy):
             raise FormatError(f"{self.path}: {error}") from error
 
 
-def datasets(h5py: Any, group: Any) -> list[str]:
-    """The paths of all data sets of numbers."""
-    names: list[str] = []
+def datasets(h5py: Any, group: Any) -> dict[str, Any]:
+    """All data sets of numbers by their paths."""
+    numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf" and item.shape:
-            names.append(f"/{name}")
+            numeric[f"/{name}"] = item
 
     with library_call():
         group.visititems(visit)
-    return names
+    return numeric
 
 
 def check_dataset(dataset: Any, path: Path) -> None:
@@ -97,21 +101,21 @@ def check_dataset(dataset: Any, path: Path) -> None:
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
-    names = datasets(h5py, file)
-    listed = ", ".join(f"{name} {file[name].shape}" for name in names[:12]) or "none"
-    listed += ", …" if len(names) > 12 else ""
+    numeric = datasets(h5py, file)
+    listed = ", ".join(f"{name} {numeric[name].shape}" for name in list(numeric)[:12]) or "none"
+    listed += ", …" if len(numeric) > 12 else ""
     if inside:
         with library_call():
             dataset = file.get(inside)
         if not isinstance(dataset, h5py.Dataset):
             raise FormatError(f"has no data set {inside!r}; it holds {listed}")
         return dataset
-    if len(names) != 1:
-        example = names[0] if names else "/path"
+    if len(numeric) != 1:
+        example = next(iter(numeric), "/path")
         raise FormatError(
-            f"holds {len(names)} data sets ({listed}): say which one, as in file.h5:{example}"
+            f"holds {len(numeric)} data sets ({listed}): say which one, as in file.h5:{example}"
         )
-    return file[names[0]]
+    return next(iter(numeric.values()))
 
 
 def _axes(dataset: Any) -> str | None:

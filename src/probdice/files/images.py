@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
 from probdice.files.arrays import regions_of_plain
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Payload, Source
 
 __all__ = ["JPEG", "PNG", "TIFF"]
@@ -160,7 +160,7 @@ def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
         check_size(needed, path.stat().st_size - offset, shape)
         return np.memmap(path, np.dtype(byteorder + dtype.char), "r", offset, shape)
     with library_call():
-        ratio = UNPACKING.get(int(series.keyframe.compression), MOST_UNPACKING)
+        compression = series.keyframe.compression
         pages = [page for page in series.pages if page is not None]
         complete = len(pages) == len(series.pages)
         stored = 0
@@ -173,6 +173,7 @@ def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
             "is damaged or incomplete: parts of its values are not in the file; write it again, "
             "and not as a sparse file"
         )
+    ratio = UNPACKING.get(whole_number(compression, "compression"), MOST_UNPACKING)
     check_size(needed, stored, shape, ratio=ratio)
     with library_call():
         return np.asarray(series.asarray()).reshape(shape)

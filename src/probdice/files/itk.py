@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size
+from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.detached import check_metaimage, check_nrrd
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
 
@@ -181,18 +181,11 @@ def _segments(metadata: Mapping[str, str]) -> list[_Segment]:
     for key in metadata:
         if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
             prefix = f"Segment{match[1]}"
-            label = _number(metadata, key)
+            label = whole_number(metadata[key], key)
             name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
-            layer = _number(metadata, f"{prefix}_Layer")
+            layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
             segments[int(match[1])] = _Segment(name, label, layer)
     return [segments[number] for number in sorted(segments)]
-
-
-def _number(metadata: Mapping[str, str], key: str) -> int:
-    try:
-        return int(metadata.get(key, "0"))
-    except ValueError:
-        raise FormatError(f"its {key} must be a whole number, found {metadata[key]!r}") from None
 
 
 def _layers(

@@ -23,23 +23,23 @@ class Lazy(ABC):
         """The values under one slice for each axis."""
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
-        given = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in given:
-            at = given.index(Ellipsis)
-            missing = len(self.shape) - len(given) + 1
-            given = given[:at] + (slice(None),) * missing + given[at + 1 :]
-        given += (slice(None),) * (len(self.shape) - len(given))
-        if all(isinstance(part, slice) for part in given):
-            return self.block(given)
+        parts = index if isinstance(index, tuple) else (index,)
+        if Ellipsis in parts:
+            place = parts.index(Ellipsis)
+            missing = len(self.shape) - len(parts) + 1
+            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
+        parts += (slice(None),) * (len(self.shape) - len(parts))
+        if all(isinstance(part, slice) for part in parts):
+            return self.block(parts)
         # An integer takes a slice of one, and then that one.
-        whole = tuple(
+        slices = tuple(
             part if isinstance(part, slice) else slice(part % size, part % size + 1)
-            for part, size in zip(given, self.shape, strict=True)
+            for part, size in zip(parts, self.shape, strict=True)
         )
-        taken: NDArray[Any] = self.block(whole)[
-            tuple(slice(None) if isinstance(part, slice) else 0 for part in given)
+        block: NDArray[Any] = self.block(slices)[
+            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
         ]
-        return taken
+        return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)

@@ -1,7 +1,7 @@
 """MATLAB: `file.mat:variable`, `file.mat:cell/0`, `file.mat:struct/field`.
 
 Cells are counted from 0. A struct with a field `Segmentation`, as in BSDS, means that field.
-MATLAB's numbers are floating unless told otherwise: whole ones are labels, others along three axes
+MATLAB's numbers are floating by default: whole ones are labels, others along three axes
 or more are probabilities with the regions last, as MATLAB has them. Version 7.3 is HDF5 and needs
 the extra `hdf5`.
 """
@@ -35,7 +35,7 @@ def _read(source: Source) -> Image:
     else:
         array = _older(source.path, source.inside)
     if array.dtype.kind not in "biuf":
-        raise FormatError(f"holds {array.dtype} there, expected an array of numbers")
+        raise FormatError(f"holds {array.dtype}, expected an array of numbers")
     floating = array.dtype.kind == "f" and array.ndim > 2 and fraction_in(array) is not None
     return Image(array, regions=array.ndim - 1 if floating else None, assumed=True)
 
@@ -75,14 +75,15 @@ def _newer(path: Path, inside: str) -> NDArray[Any]:
     with library_call():
         file = h5py.File(path, "r")
     with file:
-        names = [name for name in datasets(h5py, file) if not name.startswith("/#refs#")]
+        variables = datasets(h5py, file)
+        names = [name for name in variables if not name.startswith("/#refs#")]
         wanted = inside.strip("/") or (names[0].strip("/") if len(names) == 1 else "")
         if f"/{wanted}" not in names:
             raise FormatError(
                 f"is of version 7.3 and holds {_listed(names)}: say which one, as in "
                 f"file.mat:variable; save it with -v7 where the array lies in a cell"
             )
-        dataset = file[wanted]
+        dataset = variables[f"/{wanted}"]
         check_dataset(dataset, path)
         needed = dataset.dtype.itemsize * math.prod(dataset.shape)
         check_size(needed, path.stat().st_size, dataset.shape, ratio=DEFLATE_RATIO)
