@@ -317,11 +317,11 @@ def test_a_missing_extra_is_named(
 
 
 def test_what_does_not_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    np.savez(tmp_path / "a.npz", a=LABELS)
+    np.save(tmp_path / "a.npy", LABELS)
 
     def exhausted(*arguments: object, **options: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(np, "load", exhausted)
-    with pytest.raises(TooLargeError, match=r"a\.npz: does not fit in memory"):
-        read(tmp_path / "a.npz")
+    with pytest.raises(TooLargeError, match=r"a\.npy: does not fit in memory"):
+        read(tmp_path / "a.npy")

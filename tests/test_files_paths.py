@@ -1,5 +1,6 @@
 """What `read` understands of paths, and of several files as regions of one segmentation."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from probdice import compare
 from probdice.errors import FormatError, GeometryError, InputError
 from probdice.files import read
 from probdice.files.sources import region_names
@@ -64,7 +66,7 @@ def test_one_file_per_region(tmp_path: Path) -> None:
     paths = write_regions(tmp_path, ["pve_0", "pve_1", "pve_2"], [AFFINE] * 3)
     for given in (paths, ",".join(map(str, paths)), str(tmp_path / "pve_*.nii.gz")):
         segmentation = read(given, sums="background")
-        assert segmentation.regions == ("0", "1", "2", "background")
+        assert segmentation.regions == (0, 1, 2, "background")
         assert np.array_equal(whole(segmentation), PROBABILITIES)
         assert segmentation.geometry is not None
         assert segmentation.geometry.affine == pytest.approx(AFFINE)
@@ -109,7 +111,7 @@ def test_masks_one_per_file(tmp_path: Path) -> None:
     for name in (1, 2):
         np.save(tmp_path / f"mask{name}.npy", (name == LABELS).astype(np.uint8))
     segmentation = read(tmp_path / "mask*.npy", sums="background")
-    assert segmentation.regions == ("1", "2", "background")
+    assert segmentation.regions == (1, 2, "background")
     assert np.array_equal(whole(segmentation), np.stack([LABELS == 1, LABELS == 2]))
 
 
@@ -131,26 +133,123 @@ def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "names"),
     [
-        (["pve_0.nii.gz", "pve_1.nii.gz"], ["0", "1"]),
+        (["pve_0.nii.gz", "pve_1.nii.gz"], [0, 1]),
         (["x/csf.nii", "x/grey.nii"], ["csf", "grey"]),
-        (["c1case.nii", "c2case.nii"], ["1", "2"]),
+        (["c1case.nii", "c2case.nii"], [1, 2]),
         (["tissue_grey.nii", "tissue_green.nii"], ["grey", "green"]),
         (["left_lung_p.nii", "right_lung_p.nii"], ["left", "right"]),
         (["lesion.nii", "lesion_2.nii"], ["lesion", "lesion_2"]),
         (["a/mask.nii", "b/mask.nii"], ["a/mask.nii", "b/mask.nii"]),
         (["f.h5:/grey", "f.h5:/white"], ["grey", "white"]),
+        (["f.h5:/0", "f.h5:/1"], [0, 1]),
+        (["p_1.nii", "p_01.nii"], ["1", "01"]),
+        (
+            ["site1/p1.nii.gz", "site2/p1.nii.gz", "site1/p2.nii.gz"],
+            ["site1/p1.nii.gz", "site2/p1.nii.gz", "site1/p2.nii.gz"],
+        ),
     ],
 )
-def test_regions_are_named_after_what_differs(files: list[str], names: list[str]) -> None:
+def test_regions_are_named_after_what_differs(files: list[str], names: list[str | int]) -> None:
     assert region_names(files) == names
 
 
 def test_a_glob_counts_as_people_do(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         np.save(tmp_path / f"p{number}.npy", np.full((2, 2), number / 20))
-    assert read(tmp_path / "p*.npy").regions == ("1", "9", "10")
+    assert read(tmp_path / "p*.npy").regions == (1, 9, 10)
 
 
 def test_commas_and_colons_may_be_part_of_a_name(tmp_path: Path) -> None:
     np.save(tmp_path / "a,b:c.npy", LABELS)
     assert read(tmp_path / "a,b:c.npy").shape == (4, 3, 2)
+
+
+def test_regions_of_files_meet_the_labels_of_a_map(tmp_path: Path) -> None:
+    for label in (0, 1):
+        np.save(tmp_path / f"pve_{label}.npy", (label == LABELS % 2).astype(np.float32))
+    result = compare(LABELS % 2, read(tmp_path / "pve_*.npy"), match=False)
+    assert result.score == 1.0
+
+
+def test_one_label_may_be_ignored(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+    assert read(tmp_path / "a.npy", ignore=2).ignore == (2,)
+    assert read(tmp_path / "a.npy", ignore=np.uint8(7)).ignore == (7,)
+    assert read(tmp_path / "a.npy", ignore=range(2)).ignore == (0, 1)
+
+
+def test_a_list_of_paths_longer_than_a_file_name(tmp_path: Path) -> None:
+    paths = write_regions(tmp_path, ["x" * 90 + tissue for tissue in ("c", "g", "w")], [AFFINE] * 3)
+    assert len(",".join(path.name for path in paths)) > 255
+    assert read(",".join(map(str, paths))).shape == (4, 3, 2)
+    with pytest.raises(FormatError, match=r"cannot be read: File name too long"):
+        read(tmp_path / ("x" * 300 + ".nii"))
+
+
+@pytest.mark.parametrize("path", [None, 3, [], [None], b"a.npy", "", [b"a.npy"], 2.5, [[]]])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with pytest.raises(InputError, match=r"^path .*expected|^path must be the path of a file"):
+        read(path)
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.nii")
+    with pytest.raises(FormatError, match=r"a\.nii: is a pipe, a socket or a device"):
+        read(tmp_path / "a.nii")
+    with pytest.raises(FormatError, match=r"null: is a pipe, a socket or a device"):
+        read("/dev/null")
+
+
+def test_a_pipe_beside_a_header_is_refused(tmp_path: Path) -> None:
+    nibabel.save(nibabel.Nifti1Pair(LABELS, AFFINE), tmp_path / "a.img")
+    (tmp_path / "a.img").unlink()
+    os.mkfifo(tmp_path / "a.img")
+    with pytest.raises(FormatError, match=r"a\.hdr: is a header without values"):
+        read(tmp_path / "a.hdr")
+    header = "ObjectType = Image\nNDims = 2\nDimSize = 2 2\nElementType = MET_UCHAR\n"
+    (tmp_path / "b.mhd").write_text(header + "ElementDataFile = a.img\n")
+    with pytest.raises(FormatError, match=r"b\.mhd: its values should lie in a\.img"):
+        read(tmp_path / "b.mhd")
+
+
+def test_errors_of_our_own_code_are_not_the_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+
+    def mistaken(*arguments: object, **options: object) -> None:
+        raise TypeError("a mistake")
+
+    monkeypatch.setattr("probdice.files.segmentation_of", mistaken)
+    with pytest.raises(TypeError, match=r"^a mistake$"):
+        read(tmp_path / "a.npy")
+    monkeypatch.undo()
+    monkeypatch.setattr("probdice.files.arrays.regions_of_plain", lambda: None)
+    with pytest.raises(TypeError, match="positional argument"):
+        read(tmp_path / "a.npy")
+
+
+def test_a_mistake_in_a_call_into_a_library_is_told_from_an_error_of_that_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "a.npy", LABELS)
+    monkeypatch.setattr(np, "load", lambda: None)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        read(tmp_path / "a.npy")
+
+    def fails_on_damaged_files(*arguments: object, **options: object) -> None:
+        raise TypeError("from deep\ninside")
+
+    monkeypatch.setattr(np, "load", fails_on_damaged_files)
+    with pytest.raises(FormatError, match=r"a\.npy: is damaged or incomplete: from deep inside"):
+        read(tmp_path / "a.npy")
+
+
+def test_true_may_be_any_byte_but_zero(tmp_path: Path) -> None:
+    odd = np.array([[0, 1, 255], [2, 0, 0]], np.uint8).view(bool)
+    np.save(tmp_path / "a.npy", odd)
+    np.savez(tmp_path / "a.npz", a=odd)
+    for name in ("a.npy", "a.npz"):
+        segmentation = read(tmp_path / name)
+        assert whole(segmentation).view(np.uint8).tolist() == [[0, 1, 1], [1, 0, 0]]
+        assert compare(segmentation, [[0, 1, 1], [1, 0, 0]]).score == 1.0

@@ -256,3 +256,40 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
         np.save(tmp_path / f"p{number}.npy", BOTH[number - 1])
     write(tmp_path / "out.npz", read(tmp_path / "p*.npy"))
     assert np.array_equal(whole(read(tmp_path / "out.npz")), BOTH)
+
+
+def test_nothing_to_divide_is_refused_with_its_pixel(tmp_path: Path) -> None:
+    values = np.array([[0.5, 0.0, 0.0], [0.25, 0.0, 0.0]])
+    stored = Segmentation.from_probabilities(values, sums="normalise")
+    with pytest.raises(
+        InputError,
+        match=r"a\.npy: all probabilities are 0 at pixel \(1,\) \(the first of 2 such pixels\), so "
+        r'the sum divides none; pass sums="background"',
+    ):
+        write(tmp_path / "a.npy", stored)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    target = tmp_path / "store" / "blob"
+    target.write_text("old")
+    (tmp_path / "a.nii.gz").symlink_to(target)
+    write(tmp_path / "a.nii.gz", LABELS)
+    assert (tmp_path / "a.nii.gz").is_symlink()
+    assert not target.is_symlink()
+    assert np.array_equal(whole(read(target)), LABELS)
+    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which is not there yet
+    write(tmp_path / "b.npy", LABELS)
+    assert (tmp_path / "b.npy").is_symlink()
+    assert sorted(os.listdir(tmp_path / "store")) == ["blob", "new.npy"]
+
+
+def test_regions_keep_their_numbers(tmp_path: Path) -> None:
+    write(tmp_path / "a.npz", Segmentation.from_probabilities(BOTH))
+    assert read(tmp_path / "a.npz").regions == (0, 1)
+
+
+def test_no_path_to_write_to() -> None:
+    with pytest.raises(InputError, match="path must be that of the file to write, found None"):
+        write(None, LABELS)  # type: ignore[arg-type]

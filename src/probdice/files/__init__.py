@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from typing import get_args
 
 from numpy.typing import ArrayLike
@@ -39,7 +40,7 @@ def read(
     *,
     scale: float | None = None,
     sums: Sums = "error",
-    ignore: Iterable[int] = (),
+    ignore: Iterable[int] | int = (),
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
@@ -54,7 +55,7 @@ def read(
         and what else SimpleITK reads, DICOM SEG, and HDF5; MATLAB. What lies inside a file follows
         a colon: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
-        what differs in their names.
+        what differs in their names: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1.
     scale : float, optional
         The number that stands for certainty: 100 for percent, 255 for bytes. It makes any map one
         of probabilities.
@@ -62,8 +63,8 @@ def read(
         What to do where probabilities do not sum to 1, as in `Segmentation.from_probabilities`.
         Segments that overlap need "normalise" or "background", which then mean the same: shared
         pixels are divided, and what no segment covers is background.
-    ignore : iterable of int, optional
-        Labels whose pixels are left out of the comparison; only for a reference.
+    ignore : int or iterable of int, optional
+        One label or several whose pixels are left out of the comparison; only for a reference.
 
     Returns
     -------
@@ -95,27 +96,27 @@ def read(
     >>> del segmentation
     >>> folder.cleanup()
     """
-    if scale is not None and not (math.isfinite(scale) and scale > 0):
+    if scale is not None and not (isinstance(scale, Real) and math.isfinite(scale) and scale > 0):
         raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
     if sums not in get_args(Sums):
         raise InputError(f"sums must be 'error', 'normalise' or 'background', found {sums!r}")
+    ignored = tuple(ignore) if isinstance(ignore, Iterable) else (ignore,)
     paths = split_paths(path)
     if len(paths) == 1:
         with _naming(paths[0]):
             image = _image(paths[0])
-            segmentation = segmentation_of(image, scale=scale, sums=sums, ignore=ignore)
+            segmentation = segmentation_of(image, scale=scale, sums=sums, ignore=ignored)
         return replace(segmentation, source=paths[0])
-    if ignore := tuple(ignore):
+    if ignored:
         raise InputError(
-            f"ignore={list(ignore)} names labels, but {len(paths)} files are one region each; "
+            f"ignore={list(ignored)} names labels, but {len(paths)} files are one region each; "
             f"leave pixels out with a mask instead"
         )
-    found = []
+    images = []
     for file in paths:
         with _naming(file):
-            found.append((file, _image(file)))
-    names = region_names(paths)
-    segmentation = segmentation_of_many(found, names, scale=scale, sums=sums)
+            images.append((file, _image(file)))
+    segmentation = segmentation_of_many(images, region_names(paths), scale=scale, sums=sums)
     return replace(segmentation, source=",".join(paths))
 
 
@@ -157,13 +158,15 @@ def write(
     >>> from probdice import Geometry, Segmentation, read, write
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = os.path.join(folder.name, "labels.nii.gz")
-    >>> here = Geometry((2, 2, 1), np.diag([0.5, 0.5, 2.0, 1.0]))
-    >>> write(file, Segmentation.from_labels([[[1], [1]], [[2], [300]]], geometry=here))
-    >>> again = read(file)
-    >>> again.array[:, :, 0].tolist(), again.array.dtype.name, again.geometry.spacing
+    >>> geometry = Geometry((2, 2, 1), np.diag([0.5, 0.5, 2.0, 1.0]))
+    >>> write(file, Segmentation.from_labels([[[1], [1]], [[2], [300]]], geometry=geometry))
+    >>> stored = read(file)
+    >>> stored.array[:, :, 0].tolist(), stored.array.dtype.name, stored.geometry.spacing
     ([[1, 1], [2, 300]], 'int16', (0.5, 0.5, 2.0))
     >>> folder.cleanup()
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be that of the file to write, found {path!r}")
     with _naming(os.fspath(path), "written"):
         form = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
@@ -173,12 +176,15 @@ def write(
 def _image(path: str) -> Image:
     """What the file holds, by the first format that knows it."""
     source = open_source(path)
-    image = _format(source).read(source)
+    form = _format(source)
+    if source.gzipped and form not in (NIFTI, ITK):
+        raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
+    image = form.read(source)
     if image.beside is None:
         return image
-    other = open_source(str(image.beside))
     with _naming(str(image.beside)):
-        label_image = _format(other).read(other)
+        label_source = open_source(str(image.beside))
+        label_image = _format(label_source).read(label_source)
     shape = image.array.shape[1:]
     if tuple(label_image.array.shape) != tuple(shape):
         raise GeometryError(
@@ -213,9 +219,10 @@ def _format_of_suffix(path: str) -> Format:
 
 @contextmanager
 def _naming(path: str, done: str = "read") -> Iterator[None]:
-    """Put the name of the file in front of every error, and turn foreign errors into ours.
+    """Put the name of the file in front of every error.
 
-    What a library raises on a damaged file is anything at all, hence the wide net.
+    Only errors of ours, of the operating system and of memory are about the file; readers turn
+    those of the libraries they call into ours. All others are faults of this package, and pass.
     """
     try:
         yield
@@ -226,7 +233,3 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(f"{path}: cannot be {done}: {reason}") from error
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        hint = "; it seems damaged or incomplete" if done == "read" else ""
-        raise FormatError(f"{path}: cannot be {done}: {reason}{hint}") from error

@@ -7,6 +7,8 @@ labels. There is no geometry, with two exceptions: an .npz that probdice wrote, 
 is that of the label image of the same name beside it.
 """
 
+import math
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.meaning import beyond_one, fraction_in
-from probdice.files.model import Format, Image, Payload, Source
+from probdice.files.model import Format, Image, Payload, Source, as_label
 from probdice.segmentation import Array
 
 __all__ = ["NPY", "NPZ", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
+OBJECTS = (
+    "holds pickled Python objects, which are never loaded since they can run code; "
+    "save an array of numbers"
+)
 
 
 def _is_npy(source: Source) -> bool:
@@ -32,7 +39,7 @@ def _is_npy(source: Source) -> bool:
 
 
 def _read_npy(source: Source) -> Image:
-    with _no_pickles():
+    with _numpy_call():
         array = np.load(source.path, mmap_mode="r", allow_pickle=False)
     return Image(array, regions=regions_of_plain(array), assumed=True)
 
@@ -50,22 +57,28 @@ def _is_npz(source: Source) -> bool:
 
 
 def _read_npz(source: Source) -> Image:
-    # np.load leaves the file open when it is damaged, so it is opened here.
-    with source.path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        key = _key(source.inside.strip("/"), file.files)
-        with _no_pickles():
-            array = file[key]
-        if key == "probabilities" and array.ndim == 4:
-            return _nnunet(source.path, array)
-        affine = file["affine"] if key in WRITTEN and "affine" in file.files else None
-        names = file["names"].tolist() if key in WRITTEN and "names" in file.files else None
+    with source.path.open("rb") as stream:
+        with library_call():
+            archive = zipfile.ZipFile(stream)
+        members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        key = _key(source.inside.strip("/"), list(members))
+        array = _member(archive, members[key])
+        affine = names = None
+        if key in WRITTEN:
+            affine = _member(archive, members["affine"]) if "affine" in members else None
+            names = _member(archive, members["names"]) if "names" in members else None
+    if affine is not None and affine.dtype.kind not in "iuf":
+        raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
+    if key == "probabilities" and array.ndim == 4:
+        return _nnunet(source.path, array)
     if key == "labels":
-        given = {} if names is None else {int(label): name for label, name in names}
-        return Image(array, affine=affine, label_names=given)
+        label_names = {} if names is None else _label_names(names)
+        return Image(array, affine=affine, label_names=label_names)
     if key == "map":
         return Image(array, affine=affine)
     if key == "regions":
-        return Image(array, regions=0, affine=affine, region_names=names)
+        region_names = None if names is None else [as_label(str(name)) for name in names.ravel()]
+        return Image(array, regions=0, affine=affine, region_names=region_names)
     return Image(array, regions=regions_of_plain(array), assumed=True)
 
 
@@ -90,17 +103,57 @@ _parsing = Lock()
 
 
 @contextmanager
-def _no_pickles() -> Iterator[None]:
+def _numpy_call() -> Iterator[None]:
+    """Around what parses a header; a file of Python objects is refused as such."""
     try:
-        with _parsing:
+        with library_call(), _parsing:
             yield
-    except ValueError as error:
+    except FormatError as error:
         if "allow_pickle" in str(error) or "Python objects" in str(error):
-            raise FormatError(
-                "holds pickled Python objects, which are never loaded since they can run code; "
-                "save an array of numbers"
-            ) from error
+            raise FormatError(OBJECTS) from error
         raise
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """One array of an archive, whose header is held against the size of the member."""
+    info = archive.getinfo(name)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FormatError(f"{name} is packed by method {info.compress_type}, expected deflate")
+    ratio = 1 if info.compress_type == zipfile.ZIP_STORED else DEFLATE_RATIO
+    with library_call():
+        stream = archive.open(info)
+    with stream:
+        with _numpy_call():
+            version = np.lib.format.read_magic(stream)
+            read_header = np.lib.format.read_array_header_2_0
+            if version == (1, 0):
+                read_header = np.lib.format.read_array_header_1_0
+            shape, fortran_order, dtype = read_header(stream)
+        if dtype.hasobject:
+            raise FormatError(OBJECTS)
+        if any(length < 0 for length in shape):
+            raise FormatError(f"is damaged: {name} has shape {shape}")
+        needed = dtype.itemsize * math.prod(shape)
+        check_size(needed, info.compress_size, shape, ratio=ratio)
+        # The check sum is verified with the last byte, so nothing may be left over.
+        if stream.tell() + needed != info.file_size:
+            raise FormatError(
+                f"is damaged: {name} has {info.file_size} bytes, expected "
+                f"{stream.tell() + needed} for {shape} values of {dtype}"
+            )
+        with library_call():
+            content = stream.read(needed)
+    if len(content) < needed:
+        raise FormatError(f"is incomplete: {name} ends after {len(content)} bytes of {needed}")
+    return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
+
+
+def _label_names(pairs: NDArray[Any]) -> dict[int, str]:
+    """The names of labels as `write` stores them: rows of a label and its name."""
+    try:
+        return {int(label): str(name) for label, name in pairs}
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"has names that are no pairs of a label and a name: {error}") from error
 
 
 def _key(wanted: str, keys: list[str]) -> str:
@@ -123,11 +176,11 @@ def _key(wanted: str, keys: list[str]) -> str:
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
     """nnU-Net's export of probabilities, and the label image that lies beside it."""
     stem = path.with_suffix("")
-    found = [f for f in (Path(f"{stem}{suffix}") for suffix in LABEL_FILES) if f.exists()]
-    if found and found[0].suffix == ".png":  # a photograph: (region, 1, y, x)
+    candidates = (Path(f"{stem}{suffix}") for suffix in LABEL_FILES)
+    label_file = next((file for file in candidates if file.exists()), None)
+    if label_file is not None and label_file.suffix == ".png":  # a photograph: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
-    turned = array.transpose(0, 3, 2, 1)
-    return Image(turned, regions=0, beside=found[0] if found else None)
+    return Image(array.transpose(0, 3, 2, 1), regions=0, beside=label_file)
 
 
 def regions_of_plain(array: Array) -> int | None:

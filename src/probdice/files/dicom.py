@@ -4,16 +4,21 @@ Arrays are turned to (column, row, slice). Segment numbers are labels, segment l
 and 0 is what no segment covers. Masks that overlap stay one region each.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
 from probdice.errors import FormatError
+from probdice.files.damage import check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Source, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
+
+SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
+MOST_EMPTY = 4096  # slices for each frame: those that no segment covers are left out of a file
 
 
 def _recognises(source: Source) -> bool:
@@ -23,37 +28,61 @@ def _recognises(source: Source) -> bool:
 def _read(source: Source) -> Image:
     highdicom = need("highdicom", "dicom", "reading DICOM")
     pydicom = need("pydicom", "dicom", "reading DICOM")
-    dataset = pydicom.dcmread(source.path)
-    if (found := str(dataset.get("SOPClassUID", ""))) not in SEGMENTATIONS:
-        name = pydicom.uid.UID(found).name if found else "an object without a class"
+    with library_call():
+        dataset = pydicom.dcmread(source.path)
+        storage = str(dataset.get("SOPClassUID", ""))
+        kind = pydicom.uid.UID(storage).name if storage else "an object without a class"
+    if storage not in SEGMENTATIONS:
         raise FormatError(
-            f"is {name}, expected DICOM SEG (Segmentation Storage); an image or a structure set "
+            f"is {kind}, expected DICOM SEG (Segmentation Storage); an image or a structure set "
             f"must be segmented or converted first"
         )
-    seg = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
-    if seg.get_volume_geometry() is None:
+    frames = _checked_frames(dataset)
+    with library_call():
+        seg = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
+        geometry = seg.get_volume_geometry()
+        fractional = dataset.SegmentationType == "FRACTIONAL"
+    if geometry is None:
         raise FormatError("its frames do not make one regular volume, so it is no one image")
-    if dataset.SegmentationType == "FRACTIONAL":
-        volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
-        return _regions(seg, volume, overlapping=False)
-    try:
-        volume = seg.get_volume(combine_segments=True)
-    except RuntimeError as error:
-        if "overlap" not in str(error):
-            raise
-        # The failed call leaves a locked table behind, so the file is opened afresh.
-        seg = highdicom.seg.segread(source.path)
-        return _regions(seg, seg.get_volume(combine_segments=False), overlapping=True)
-    names = {number: _name(seg, number) for number in seg.segment_numbers}
+    slices = int(geometry.spatial_shape[0])
+    if slices > MOST_EMPTY * frames:
+        raise FormatError(f"is damaged: its {frames} frames lie {slices} slices apart")
+    with library_call():
+        if fractional:
+            volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
+            return _regions(seg, volume, overlapping=False)
+        try:
+            volume = seg.get_volume(combine_segments=True)
+        except RuntimeError as error:
+            if "overlap" not in str(error):
+                raise
+            # The failed call leaves a locked table behind, so the file is opened afresh.
+            seg = highdicom.seg.segread(source.path)
+            return _regions(seg, seg.get_volume(combine_segments=False), overlapping=True)
+        names = {number: _name(seg, number) for number in seg.segment_numbers}
+        affine = _affine(volume)
     repeated = {name for name in names.values() if list(names.values()).count(name) > 1}
     return Image(
         volume.array.transpose(2, 1, 0),
-        affine=_affine(volume),
+        affine=affine,
         label_names={k: f"{v} ({k})" if v in repeated else v for k, v in names.items()},
     )
 
 
 DICOM = Format("DICOM", (".dcm",), _recognises, _read)
+
+
+def _checked_frames(dataset: Any) -> int:
+    """The number of frames; held against the values, where these are stored as they are."""
+    with library_call():
+        values = {name: dataset[name].value for name in SIZES}
+        stored = len(dataset["PixelData"].value)
+        packed = dataset.file_meta.TransferSyntaxUID.is_encapsulated
+    frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
+    shape = (frames, rows, columns)
+    if not packed:
+        check_size(math.prod(shape) * bits // 8, stored, shape)
+    return frames
 
 
 def _regions(seg: Any, volume: Any, *, overlapping: bool) -> Image:

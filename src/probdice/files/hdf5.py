@@ -5,6 +5,7 @@ axes are one value per pixel, and along four the probabilities of regions, which
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +13,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.lazy import Lazy
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.lazy import Lazy, zeros_and_ones
 from probdice.files.model import Format, Image, Source, need
 
-__all__ = ["HDF5", "OnDisk", "datasets"]
+__all__ = ["HDF5", "OnDisk", "check_dataset", "datasets"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+MOST_UNPACKING = 1 << 16  # what filters other than gzip make of a byte, at most
 
 
 def _recognises(source: Source) -> bool:
     head = source.head
-    found = any(head[at : at + 8] == SIGNATURE for at in (0, 512, 1024, 2048))
-    return found and not source.name.endswith(".mnc")  # MINC is HDF5 too, and SimpleITK reads it
+    signed = any(head[at : at + 8] == SIGNATURE for at in (0, 512, 1024, 2048))
+    return signed and not source.name.endswith(".mnc")  # MINC is HDF5 too, and SimpleITK reads it
 
 
 def _read(source: Source) -> Image:
     h5py = need("h5py", "hdf5", "reading HDF5")
-    file = h5py.File(source.path, "r")
-    dataset = _dataset(h5py, file, source.inside)
+    with library_call():
+        file = h5py.File(source.path, "r")  # stays open while blocks of it may be read
+    try:
+        dataset = _dataset(h5py, file, source.inside)
+        check_dataset(dataset, source.path)
+        axes = _axes(dataset)
+    except FormatError:
+        file.close()
+        raise
     array = OnDisk(dataset, source.path)
-    axes = _axes(dataset)
     if axes is None:
         channels = 0 if len(array.shape) == 4 and array.dtype.kind == "f" else None
         return Image(array, regions=channels, assumed=True)
@@ -51,43 +61,67 @@ class OnDisk(Lazy):
         self.shape, self.dtype = tuple(dataset.shape), dataset.dtype
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        """The values under one slice for each axis."""
         try:
-            return np.asarray(self.dataset[index])
-        except (OSError, RuntimeError) as error:
-            raise FormatError(f"{self.path}: is damaged or incomplete: {error}") from error
+            with library_call():
+                return zeros_and_ones(np.asarray(self.dataset[index]))
+        except FormatError as error:  # read later than the file was opened, so it is named here
+            raise FormatError(f"{self.path}: {error}") from error
 
 
-def datasets(h5py: Any, group: Any) -> list[str]:
-    """The paths of all data sets of numbers."""
-    found: list[str] = []
+def datasets(h5py: Any, group: Any) -> dict[str, Any]:
+    """All data sets of numbers by their paths."""
+    numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf" and item.shape:
-            found.append(f"/{name}")
+            numeric[f"/{name}"] = item
 
-    group.visititems(visit)
-    return found
+    with library_call():
+        group.visititems(visit)
+    return numeric
+
+
+def check_dataset(dataset: Any, path: Path) -> None:
+    """Refuse a data set that the file cannot hold; chunks that were never written are zeros."""
+    with library_call():
+        shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
+        stored = dataset.id.get_storage_size()
+        elsewhere = dataset.is_virtual or bool(dataset.external)
+        ratio = DEFLATE_RATIO if dataset.compression == "gzip" else MOST_UNPACKING
+    if elsewhere or not math.prod(shape):
+        return
+    size = path.stat().st_size
+    if stored == 0:
+        raise FormatError(f"is incomplete: no values of {dataset.name} were ever written")
+    if chunks is None:
+        check_size(itemsize * math.prod(shape), min(stored, size), shape)
+    else:
+        check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
-    there = datasets(h5py, file)
-    listed = ", ".join(f"{name} {file[name].shape}" for name in there[:12]) or "none"
-    listed += ", …" if len(there) > 12 else ""
+    numeric = datasets(h5py, file)
+    listed = ", ".join(f"{name} {numeric[name].shape}" for name in list(numeric)[:12]) or "none"
+    listed += ", …" if len(numeric) > 12 else ""
     if inside:
-        if not isinstance(file.get(inside), h5py.Dataset):
+        with library_call():
+            dataset = file.get(inside)
+        if not isinstance(dataset, h5py.Dataset):
             raise FormatError(f"has no data set {inside!r}; it holds {listed}")
-        return file[inside]
-    if len(there) != 1:
-        example = there[0] if there else "/path"
+        return dataset
+    if len(numeric) != 1:
+        example = next(iter(numeric), "/path")
         raise FormatError(
-            f"holds {len(there)} data sets ({listed}): say which one, as in file.h5:{example}"
+            f"holds {len(numeric)} data sets ({listed}): say which one, as in file.h5:{example}"
         )
-    return file[there[0]]
+    return next(iter(numeric.values()))
 
 
 def _axes(dataset: Any) -> str | None:
     """The keys of the axes, such as "zyxc", where the file says so."""
-    tags = dataset.attrs.get("axistags")
+    with library_call():
+        tags = dataset.attrs.get("axistags")
     if tags is None:
         return None
     try:

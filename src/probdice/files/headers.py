@@ -4,6 +4,7 @@ NIfTI-1, which is nearly every file, is read here: importing nibabel takes longe
 comparing two images of ordinary size. Its rarer relatives are left to nibabel.
 """
 
+import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
+from probdice.files.damage import library_call
 
 __all__ = ["Header", "header_of", "is_header"]
 
@@ -59,7 +61,12 @@ def header_of(head: bytes) -> Header:
     name = _class_of(head)
     if not name:
         raise FormatError("its header is neither NIfTI nor Analyze; is it complete?")
-    return _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
+    header = _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
+    if any(length < 1 for length in header.shape):
+        raise FormatError(f"holds no pixels: its shape is {header.shape}")
+    if header.offset < 0:
+        raise FormatError(f"its header is damaged: its values start at byte {header.offset}")
+    return header
 
 
 def _class_of(head: bytes) -> str:
@@ -99,11 +106,14 @@ def _nifti_1(head: bytes) -> Header:
     slope, inter = float(raw["scl_slope"]), float(raw["scl_inter"])
     if not np.isfinite(slope) or slope == 0:
         slope, inter = 1.0, 0.0
-    single = raw["magic"] == b"n+1"
+    first = 352 if raw["magic"] == b"n+1" else 0
+    offset = float(raw["vox_offset"])
+    if not math.isfinite(offset):
+        raise FormatError(f"its header is damaged: its values start at byte {offset}")
     return Header(
         shape=tuple(int(n) for n in raw["dim"][1 : axes + 1]),
         dtype=np.dtype(order + TYPES[code]),
-        offset=max(352 if single else 0, int(raw["vox_offset"])),
+        offset=max(first, int(offset)),
         slope=slope,
         inter=inter if np.isfinite(inter) else 0.0,
         affine=_first_valid(
@@ -138,27 +148,36 @@ def _qform(raw: Any) -> NDArray[np.float64]:
 def _by_nibabel(name: str, head: bytes) -> Header:
     module, _, class_name = name.rpartition(".")
     header_class = getattr(import_module(f"nibabel.{module}"), class_name)
-    header = header_class(head[: header_class.template_dtype.itemsize])
-    dtype = header.get_data_dtype()
+    with library_call():
+        header = header_class(head[: header_class.template_dtype.itemsize])
+        dtype = header.get_data_dtype()
+        shape = tuple(int(n) for n in header.get_data_shape())
+        offset = int(header.get_data_offset())
+        slope, inter = header.get_slope_inter()
     if dtype.names or dtype.kind == "c":
         raise FormatError(f"holds colours or complex numbers ({dtype}), expected one number each")
-    affine = None
-    if hasattr(header, "get_sform"):
-        forms = (
-            (int(header[f"{f}_code"]), getattr(header, f"get_{f}")()) for f in ("sform", "qform")
-        )
-        affine = _first_valid(UNITS.get(header.get_xyzt_units()[0], 2), *forms)
-    elif hasattr(header, "get_affine"):
-        affine = np.asarray(header.get_affine(), dtype=np.float64)
-    slope, inter = header.get_slope_inter()
+    with library_call():
+        affine = _affine_by_nibabel(header)
     return Header(
-        shape=tuple(int(n) for n in header.get_data_shape()),
+        shape=shape,
         dtype=dtype,
-        offset=int(header.get_data_offset()),
+        offset=offset,
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
         affine=affine,
     )
+
+
+def _affine_by_nibabel(header: Any) -> NDArray[np.float64] | None:
+    if hasattr(header, "get_sform"):
+        forms = (
+            (int(header[f"{form}_code"]), getattr(header, f"get_{form}")())
+            for form in ("sform", "qform")
+        )
+        return _first_valid(UNITS.get(header.get_xyzt_units()[0], 2), *forms)
+    if hasattr(header, "get_affine"):
+        return np.asarray(header.get_affine(), dtype=np.float64)
+    return None
 
 
 def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:

@@ -5,8 +5,12 @@ Colour pictures are refused: several colours may stand for one label and none is
 are (row, column), with planes in front. Neither format says where the image lies.
 """
 
+import io
 import logging
+import math
+import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
 from probdice.files.arrays import regions_of_plain
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Payload, Source
 
 __all__ = ["JPEG", "PNG", "TIFF"]
@@ -26,21 +31,67 @@ COLOUR = (
     "palette indices (8 or 16 bit), not as the colours they are shown in"
 )
 
+COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
+GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
+# What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
+UNPACKING = {1: 1, 5: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
+MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
+
 
 def _is_png(source: Source) -> bool:
     return source.head[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 def _read_png(source: Source) -> Image:
-    from PIL import Image as Pillow
+    from PIL import PngImagePlugin
 
-    with Pillow.open(source.path, formats=["PNG"]) as picture:
-        if picture.mode not in ("1", "L", "P", "I", "I;16"):
-            raise FormatError(f"{COLOUR} (found mode {picture.mode})")
-        array = np.asarray(picture)
+    content = _critical_chunks(source.path.read_bytes())
+    # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
+    with library_call(), PngImagePlugin.PngImageFile(io.BytesIO(content)) as picture:
+        mode = picture.mode
+        array = np.asarray(picture) if mode in GREY_MODES else None
+    if array is None:
+        raise FormatError(f"{COLOUR} (found mode {mode})")
     # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
     depth, colour = source.head[24], source.head[25]
     return Image(array // {2: 85, 4: 17}[depth] if colour == 0 and depth in (2, 4) else array)
+
+
+def _critical_chunks(content: bytes) -> bytes:
+    """A PNG without all that does not hold its values; its check sums are verified.
+
+    Pillow does not look at those of the values, and refuses pictures with long comments.
+    """
+    kept = [content[:8]]
+    start, packed = 8, 0
+    kind = b""
+    while kind != b"IEND":
+        length = int.from_bytes(content[start : start + 4], "big")
+        stop = start + 12 + length
+        kind = content[start + 4 : start + 8]
+        if stop > len(content):
+            raise FormatError(
+                f"is damaged or incomplete: it ends after {len(content)} bytes, in the middle of "
+                f"a chunk; copy or write it again"
+            )
+        expected = int.from_bytes(content[stop - 4 : stop], "big")
+        if zlib.crc32(content[start + 4 : stop - 4]) != expected:
+            raise FormatError(
+                f"is damaged: the check sum of its chunk {kind.decode('latin-1')} at byte {start} "
+                f"is wrong; copy or write it again"
+            )
+        if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
+            kept.append(content[start:stop])
+            packed += length if kind == b"IDAT" else 0
+        start = stop
+    if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
+        raise FormatError("is damaged: it does not start with a header")
+    width, height, depth, colour = struct.unpack(">IIBB", kept[1][8:18])
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
+    check_size(
+        height * (width * depth * samples // 8), packed, (height, width), ratio=DEFLATE_RATIO
+    )
+    return b"".join(kept)
 
 
 def _write_png(path: Path, payload: Payload) -> None:
@@ -71,23 +122,25 @@ def _is_tiff(source: Source) -> bool:
 def _read_tiff(source: Source) -> Image:
     import tifffile
 
-    with _complaints() as complaints, tifffile.TiffFile(source.path) as file:
-        if len(file.series) != 1:
-            shapes = ", ".join(str(series.shape) for series in file.series) or "none"
-            raise FormatError(f"holds {len(file.series)} images ({shapes}), expected one")
-        series = file.series[0]
-        page = series.keyframe
-        if page.photometric in (2, 5, 6, 8) and page.samplesperpixel > 1:  # RGB, CMYK, YCbCr, Lab
-            raise FormatError(COLOUR)
-        axes = series.axes
-        array: NDArray[Any]
-        try:
-            array = tifffile.memmap(source.path, mode="r")
-        except ValueError:  # compressed or scattered: unpack it
-            array = series.asarray()
+    with _complaints() as complaints:
+        with library_call():
+            file = tifffile.TiffFile(source.path)
+        with file:
+            with library_call():
+                shapes = [series.shape for series in file.series]
+            if len(shapes) != 1:
+                listed = ", ".join(map(str, shapes)) or "none"
+                raise FormatError(f"holds {len(shapes)} images ({listed}), expected one")
+            series = file.series[0]
+            with library_call():
+                page = series.keyframe
+                axes = series.axes
+                colour = page.photometric in COLOURS and page.samplesperpixel > 1
+            if colour:
+                raise FormatError(COLOUR)
+            array = _tiff_values(source.path, series, file.byteorder)
     if complaints:
         raise FormatError(f"is damaged or incomplete: {complaints[0]}")
-    array = array.reshape(series.shape)
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))
@@ -96,14 +149,44 @@ def _read_tiff(source: Source) -> Image:
     return Image(array, regions=regions_of_plain(array) if plain else None, assumed=True)
 
 
+def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
+    """Mapped where the values lie in one piece as they are, else unpacked."""
+    with library_call():
+        shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
+    if dtype is None:
+        raise FormatError("is damaged, or holds values of a type that tifffile does not know")
+    needed = math.prod(shape) * dtype.itemsize
+    if offset is not None:
+        check_size(needed, path.stat().st_size - offset, shape)
+        return np.memmap(path, np.dtype(byteorder + dtype.char), "r", offset, shape)
+    with library_call():
+        compression = series.keyframe.compression
+        pages = [page for page in series.pages if page is not None]
+        complete = len(pages) == len(series.pages)
+        stored = 0
+        for page in pages:
+            for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
+                stored += length
+                complete &= 0 < length <= page.parent.filehandle.size - start
+    if not complete:  # tifffile would fill in zeros
+        raise FormatError(
+            "is damaged or incomplete: parts of its values are not in the file; write it again, "
+            "and not as a sparse file"
+        )
+    ratio = UNPACKING.get(whole_number(compression, "compression"), MOST_UNPACKING)
+    check_size(needed, stored, shape, ratio=ratio)
+    with library_call():
+        return np.asarray(series.asarray()).reshape(shape)
+
+
 @contextmanager
 def _complaints() -> Iterator[list[str]]:
     """The errors that tifffile logs in this thread: it reports missing pages there and reads on."""
     errors: list[str] = []
-    here = threading.get_ident()
+    this_thread = threading.get_ident()
 
     def keep(record: logging.LogRecord) -> bool:
-        if record.thread != here:
+        if record.thread != this_thread:
             return True
         # A private tag that cannot be read says nothing about the values.
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():

@@ -4,8 +4,10 @@ Arrays are turned to (x, y, z), components and fourth axes are regions. Slicer's
 its segments; where they lie in several layers they may overlap.
 """
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
+from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
+from probdice.files.detached import check_metaimage, check_nrrd
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
 
 __all__ = ["ITK"]
@@ -48,15 +52,11 @@ def _read(source: Source) -> Image:
     reader = sitk.ImageFileReader()
     reader.SetFileName(str(source.path))
     reader.SetImageIO(io := _io(source))
-    try:
+    with _itk_call():
+        reader.ReadImageInformation()
+    _check_values(sitk, reader, source, io)
+    with _itk_call():
         image = reader.Execute()
-    except RuntimeError as error:
-        # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
-        reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
-        reason = f" ({reasons[-1]})" if reasons else ""
-        raise FormatError(
-            f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
-        ) from error
     array = _turned(sitk, image)
     dimension = image.GetDimension()
     regions = dimension if image.GetNumberOfComponentsPerPixel() > 1 else None
@@ -101,10 +101,46 @@ def _write(path: Path, payload: Payload) -> None:
             image.SetMetaData(f"Segment{number}_LabelValue", str(label))
             image.SetMetaData(f"Segment{number}_Layer", "0")
             image.SetMetaData(f"Segment{number}_Name", name)
-    sitk.WriteImage(image, str(path), useCompression=True)
+    try:
+        sitk.WriteImage(image, str(path), useCompression=True)
+    except RuntimeError as error:  # which is what it makes of a full disk or a missing folder
+        raise FormatError(f"cannot be written by SimpleITK: {_reason(error)}") from error
 
 
 ITK = Format("NRRD, MHA or another of ITK", READS, _recognises, _read, WRITES, _write)
+
+
+@contextmanager
+def _itk_call() -> Iterator[None]:
+    """Around what reads a file with SimpleITK."""
+    try:
+        yield
+    except RuntimeError as error:
+        # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
+        reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
+        reason = f" ({reasons[-1]})" if reasons else ""
+        raise FormatError(
+            f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
+        ) from error
+
+
+def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
+    """Hold the header against the values before SimpleITK takes memory for them."""
+    shape = tuple(int(length) for length in reader.GetSize())
+    bits = re.search(r"(\d+)-bit", sitk.GetPixelIDValueAsString(reader.GetPixelID()))
+    if bits is None:
+        raise FormatError("holds values of a type that SimpleITK does not know")
+    needed = math.prod(shape) * reader.GetNumberOfComponents() * int(bits[1]) // 8
+    if io == "MetaImageIO":
+        check_metaimage(source.path, shape, needed)
+    elif io == "NrrdImageIO":
+        check_nrrd(source.path, shape, needed)
+    else:
+        check_size(needed, source.path.stat().st_size, shape, ratio=DEFLATE_RATIO)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 @dataclass(frozen=True)
@@ -141,21 +177,27 @@ def _affine(image: Any) -> NDArray[np.float64]:
 
 def _segments(metadata: Mapping[str, str]) -> list[_Segment]:
     """The segments that Slicer lists in the header, in its order."""
-    found = []
+    segments: dict[int, _Segment] = {}
     for key in metadata:
         if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
             prefix = f"Segment{match[1]}"
-            label = int(metadata[key])
+            label = whole_number(metadata[key], key)
             name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
-            layer = int(metadata.get(f"{prefix}_Layer", 0))
-            found.append((int(match[1]), _Segment(name, label, layer)))
-    return [segment for _, segment in sorted(found, key=lambda item: item[0])]
+            layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
+            segments[int(match[1])] = _Segment(name, label, layer)
+    return [segments[number] for number in sorted(segments)]
 
 
 def _layers(
     array: NDArray[Any], segments: list[_Segment], affine: NDArray[np.float64] | None
 ) -> Image:
     """Segments of several layers: one label map where none overlaps, else one mask each."""
+    for segment in segments:
+        if not 0 <= segment.layer < array.shape[-1]:
+            raise FormatError(
+                f"has {array.shape[-1]} layers, but {segment.name!r} is said to be in layer "
+                f"{segment.layer}"
+            )
     masks = np.stack([array[..., s.layer] == s.label for s in segments]).astype(np.uint8)
     if int(masks.sum(axis=0, dtype=np.int64).max(initial=0)) > 1:
         names = [segment.name for segment in segments]

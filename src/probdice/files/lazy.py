@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probdice.segmentation import Array
 
-__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "slabs"]
+__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
 
 class Lazy(ABC):
@@ -23,23 +23,23 @@ class Lazy(ABC):
         """The values under one slice for each axis."""
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
-        given = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in given:
-            at = given.index(Ellipsis)
-            missing = len(self.shape) - len(given) + 1
-            given = given[:at] + (slice(None),) * missing + given[at + 1 :]
-        given += (slice(None),) * (len(self.shape) - len(given))
-        if all(isinstance(part, slice) for part in given):
-            return self.block(given)
+        parts = index if isinstance(index, tuple) else (index,)
+        if Ellipsis in parts:
+            place = parts.index(Ellipsis)
+            missing = len(self.shape) - len(parts) + 1
+            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
+        parts += (slice(None),) * (len(self.shape) - len(parts))
+        if all(isinstance(part, slice) for part in parts):
+            return self.block(parts)
         # An integer takes a slice of one, and then that one.
-        whole = tuple(
+        slices = tuple(
             part if isinstance(part, slice) else slice(part % size, part % size + 1)
-            for part, size in zip(given, self.shape, strict=True)
+            for part, size in zip(parts, self.shape, strict=True)
         )
-        taken: NDArray[Any] = self.block(whole)[
-            tuple(slice(None) if isinstance(part, slice) else 0 for part in given)
+        block: NDArray[Any] = self.block(slices)[
+            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
         ]
-        return taken
+        return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
@@ -95,8 +95,16 @@ class Dropped(Lazy):
         return np.asarray(self.array[whole]).squeeze(self.axis)
 
 
-def slabs(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """The whole array, in pieces of about `size` values that lie together in memory."""
+def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, with every byte of a boolean one 0 or 1: a file may hold others for true."""
+    if array.dtype != np.bool_:
+        return array
+    content = array.view(np.uint8)
+    return array if content.max(initial=0) <= 1 else content != 0
+
+
+def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
+    """The whole array, in blocks of about `size` values that lie together in memory."""
     axes = range(len(array.shape))
     axis = 0
     if isinstance(array, np.ndarray) and array.ndim:

@@ -20,9 +20,9 @@ from dataclasses import replace
 import numpy as np
 
 from probdice.errors import FormatError, GeometryError, InputError
-from probdice.files.lazy import Dropped, Scaled, Stacked, slabs
+from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.files.model import Image
-from probdice.segmentation import Array, Geometry, Segmentation, Sums
+from probdice.segmentation import Array, Geometry, Label, Segmentation, Sums
 
 __all__ = ["beyond_one", "fraction_in", "segmentation_of", "segmentation_of_many"]
 
@@ -65,7 +65,11 @@ def segmentation_of(
 
 
 def segmentation_of_many(
-    images: Sequence[tuple[str, Image]], names: Sequence[str], *, scale: float | None, sums: Sums
+    images: Sequence[tuple[str, Image]],
+    names: Sequence[Label],
+    *,
+    scale: float | None,
+    sums: Sums,
 ) -> Segmentation:
     """The segmentation of several images, each the probability or the mask of one region."""
     first: Segmentation | None = None
@@ -79,10 +83,10 @@ def segmentation_of_many(
             )
         image = replace(image, regions=None)
         values = _scaled(image, scale)
-        if values.dtype.kind in "iu" and (found := beyond_one(values)) is not None:
+        if values.dtype.kind in "iu" and (other := beyond_one(values)) is not None:
             raise FormatError(
                 f"{file}: one file per region needs a probability or a mask of 0 and 1, "
-                f"found {found}; a label map is read alone, and percent or 0 to 255 with "
+                f"found {other}; a label map is read alone, and percent or 0 to 255 with "
                 f"scale=100 or scale=255"
             )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
@@ -96,20 +100,20 @@ def segmentation_of_many(
 
 def fraction_in(array: Array) -> float | None:
     """The first number that is not whole; NaN is left for the comparison to find."""
-    for slab in slabs(array):
-        fractions = (slab != np.trunc(slab)) & (slab == slab)
+    for block in blocks(array):
+        fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():
-            return float(slab[fractions][0])
+            return float(block[fractions][0])
     return None
 
 
 def beyond_one(array: Array) -> float | int | None:
     """The first number that is neither 0 nor 1."""
-    for slab in slabs(array):
-        others = (slab != 0) & (slab != 1)
+    for block in blocks(array):
+        others = (block != 0) & (block != 1)
         if others.any():
-            found: float | int = slab[others][0].item()
-            return found
+            other: float | int = block[others][0].item()
+            return other
     return None
 
 
@@ -131,7 +135,7 @@ def _scaled(image: Image, scale: float | None) -> Array:
             f"found {image.array.dtype}"
         )
     if (image.slope, image.inter, scale) == (1, 0, None):
-        return image.array
+        return zeros_and_ones(image.array) if isinstance(image.array, np.ndarray) else image.array
     return Scaled(image.array, image.slope, image.inter, 1.0 if scale is None else scale)
 
 
@@ -153,10 +157,10 @@ def _sums_of_overlapping(sums: Sums) -> Sums:
 
 
 def _check_masks(values: Array) -> None:
-    found = beyond_one(values)
-    if found is not None:
+    other = beyond_one(values)
+    if other is not None:
         raise FormatError(
-            f"holds {' × '.join(map(str, values.shape))} whole numbers, among them {found}: "
+            f"holds {' × '.join(map(str, values.shape))} whole numbers, among them {other}: "
             f"expected one label per pixel, or a probability of every region. Percent or 0 to 255 "
             f"need scale=100 or scale=255 (--scale); a time series is not a segmentation: "
             f"take one volume out of it"
@@ -178,11 +182,11 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
         try:
             return region.onto(first.geometry, tolerance=TOLERANCE)
         except GeometryError:
-            here, there = region.geometry.describe(), first.geometry.describe()
+            actual, expected = region.geometry.describe(), first.geometry.describe()
             differences = "; ".join(
-                f"{key} {here[key]}, expected {there[key]}"
-                for key in here
-                if here[key] != there[key]
+                f"{key} {actual[key]}, expected {expected[key]}"
+                for key in actual
+                if actual[key] != expected[key]
             )
             raise GeometryError(
                 f"{file}: does not lie on the grid of {first_file}: {differences}. "
@@ -201,13 +205,13 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
     return region
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def _distinct(names: Sequence[Label]) -> list[Label]:
     """The names, numbered where one occurs again: two segments may both be called "lesion"."""
-    taken: list[str] = []
+    distinct: list[Label] = []
     for name in names:
         number, candidate = 1, name
-        while candidate in taken:
+        while candidate in distinct:
             number += 1
             candidate = f"{name} ({number})"
-        taken.append(candidate)
-    return taken
+        distinct.append(candidate)
+    return distinct

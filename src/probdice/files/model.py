@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import MissingExtraError
-from probdice.segmentation import Array, Geometry
+from probdice.segmentation import Array, Geometry, Label
 
-__all__ = ["Format", "Image", "Payload", "Source", "lps_to_ras", "need"]
+__all__ = ["Format", "Image", "Payload", "Source", "as_label", "lps_to_ras", "need"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Image:
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
-    region_names: Sequence[str] | None = None
+    region_names: Sequence[Label] | None = None
     overlapping: bool = False  # masks of which several may hold at one pixel
     beside: Path | None = None  # another file, whose geometry this image has
 
@@ -86,6 +86,12 @@ def need(module: str, extra: str, what: str) -> Any:
             f"{what} needs {module.split('.')[0]}, which is not installed: "
             f'pip install "probdice[{extra}]"'
         ) from error
+
+
+def as_label(name: str) -> Label:
+    """The name of a region: an integer where it is a whole number, as the labels of a map are."""
+    whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
+    return int(name) if whole else name
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:

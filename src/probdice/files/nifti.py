@@ -1,8 +1,8 @@
 """NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz), read and written.
 
-The values are a memory map, or what isal unpacks, which takes half the time of zlib. nibabel
-writes, and reads the rarer headers. The axes stay those of the file (i, j, k), the regions come
-last. The format is three-dimensional: a flat image has a third axis of length 1.
+The values are a memory map, or unpacked. nibabel writes, and reads the rarer headers. The axes
+stay those of the file (i, j, k), the regions come last. The format is three-dimensional: a flat
+image has a third axis of length 1.
 
 **Geometry.** The sform is used, else the qform, in millimetres whatever the unit of the file. A
 NIfTI header may have neither; what tools then assume differs (nibabel: centred and flipped; ITK:
@@ -10,6 +10,7 @@ neither), so such an image has no geometry: it can be compared with another that
 with one that has geometry only where the user says to ignore it. The same holds for Analyze.
 """
 
+import math
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
+from probdice.files.damage import DEFLATE_RATIO, check_size
 from probdice.files.headers import Header, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source
+from probdice.files.packed import gzip_module, is_gzipped, unpack
+from probdice.files.sources import open_source
 
 __all__ = ["NIFTI"]
 
@@ -44,7 +48,7 @@ def _read(source: Source) -> Image:
         raise FormatError("is a header without values: expected an .img file beside it")
     head = source.head
     if header_path != source.path:
-        head = _bytes(header_path, 348)[:4096].tobytes()
+        head = open_source(str(header_path)).head
     header = header_of(head)
     array, regions = _axes(_values(data_path, header))
     return Image(
@@ -90,47 +94,19 @@ NIFTI = Format(
 
 def _values(path: Path, header: Header) -> NDArray[Any]:
     """The values as they are stored, without slope: mapped, or unpacked into memory."""
-    count = int(np.prod(header.shape, dtype=object))
-    if count <= 0:
-        raise FormatError(f"holds no pixels: its shape is {header.shape}")
-    expected = header.offset + header.dtype.itemsize * count
-    data = _bytes(path, expected)
-    if data.size < expected:
-        raise FormatError(
-            f"is incomplete: {data.size} bytes, expected {expected} for {header.shape} values of "
-            f"{header.dtype}; copy or write it again"
-        )
-    return np.ndarray(header.shape, header.dtype, buffer=data, offset=header.offset, order="F")
-
-
-def _bytes(path: Path, expected: int) -> NDArray[np.uint8]:
-    """The bytes of a file, mapped; unpacked where it is gzipped."""
+    needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    if mapped[:2] != b"\x1f\x8b":
-        return np.frombuffer(mapped, np.uint8)
-    try:
-        return np.frombuffer(_unpacked(mapped, expected), np.uint8)
-    except MemoryError:
-        raise
-    except Exception as error:  # isal and gzip each have errors of their own
+    content: bytes | mmap.mmap = mapped
+    if is_gzipped(mapped[:2]):
+        check_size(needed, len(mapped), header.shape, ratio=DEFLATE_RATIO)
+        content = unpack(path, needed)
+    if len(content) < needed:
         raise FormatError(
-            f"is gzipped, but incomplete or damaged ({error}); copy or write it again"
-        ) from error
-
-
-def _unpacked(packed: mmap.mmap, expected: int) -> bytes:
-    """All of a gzipped file. One call into a buffer of the right size is twice as fast as many."""
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return _gzip().decompress(packed[:])  # type: ignore[no-any-return]
-    # Deflate packs at most 1032 to 1: a damaged header must not ask for all the memory there is.
-    size = max(1, min(expected, 1032 * len(packed)))
-    content = isal_zlib.decompress(packed, wbits=31, bufsize=size)
-    if len(content) < expected:  # the file may have several members, of which this is the first
-        content = _gzip().decompress(packed[:])
-    return content
+            f"is incomplete: {len(content)} bytes, expected {needed} for {header.shape} values of "
+            f"{header.dtype}; copy or write it again"
+        )
+    return np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
@@ -154,7 +130,7 @@ def _partner(path: Path, suffix: str, other: str) -> Path | None:
     """The file beside this one that holds the other half."""
     stem = _stem(path, suffix)
     for ending in (other, other + ".gz", other.upper()):
-        if (candidate := Path(stem + ending)).exists():
+        if (candidate := Path(stem + ending)).is_file():
             return candidate
     return None
 
@@ -188,18 +164,7 @@ def _opened(path: Path) -> Iterator[Any]:
         if not path.name.lower().endswith((".gz", ".mgz")):
             yield stream
             return
-        gzip = _gzip()
+        gzip = gzip_module()
         kind = gzip.IGzipFile if hasattr(gzip, "IGzipFile") else gzip.GzipFile
         with kind(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
             yield packed
-
-
-def _gzip() -> Any:
-    """isal, or Python's own gzip on the platforms that isal does not know."""
-    try:
-        from isal import igzip
-    except ImportError:
-        import gzip
-
-        return gzip
-    return igzip

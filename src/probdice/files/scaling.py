@@ -7,7 +7,7 @@ from dataclasses import replace
 from probdice.errors import InputError
 from probdice.values import FORGIVEN
 from probdice.files import read
-from probdice.files.lazy import Scaled, slabs
+from probdice.files.lazy import Scaled, blocks
 from probdice.segmentation import Segmentation, Sums
 
 __all__ = ["read_scaled"]
@@ -18,7 +18,7 @@ def read_scaled(
     *,
     scale: float,
     sums: Sums,
-    ignore: Iterable[int],
+    ignore: Iterable[int] | int,
 ) -> tuple[Segmentation, bool]:
     """Read a segmentation and divide it by `scale` if it needs that; whether it did.
 
@@ -34,4 +34,4 @@ def read_scaled(
 
 
 def _exceeds_one(segmentation: Segmentation) -> bool:
-    return any(bool((slab > 1 + FORGIVEN).any()) for slab in slabs(segmentation.array))
+    return any(bool((block > 1 + FORGIVEN).any()) for block in blocks(segmentation.array))

@@ -2,44 +2,56 @@
 
 import os
 import re
+import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
 from probdice.errors import FormatError, InputError
-from probdice.files.model import Source
+from probdice.files.model import Source, as_label
+from probdice.files.packed import is_gzipped
+from probdice.segmentation import Label
 
 __all__ = ["HEAD", "open_source", "region_names", "split_paths"]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # the suffixes a colon may follow
+EXPECTED = "the path of a file, or a list of paths, one for each region"
 
 
 def split_paths(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """The files that `path` names, in the order of their regions."""
     if isinstance(path, str | os.PathLike):
-        return _split(os.fspath(path))
-    paths = [part for item in path for part in _split(os.fspath(item))]
+        return _split(_text(path))
+    if not isinstance(path, Iterable) or isinstance(path, bytes):
+        raise InputError(f"path must be {EXPECTED}, found {path!r}")
+    paths = [part for item in path for part in _split(_text(item))]
     if not paths:
-        raise InputError("path is an empty list: expected at least one file")
+        raise InputError(f"path is an empty list, expected {EXPECTED}")
     return paths
 
 
 def open_source(path: str) -> Source:
     """The file and its first bytes; it exists, can be read and is not empty."""
     file, inside = _split_inside(path)
-    if not file.exists():
-        raise FormatError("no such file")
-    if file.is_dir():
+    try:
+        mode = file.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in it
+        raise FormatError("no such file") from None
+    if stat.S_ISDIR(mode):
         raise FormatError(
             "is a folder, expected a file; for one file per region, list the files or use a glob"
+        )
+    if not stat.S_ISREG(mode):
+        raise FormatError(
+            "is a pipe, a socket or a device, expected a file; save what it holds to a file first"
         )
     with file.open("rb") as stream:
         head = stream.read(16 * HEAD)
     if not head:
         raise FormatError("is empty (0 bytes); was it written completely?")
-    gzipped = head[:2] == b"\x1f\x8b"
+    gzipped = is_gzipped(head)
     if gzipped:
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
@@ -48,8 +60,18 @@ def open_source(path: str) -> Source:
     return Source(file, inside, head[:HEAD], gzipped)
 
 
-def region_names(paths: Sequence[str]) -> list[str]:
-    """What differs in the names of the files: "0", "1" for pve_0.nii.gz, pve_1.nii.gz."""
+def region_names(paths: Sequence[str]) -> list[Label]:
+    """What differs in the names of the files: 0, 1 for pve_0.nii.gz, pve_1.nii.gz.
+
+    Whole numbers become integers, as the labels of a label map are.
+    """
+    names = _differences(paths)
+    labels = [as_label(name) for name in names]
+    return labels if len(set(labels)) == len(labels) else list(names)
+
+
+def _differences(paths: Sequence[str]) -> list[str]:
+    """What differs in the names of the files, or where that is not distinct, more of the names."""
     stems = []
     for path in paths:
         file, inside = _split_inside(path)
@@ -65,20 +87,29 @@ def region_names(paths: Sequence[str]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else list(paths)
 
 
+def _text(path: object) -> str:
+    """A path as text."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(text, str) or not text:
+        raise InputError(f"path must be {EXPECTED}, found {path!r}")
+    return text
+
+
 def _split(path: str) -> list[str]:
-    if _split_inside(path)[0].exists():
+    # os.path.exists, unlike that of a Path, takes a long list for a file that does not exist.
+    if os.path.exists(_split_inside(path)[0]):
         return [path]
     parts = [part.strip() for part in path.split(",") if part.strip()]
-    found: list[str] = []
+    files: list[str] = []
     for part in parts or [path]:
-        if has_magic(part) and not _split_inside(part)[0].exists():
+        if has_magic(part) and not os.path.exists(_split_inside(part)[0]):
             matches = sorted(glob(part, recursive=True), key=_natural)
             if not matches:
                 raise FormatError(f"{part}: no file matches this pattern")
-            found += matches
+            files += matches
         else:
-            found.append(part)
-    return found
+            files.append(part)
+    return files
 
 
 def _split_inside(path: str) -> tuple[Path, str]:

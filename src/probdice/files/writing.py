@@ -58,13 +58,17 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
     It is flushed to the disk first. On failure it is removed, and the target is as it was. A
     writer that holds a lock is `alone`: the name is then always the same, so that what a kill
-    leaves behind is overwritten by the next run.
+    leaves behind is overwritten by the next run. A symbolic link stays one: the file that it points
+    to is replaced.
     """
+    target = Path(os.path.realpath(target))
     if target.is_dir():
         raise InputError("is a folder, expected the name of a file")
     if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
         raise InputError("is a device or a pipe, expected the name of a file")
-    stem = target.name[: len(target.name) - len(suffix)]
+    stem = target.name
+    if suffix and stem.lower().endswith(suffix):
+        stem = stem[: -len(suffix)]
     partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
     try:
         yield partial
@@ -103,6 +107,8 @@ def _probabilities(segmentation: Segmentation, array: NDArray[Any]) -> NDArray[A
         values = np.maximum(values, np.finfo(values.dtype).smallest_subnormal)
     elif segmentation.reading in ("normalise", "background"):
         total = values.sum(axis=0)
+        if segmentation.reading == "normalise":
+            _check_sums(total)
         if segmentation.reading == "background":
             missing = 1 - total
             missing[missing < 1e-6] = 0
@@ -110,3 +116,17 @@ def _probabilities(segmentation: Segmentation, array: NDArray[Any]) -> NDArray[A
             total = np.maximum(total, 1)
         values = values / total
     return values
+
+
+def _check_sums(total: NDArray[Any]) -> None:
+    """Probabilities that are all 0 cannot be divided by their sum."""
+    empty = total == 0
+    if not empty.any():
+        return
+    count = int(np.count_nonzero(empty))
+    pixel = tuple(int(k) for k in np.unravel_index(int(np.argmax(empty)), empty.shape))
+    others = f" (the first of {count} such pixels)" if count > 1 else ""
+    raise InputError(
+        f"all probabilities are 0 at pixel {pixel}{others}, so the sum divides none; "
+        f'pass sums="background" (--sums background) to add the missing part as a region'
+    )

@@ -1,0 +1,115 @@
+"""Packed streams: unpacked no further than needed, and their check sums verified.
+
+isal unpacks in half the time of zlib, which serves on the platforms that isal does not know.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from probdice.errors import FormatError
+
+__all__ = ["gzip_module", "is_gzipped", "unpack", "verify_stream"]
+
+SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end in notes on the scan
+PIECE = 1 << 20
+
+
+def is_gzipped(head: bytes) -> bool:
+    """Whether these are the first bytes of a gzipped file."""
+    return head[:2] == b"\x1f\x8b"
+
+
+def unpack(path: Path, size: int) -> bytes:
+    """The first `size` bytes of a gzipped file, or fewer where it holds fewer.
+
+    The check sum comes last, so what follows is unpacked and dropped; no more than `SURPLUS` of
+    it, since a file of few bytes may unpack to more than there is memory or time for.
+    """
+    try:
+        with path.open("rb") as stream, gzip_module().open(stream, "rb") as packed:
+            # In one piece of the right size, which is twice as fast as in many.
+            content: bytes = packed.read(size)
+            surplus = 0
+            while piece := packed.read(PIECE):
+                surplus += len(piece)
+                _check_surplus(surplus, size)
+    except _packing_errors() as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise FormatError(
+            f"is gzipped, but incomplete or damaged ({error}); copy or write it again"
+        ) from error
+    return content
+
+
+def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
+    """How many bytes a zlib or gzip stream in a file holds; refused where its check sum is wrong.
+
+    It lies between the bytes `start` and `stop` of the file and should hold `size` bytes.
+    """
+    zlib = _zlib()
+    count = 0
+    with path.open("rb") as stream:
+        stream.seek(start)
+        gzipped = is_gzipped(stream.read(2))
+        stream.seek(start)
+        unpacker = zlib.decompressobj(wbits=31 if gzipped else 15)
+        try:
+            while True:
+                left = max(0, stop - stream.tell())
+                piece = unpacker.unconsumed_tail or stream.read(min(PIECE, left))
+                content = unpacker.decompress(piece, PIECE)
+                if not piece and not content and not unpacker.eof:
+                    raise FormatError("is damaged or incomplete: its packed values end too early")
+                count += len(content)
+                _check_surplus(count - size, size)
+                if unpacker.eof:
+                    if count >= size or not gzipped:
+                        return count
+                    # A gzipped file may have several members, one after the other.
+                    stream.seek(-len(unpacker.unused_data), 1)
+                    if not is_gzipped(stream.read(2)):
+                        return count
+                    stream.seek(-2, 1)
+                    unpacker = zlib.decompressobj(wbits=31)
+        except (zlib.error, EOFError) as error:
+            raise FormatError(
+                f"is damaged: its packed values cannot be unpacked ({error}); write it again"
+            ) from error
+
+
+def gzip_module() -> Any:
+    """isal's gzip, or Python's own."""
+    try:
+        from isal import igzip
+    except ImportError:
+        import gzip
+
+        return gzip
+    return igzip
+
+
+def _zlib() -> Any:
+    """isal's zlib, or Python's own."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        import zlib
+
+        return zlib
+    return isal_zlib
+
+
+def _packing_errors() -> tuple[type[Exception], ...]:
+    """What gzip and zlib raise on damaged streams; gzip's own error is an OSError."""
+    import zlib
+
+    return OSError, EOFError, zlib.error, _zlib().error
+
+
+def _check_surplus(surplus: int, size: int) -> None:
+    if surplus > SURPLUS:
+        raise FormatError(
+            f"unpacks to far more than the {size} bytes that its header describes; "
+            f"is the header damaged? Write it again"
+        )
