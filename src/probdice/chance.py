@@ -7,8 +7,10 @@ probabilities. Elsewhere pixels are paired at random.
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probdice.engine.images import Images
 from probdice.engine.passes import BINS, Distribution
@@ -16,11 +18,10 @@ from probdice.errors import TooLargeError
 from probdice.groups import Groups, costs
 from probdice.matching import Given
 from probdice.options import Options, sides_to_merge
-from probdice.overlaps import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.overlaps import LARGEST_TABLE, Floats, Integers, Overlap, Pairs, Regions
 from probdice.scoring import NeedsImages, correspond, key_lists, measure
-from probdice.segmentation import Segmentation
+from probdice.segmentation import Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute
 
 __all__ = ["Chance", "chance_of"]
 
@@ -38,9 +39,7 @@ class Chance:
     error: float = 0.0
 
 
-def chance_of(
-    overlap: Overlap, options: Options, matched: Groups, images: Images | None
-) -> Chance:
+def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Images | None) -> Chance:
     """The score of the same comparison if the two sides were independent.
 
     `matched` is the correspondence before merging: where it is given, it stays.
@@ -171,7 +170,9 @@ def _sampled(overlap: Overlap, options: Options, images: Images) -> Chance:
     return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
 
 
-def _labelled(overlap: Overlap, groups: Groups) -> tuple[tuple[tuple, tuple], ...]:  # type: ignore[type-arg]
+def _labelled(
+    overlap: Overlap, groups: Groups
+) -> tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]:
     """The matched groups by label."""
     labels = Both(overlap.reference.labels, overlap.prediction.labels)
     return tuple(
@@ -183,7 +184,7 @@ def _labelled(overlap: Overlap, groups: Groups) -> tuple[tuple[tuple, tuple], ..
     )
 
 
-def _drawn(images: Images, samples: "Both", places: Floats) -> Images:  # type: ignore[type-arg]
+def _drawn(images: Images, samples: Both[NDArray[Any]], places: Integers) -> Images:
     """Images made of pixels that were drawn from others."""
 
     def drawn(side: Side) -> Segmentation:

@@ -19,8 +19,7 @@ from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
-from probdice.merging import Join
-from probdice.numbers_shown import decimal, percent
+from probdice.numbers_shown import percent
 from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
 from probdice.overlaps import Overlap
 from probdice.relabelling import relabelled
@@ -495,7 +494,7 @@ class Comparison:
             text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
             message: tuple[str | Option, ...] = (text,)
             if side in sides_to_merge(self.merge):
-                message = (f"{text} and meets no matched one".replace("have", "have"),)
+                message = (f"{text}, for want of a matched one that they meet",)
             elif not given:
                 join = f" would join {them} to a matched one"
                 message = (f"{text}; ", Option("merge", side), join)
@@ -540,9 +539,10 @@ class Comparison:
             label = table.reference.label(k)
             twin = place.get(str(label))
             number = int(groups.reference[k])
-            if twin is not None and number < groups.matched:
-                if 0 <= groups.prediction[twin] != number:
-                    crossed.append(label)
+            if twin is None or number >= groups.matched:
+                continue
+            if 0 <= groups.prediction[twin] != number:
+                crossed.append(label)
         return crossed
 
     def _apart(self, groups: Groups) -> int:
@@ -784,9 +784,9 @@ def _groups(result: Comparison) -> list[Group]:
     volumes = {side: table.side(side).volumes for side in SIDES}
     made = []
     for g in range(groups.count):
-        parts = [members[side][g].tolist() for side in SIDES]
-        names = [tuple(labels[side][k] for k in part) for side, part in zip(SIDES, parts, strict=True)]
-        sizes = [float(volumes[side][part].sum()) for side, part in zip(SIDES, parts, strict=True)]
+        regions = {side: members[side][g].tolist() for side in SIDES}
+        names = [tuple(labels[side][k] for k in regions[side]) for side in SIDES]
+        sizes = [float(volumes[side][regions[side]].sum()) for side in SIDES]
         total = sizes[0] + sizes[1]
         difference = float(differences[g])
         shared = max(total - difference, 0.0) if names[0] and names[1] else 0.0
@@ -804,8 +804,3 @@ def _groups(result: Comparison) -> list[Group]:
             )
         )
     return made
-
-
-def joins_to_lists(joins: Sequence[Join]) -> list[list[Any]]:
-    """Joins as plain types."""
-    return [[j.side, j.region, list(j.into), j.group, j.gain] for j in joins]

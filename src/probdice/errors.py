@@ -112,9 +112,7 @@ class Note:
         """As JSON holds it: texts, and options as objects."""
         return {
             "kind": self.kind,
-            "message": [
-                part if isinstance(part, str) else asdict(part) for part in self.message
-            ],
+            "message": [part if isinstance(part, str) else asdict(part) for part in self.message],
         }
 
     @classmethod
@@ -122,9 +120,7 @@ class Note:
         """Back from JSON."""
         return cls(
             content["kind"],
-            tuple(
-                part if isinstance(part, str) else Option(**part) for part in content["message"]
-            ),
+            tuple(part if isinstance(part, str) else Option(**part) for part in content["message"]),
         )
 
 

@@ -67,14 +67,12 @@ class Groups:
         order = used[np.lexsort((first.prediction[used], first.reference[used], alone))]
         anew = np.full(following + 1, -1, np.int64)  # the last one is where −1 leads
         anew[order] = np.arange(order.size)
-        return cls(
-            anew[numbers.reference], anew[numbers.prediction], int(order.size - alone.sum())
-        )
+        return cls(anew[numbers.reference], anew[numbers.prediction], int(order.size - alone.sum()))
 
     @cached_property
     def count(self) -> int:
         """How many groups there are."""
-        return 1 + max((int(side.max(initial=-1)) for side in (self.reference, self.prediction)))
+        return 1 + max(int(side.max(initial=-1)) for side in (self.reference, self.prediction))
 
     def numbers(self, side: Side) -> Integers:
         """The group of every region of one side."""
@@ -127,8 +125,9 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
             return np.ones(groups.count, np.bool_)
         # Of regions without a partner, absolute costs are volumes, and add up.
         lone = (sizes.reference == 0) | (sizes.prediction == 0)
-        return (single.reference & single.prediction) | lone
-    return (single.reference | crisp.reference) & (single.prediction | crisp.prediction)
+        return np.asarray((single.reference & single.prediction) | lone)
+    single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
+    return np.asarray(single_or_crisp.reference & single_or_crisp.prediction)
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, get_args
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
 from probdice.errors import InputError, Option
 from probdice.matching import Fixed, Given, Rule
@@ -14,21 +14,19 @@ from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Similarity, as_similarity
 from probdice.values import Sums
 
-if TYPE_CHECKING:
-    from probdice.comparison import Comparison
-
 __all__ = ["Match", "Merging", "Options", "as_workers", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]
-Match = (
-    Literal["overlap", "paper", "labels"]
-    | Mapping[Label, Label]
-    | Mapping[str, str]
-    | Mapping[int, int]
-    | Mapping[int, str]
-    | Mapping[str, int]
-    | "Comparison"
-)
+
+
+class Earlier(Protocol):
+    """An earlier comparison, of which only the groups are looked at."""
+
+    @property
+    def groups(self) -> tuple[Any, ...]: ...
+
+
+Match: TypeAlias = str | Mapping[Any, Label] | Earlier
 
 TOLERANCE = 0.1  # pixels that the corners of two grids may lie apart
 T = TypeVar("T")
@@ -93,7 +91,9 @@ class Options:
                 f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
             )
         if merge != "none" and (rule == "labels" or isinstance(rule, Given)):
-            how = Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
+            how = (
+                Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
+            )
             raise InputError(
                 Option("merge", merge),
                 " does not go with ",
@@ -179,9 +179,7 @@ def as_rule(match: object) -> Rule:
         return Fixed(tuple((_label(key), _label(value)) for key, value in match.items()))
     groups = getattr(match, "groups", None)
     if isinstance(groups, tuple):  # an earlier comparison
-        return Given(
-            tuple((tuple(group.reference), tuple(group.prediction)) for group in groups)
-        )
+        return Given(tuple((tuple(group.reference), tuple(group.prediction)) for group in groups))
     hint = ""
     if isinstance(match, bool):
         hint = '; match=True is now match="overlap", and match=False is match="labels"'
@@ -227,7 +225,7 @@ def _label(value: object) -> Label:
 
 
 def _sums_per_side(sums: Sums | Mapping[Side, Sums]) -> Both[Sums]:
-    return _per_side(sums, "sums", cast(Sums, "error")).map(as_sums)
+    return _per_side(sums, "sums", "error").map(as_sums)
 
 
 def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:

@@ -209,7 +209,7 @@ class Overlap:
         """What pairs cost together, in units, never less than 0."""
         alone = self.alone
         costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
-        return np.maximum(costs, 0)
+        return np.asarray(np.maximum(costs, 0))
 
     @cached_property
     def weights(self) -> Floats:
@@ -223,7 +223,9 @@ class Overlap:
                 f"has the pairs that meet"
             )
         alone = self.alone
-        weights = np.add.outer(alone.reference[rows], alone.prediction[columns]).astype(np.float64)
+        weights: Floats = np.add.outer(
+            alone.reference[rows].astype(np.float64), alone.prediction[columns].astype(np.float64)
+        )
         places = Both(
             *(
                 _places(len(regions), occupied)
@@ -434,13 +436,11 @@ class Overlap:
         name = os.fspath(path)
         try:
             with replacing(Path(name)) as partial, partial.open("wb") as stream:
-                np.savez_compressed(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+                np.savez_compressed(stream, allow_pickle=False, **arrays)
         except ProbdiceError as error:
             raise error.prefixed(f"{name}: ") from None
         except OSError as error:
-            raise FormatError(
-                f"{name}: cannot be written: {error.strerror or error}"
-            ) from error
+            raise FormatError(f"{name}: cannot be written: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Overlap":

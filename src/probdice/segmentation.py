@@ -193,8 +193,8 @@ class Segmentation:
             A label for each region; 0, 1, … by default.
         sums : {"error", "normalise", "background"}, optional
             What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
-            refuse, divide by the sum ("normalize" too), or add a region called "background" for what is missing
-            (and divide where the sum exceeds 1).
+            refuse, divide by the sum ("normalize" too), or add a region called "background" for
+            what is missing (and divide where the sum exceeds 1).
         geometry : Geometry, optional
             Where the image lies.
 
@@ -215,9 +215,7 @@ class Segmentation:
                 )
             array = as_array(array)
             regions = _region_names(names, 2)
-            return cls(
-                array, crisp=False, regions=regions, reading="foreground", geometry=geometry
-            )
+            return cls(array, crisp=False, regions=regions, reading="foreground", geometry=geometry)
         array = _regions_first(array, axis, "probabilities")
         regions = _region_names(names, array.shape[0])
         if how == "background":
@@ -324,7 +322,8 @@ class Segmentation:
             fault = examine_labels(flat) if flat.dtype.kind == "f" else None
             self.refuse(fault)
             labels = np.unique(array)
-            return (array == labels.reshape(-1, *(1,) * array.ndim)).astype(np.float32)
+            rows = array == labels.reshape(-1, *(1,) * array.ndim)
+            return np.asarray(rows, np.float32)
         dtype = np.result_type(array.dtype, np.float32)
         values = array.astype(dtype).reshape((array.shape[0] if self._rows else 1, -1))
         self.refuse(examine_values(values, self.reading))

@@ -87,7 +87,9 @@ def _lines(result: Comparison) -> list[str]:
             count = sum(merge.side == side for merge in result.merges)
             if count:
                 counts.append(f"{count} {side} {'region' if count == 1 else 'regions'}")
-        lines.append(f"matched score {decimal(result.matched_score)}; {' and '.join(counts)} merged")
+        lines.append(
+            f"matched score {decimal(result.matched_score)}; {' and '.join(counts)} merged"
+        )
     return lines
 
 

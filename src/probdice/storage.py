@@ -23,13 +23,14 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
     writer that holds a lock is `alone`: the name is then always the same, so that what a kill
     leaves behind is overwritten by the next run.
     """
-    if target.is_symlink():
-        target = target.resolve()
+    target = Path(os.path.realpath(target))
     if target.is_dir():
         raise InputError("is a folder, expected the name of a file")
     if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
         raise InputError("is a device or a pipe, expected the name of a file")
-    stem = target.name[: len(target.name) - len(suffix)]
+    stem = target.name
+    if suffix and stem.lower().endswith(suffix):
+        stem = stem[: -len(suffix)]
     partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
     try:
         yield partial

@@ -1,5 +1,6 @@
 """A comparison as plain types, and back."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from math import nan
 from typing import Any
@@ -23,13 +24,12 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
     """Everything that is known without another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     for name in ("score", "matched_score"):
-        _store(content, name, lambda name=name: getattr(result, name))  # type: ignore[misc]
+        with suppress(NeedsImages):
+            content[name] = getattr(result, name)
     chance = result.__dict__.get("_chance")
     if chance is None:
-        try:
+        with suppress(NeedsImages):
             chance = result._chance_with(None)
-        except NeedsImages:
-            chance = None
     if chance is not None and "score" in content:
         result.__dict__["_chance"] = chance
         content |= {
@@ -80,27 +80,15 @@ def comparison_from_dict(content: Any) -> Comparison:
             if name in content:
                 known[name] = _number(content[name])
         if "chance" in content:
-            known["_chance"] = Chance(
-                _number(content["chance"]), _number(content["chance_error"])
-            )
+            known["_chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
         if "explained" in content:
             known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(
-            f"holds no whole comparison: {type(error).__name__}: {error}"
-        ) from None
+        raise InputError(f"holds no whole comparison: {type(error).__name__}: {error}") from None
     result.__dict__.update(known)
     return result
-
-
-def _store(content: dict[str, Any], name: str, value: Any) -> None:
-    """Keep a number unless it needs images that are gone."""
-    try:
-        content[name] = value()
-    except NeedsImages:
-        return
 
 
 def _groups_to_dict(groups: Groups) -> dict[str, Any]:
@@ -125,9 +113,7 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
         np.asarray(content["matched_costs"]),
         _groups_from_dict(content["groups"]),
         np.asarray(content["costs"]),
-        tuple(
-            Join(**(join | {"into": tuple(join["into"])})) for join in content["joins"]
-        ),
+        tuple(Join(**(join | {"into": tuple(join["into"])})) for join in content["joins"]),
     )
 
 

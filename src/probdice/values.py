@@ -14,6 +14,8 @@ from probdice.errors import Option
 
 __all__ = [
     "FORGIVEN",
+    "MASK",
+    "NORMALISE",
     "Fault",
     "Reading",
     "Sums",
@@ -136,7 +138,7 @@ class Fault:
             return ["leave such pixels out with ", MASK, ", or fill them in"]
         if self.kind == "negative":
             return ["use Segmentation.from_logits for logits, or clip rounding errors to 0"]
-        missing = ["pass ", BACKGROUND, " to add the missing part as a region"]
+        missing: list[str | Option] = ["pass ", BACKGROUND, " to add the missing part as a region"]
         if self.kind == "nothing":
             return [*missing, ", or leave such pixels out with ", MASK]
         remedies: list[list[str | Option]] = []

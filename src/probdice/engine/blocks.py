@@ -237,7 +237,7 @@ class _LabelMap:
             return self.flat[block.start : block.stop]
         values = np.asarray(self.array[block.box]).reshape(-1)
         if values.dtype.kind == "b":  # a boolean is true whatever its byte
-            return values.view(np.uint8) != 0
+            return np.not_equal(values.view(np.uint8), 0)
         return values
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:

@@ -104,7 +104,7 @@ class Images:
             if block.stop - block.start >= FEW_PIXELS:
                 both = blocks.bytes_of(block)
                 if both is not None:
-                    return passes.bytes_overlap(sides, *both, similarity), []
+                    return passes.bytes_overlap(sides, both[0], both[1], similarity), []
             ready = blocks.ready(block)
             result, sound = passes.overlap(sides, ready, similarity)
             return result, _faults(ready, sound, block)
@@ -217,9 +217,7 @@ class Images:
         if self.mask is not None:
             return ["mask is empty: it leaves no pixel to compare"]
         if self.reference.ignore:
-            return [
-                f"reference has no pixel but those with ignored labels {self.reference.ignore}"
-            ]
+            return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
 
 

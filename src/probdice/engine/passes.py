@@ -154,20 +154,21 @@ def _soft_overlap(
     volumes = Both(np.zeros(counts[0]), np.zeros(counts[1]))
     savings = np.zeros(counts)
     pixels = p.rows, p.start, q.rows, q.start, p.size
-    losses: Both[Floats | None] = Both(None, None)
+    losses: tuple[Floats, Floats] | tuple[None, None] = None, None
     if isinstance(similarity, Aitchison):
-        losses = Both(np.zeros(counts[0]), np.zeros(counts[1]))
+        losses = np.zeros(counts[0]), np.zeros(counts[1])
         sound = kernels.aitchison.pairs(
-            *pixels, similarity.floor, *volumes, losses.reference, losses.prediction, savings
-        )
+            *pixels, similarity.floor, volumes.reference, volumes.prediction,
+            *losses, savings,
+        )  # fmt: skip
     else:
-        sound = kernels.absolute.pairs(*pixels, *volumes, savings)
+        sound = kernels.absolute.pairs(*pixels, volumes.reference, volumes.prediction, savings)
     rows, columns = np.nonzero(savings)
     result = Overlap(
         similarity,
         p.size,
-        _soft_regions(sides.reference, volumes.reference, losses.reference),
-        _soft_regions(sides.prediction, volumes.prediction, losses.prediction),
+        _soft_regions(sides.reference, volumes.reference, losses[0]),
+        _soft_regions(sides.prediction, volumes.prediction, losses[1]),
         Pairs(rows, columns, savings[rows, columns]),
     )
     return result, sound
@@ -208,9 +209,7 @@ def _mixed_overlap(
 
 
 def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
-    names: Mapping[int, Label] = {
-        k: region for k, region in enumerate(side.regions) if region != k
-    }
+    names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
     return Regions(np.arange(volumes.size), volumes, False, names, losses)
 
 
@@ -262,9 +261,12 @@ def scores(
     f = np.empty(ready.size, dtype)
     differences = np.zeros(len(groups.reference))
     if isinstance(p, Crisp) and isinstance(q, Crisp):
-        numbers = Both(_group_of(p, groups.reference, -1), _group_of(q, groups.prediction, -2))
+        p_numbers, q_numbers = (
+            _group_of(p, groups.reference, -1),
+            _group_of(q, groups.prediction, -2),
+        )
         differing = 1 - similarity.disagreement
-        kernels.labels.agree(p.codes, q.codes, *numbers, differing, f)
+        kernels.labels.agree(p.codes, q.codes, p_numbers, q_numbers, differing, f)
         return Scores(float("nan"), 0, differences), f
     loss, infinite = 0.0, 0
     for start, stop in _ranges(ready, len(groups.reference)):

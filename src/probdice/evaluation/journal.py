@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeGuard
 
 from probdice.errors import InputError
-from probdice.files.writing import replacing
+from probdice.storage import replacing
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 

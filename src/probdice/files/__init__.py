@@ -4,17 +4,21 @@ Each module holds one family of formats; `FORMATS` is the one list of them, aske
 they know the first bytes of a file. The libraries behind a format are imported when it is used.
 """
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Real
-from typing import get_args
 
 from numpy.typing import ArrayLike
 
-from probdice.errors import FormatError, GeometryError, InputError, ProbdiceError, TooLargeError
+from probdice.errors import (
+    FormatError,
+    GeometryError,
+    InputError,
+    Option,
+    ProbdiceError,
+    TooLargeError,
+)
 from probdice.files.arrays import NPY, NPZ
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
@@ -26,7 +30,10 @@ from probdice.files.model import Format, Image, Source
 from probdice.files.nifti import NIFTI
 from probdice.files.sources import open_source, region_names, split_paths
 from probdice.files.writing import payload_of, write_atomically
-from probdice.segmentation import Geometry, Segmentation, Sums
+from probdice.geometry import Geometry
+from probdice.options import as_scale
+from probdice.segmentation import Segmentation, as_sums, several_labels
+from probdice.values import MASK, Sums
 
 __all__ = ["FORMATS", "read", "write"]
 
@@ -96,11 +103,9 @@ def read(
     >>> del segmentation
     >>> folder.cleanup()
     """
-    if scale is not None and not (isinstance(scale, Real) and math.isfinite(scale) and scale > 0):
-        raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
-    if sums not in get_args(Sums):
-        raise InputError(f"sums must be 'error', 'normalise' or 'background', found {sums!r}")
-    ignored = tuple(ignore) if isinstance(ignore, Iterable) else (ignore,)
+    scale = as_scale(scale)
+    sums = as_sums(sums)
+    ignored = several_labels(ignore, "ignore")
     paths = split_paths(path)
     if len(paths) == 1:
         with _naming(paths[0]):
@@ -109,8 +114,9 @@ def read(
         return replace(segmentation, source=paths[0])
     if ignored:
         raise InputError(
-            f"ignore={list(ignored)} names labels, but {len(paths)} files are one region each; "
-            f"leave pixels out with a mask instead"
+            Option("ignore", " ".join(map(str, ignored)), python=f"ignore={list(ignored)}"),
+            f" names labels, but {len(paths)} files are one region each; leave pixels out with ",
+            MASK,
         )
     images = []
     for file in paths:
@@ -227,7 +233,7 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
     try:
         yield
     except ProbdiceError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise error.prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:

@@ -19,14 +19,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from probdice.errors import FormatError, GeometryError, InputError
+from probdice.errors import FormatError, GeometryError, InputError, Option
 from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.files.model import Image
-from probdice.segmentation import Array, Geometry, Label, Segmentation, Sums
+from probdice.geometry import Geometry
+from probdice.options import TOLERANCE
+from probdice.segmentation import Array, Label, Segmentation
+from probdice.values import NORMALISE, Sums
 
 __all__ = ["beyond_one", "fraction_in", "segmentation_of", "segmentation_of_many"]
 
-TOLERANCE = 0.1  # pixels; how far the grids of several files may lie apart
+SCALES = (Option("scale", 100), " or ", Option("scale", 255))
 
 
 def segmentation_of(
@@ -86,8 +89,8 @@ def segmentation_of_many(
         if values.dtype.kind in "iu" and (other := beyond_one(values)) is not None:
             raise FormatError(
                 f"{file}: one file per region needs a probability or a mask of 0 and 1, "
-                f"found {other}; a label map is read alone, and percent or 0 to 255 with "
-                f"scale=100 or scale=255"
+                f"found {other}; a label map is read alone, and percent or 0 to 255 with ",
+                *SCALES,
             )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
         first = first or region
@@ -150,8 +153,9 @@ def _sums_of_overlapping(sums: Sums) -> Sums:
     if sums == "error":
         raise FormatError(
             "its segments overlap, so a pixel may belong to several and there is no one label "
-            'map; pass sums="normalise" (--sums normalise) to share such pixels equally, '
-            "or save the segments without overlap"
+            "map; pass ",
+            NORMALISE,
+            " to share such pixels equally, or save the segments without overlap",
         )
     return "background"
 
@@ -162,8 +166,9 @@ def _check_masks(values: Array) -> None:
         raise FormatError(
             f"holds {' × '.join(map(str, values.shape))} whole numbers, among them {other}: "
             f"expected one label per pixel, or a probability of every region. Percent or 0 to 255 "
-            f"need scale=100 or scale=255 (--scale); a time series is not a segmentation: "
-            f"take one volume out of it"
+            f"need ",
+            *SCALES,
+            "; a time series is not a segmentation: take one volume out of it",
         )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import MissingExtraError
-from probdice.segmentation import Array, Geometry, Label
+from probdice.geometry import Geometry
+from probdice.segmentation import Array, Label
 
 __all__ = ["Format", "Image", "Payload", "Source", "as_label", "lps_to_ras", "need"]
 

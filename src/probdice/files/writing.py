@@ -1,10 +1,5 @@
-"""What is to be written, and a way to write it that never leaves half a file."""
+"""What is to be written, in the type that it is stored in."""
 
-import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from probdice.errors import InputError
 from probdice.files.model import Format, Payload
-from probdice.segmentation import Array, Geometry, Segmentation
+from probdice.geometry import Geometry
+from probdice.segmentation import Array, Segmentation
+from probdice.storage import replacing
 
-__all__ = ["payload_of", "replacing", "write_atomically"]
+__all__ = ["payload_of", "write_atomically"]
 
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
@@ -24,11 +21,13 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
     """The values to store, of the type they are stored in."""
     if isinstance(value, Segmentation):
         geometry = value.geometry if geometry is None else geometry
-        array = _whole(value.array)
+        regions = False
         if value.crisp:
-            array, regions = _smallest(array), False
+            array = _smallest(_whole(value.array))
+        elif value.reading == "foreground":  # one map says it all
+            array = value.probabilities()[1]
         else:
-            array, regions = _probabilities(value, array), value.reading != "foreground"
+            array, regions = value.probabilities(), True
         names = tuple(str(region) for region in value.regions)
         payload = Payload(array, regions, geometry, value.names, names)
     else:
@@ -52,36 +51,6 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
         form.write(partial, payload)
 
 
-@contextmanager
-def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
-    """A name beside the target to write to; what is there in the end takes the target's place.
-
-    It is flushed to the disk first. On failure it is removed, and the target is as it was. A
-    writer that holds a lock is `alone`: the name is then always the same, so that what a kill
-    leaves behind is overwritten by the next run. A symbolic link stays one: the file that it points
-    to is replaced.
-    """
-    target = Path(os.path.realpath(target))
-    if target.is_dir():
-        raise InputError("is a folder, expected the name of a file")
-    if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
-        raise InputError("is a device or a pipe, expected the name of a file")
-    stem = target.name
-    if suffix and stem.lower().endswith(suffix):
-        stem = stem[: -len(suffix)]
-    partial = target.with_name(f".{stem}.{'partial' if alone else secrets.token_hex(4)}{suffix}")
-    try:
-        yield partial
-        with partial.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        if target.exists():
-            shutil.copymode(target, partial)
-        os.replace(partial, target)
-    finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()
-
-
 def _whole(array: Array) -> NDArray[Any]:
     return np.asarray(array[(slice(None),) * len(array.shape)])
 
@@ -95,38 +64,3 @@ def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:
             return labels.astype(candidate)
     raise InputError(f"labels from {low} to {high} fit no integer type")
-
-
-def _probabilities(segmentation: Segmentation, array: NDArray[Any]) -> NDArray[Any]:
-    """The probabilities as they are compared."""
-    wide = array.dtype.kind == "f" and array.dtype.itemsize == 8
-    values: NDArray[np.floating[Any]] = array.astype(np.float64 if wide else np.float32)
-    if segmentation.reading == "softmax":
-        values = np.exp(values - values.max(axis=0))
-        values /= values.sum(axis=0)
-        values = np.maximum(values, np.finfo(values.dtype).smallest_subnormal)
-    elif segmentation.reading in ("normalise", "background"):
-        total = values.sum(axis=0)
-        if segmentation.reading == "normalise":
-            _check_sums(total)
-        if segmentation.reading == "background":
-            missing = 1 - total
-            missing[missing < 1e-6] = 0
-            values = np.concatenate([values, missing[None]])
-            total = np.maximum(total, 1)
-        values = values / total
-    return values
-
-
-def _check_sums(total: NDArray[Any]) -> None:
-    """Probabilities that are all 0 cannot be divided by their sum."""
-    empty = total == 0
-    if not empty.any():
-        return
-    count = int(np.count_nonzero(empty))
-    pixel = tuple(int(k) for k in np.unravel_index(int(np.argmax(empty)), empty.shape))
-    others = f" (the first of {count} such pixels)" if count > 1 else ""
-    raise InputError(
-        f"all probabilities are 0 at pixel {pixel}{others}, so the sum divides none; "
-        f'pass sums="background" (--sums background) to add the missing part as a region'
-    )

@@ -63,7 +63,7 @@ def encode(
 
 
 @inner
-def _shift(slots: int) -> int:
+def _shift(slots: int) -> Any:
     """How far to shift a spread key to the right for a place in so many slots."""
     shift = np.uint64(64)
     while np.uint64(1) << (np.uint64(64) - shift) != np.uint64(slots):

@@ -1,0 +1,85 @@
+"""Two sides and a mask from files, by the options that every command shares."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from probdice.engine.images import Images
+from probdice.errors import InputError, Note
+from probdice.files import read
+from probdice.files.lazy import Scaled, blocks
+from probdice.geometry import Geometry
+from probdice.options import Options
+from probdice.segmentation import Segmentation
+from probdice.sides import Side
+from probdice.values import FORGIVEN
+
+__all__ = ["Paths", "read_images", "read_side"]
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def read_images(
+    reference: Paths,
+    prediction: Paths,
+    options: Options,
+    *,
+    mask: Paths | None = None,
+    workers: int | None = None,
+) -> tuple[Images, Geometry | None]:
+    """Both sides on one grid, and where the reference lies even if that was to be ignored.
+
+    Each side is read on a thread: unpacking takes most of the time and holds no lock.
+    """
+    pool = ThreadPoolExecutor(2)
+    try:
+        reading = [
+            pool.submit(read_side, reference, options, "reference"),
+            pool.submit(read_side, prediction, options, "prediction"),
+        ]
+        inside = None if mask is None else read(mask)
+        (first, first_notes), (second, second_notes) = (side.result() for side in reading)
+    finally:  # an interrupt does not wait for what is being unpacked
+        pool.shutdown(wait=False, cancel_futures=True)
+    notes = [*first_notes, *second_notes]
+    geometry = first.geometry
+    if options.ignore_geometry:
+        if geometry is not None or second.geometry is not None:
+            text = "geometry was ignored: pixels were compared by their place in the array"
+            notes.append(Note("geometry", (text,)))
+        first, second = first.without_geometry(), second.without_geometry()
+        inside = None if inside is None else inside.without_geometry()
+    images = Images.of(first, second, mask=inside, workers=workers, tolerance=options.tolerance)
+    images.notes[:0] = notes
+    return images, geometry
+
+
+def read_side(path: Paths, options: Options, side: Side) -> tuple[Segmentation, list[Note]]:
+    """One side, and a note where it was scaled.
+
+    A scale for both sides is only for those that need it: the reference may well be a label map
+    where the prediction is in percent.
+    """
+    sums, ignore = options.sums[side], options.ignore if side == "reference" else ()
+    scale = options.scales[side]
+    if scale is not None:
+        segmentation, scaled = read(path, scale=scale, sums=sums, ignore=ignore), True
+    elif options.scale is None:
+        segmentation, scaled = read(path, sums=sums, ignore=ignore), False
+    else:
+        scale = options.scale
+        try:
+            segmentation = read(path, sums=sums, ignore=ignore)
+            scaled = not segmentation.crisp and _exceeds_one(segmentation)
+            if scaled:
+                array = Scaled(segmentation.array, 1.0, 0.0, scale)
+                segmentation = replace(segmentation, array=array)
+        except InputError:  # several integers per pixel mean nothing without a scale
+            segmentation, scaled = read(path, scale=scale, sums=sums, ignore=ignore), True
+    text = f"the values of the {side} were divided by {scale:g}" if scaled else ""
+    return segmentation, [Note("scaled", (text,))] if scaled else []
+
+
+def _exceeds_one(segmentation: Segmentation) -> bool:
+    return any(bool((block > 1 + FORGIVEN).any()) for block in blocks(segmentation.array))
