@@ -292,11 +292,11 @@ def ranks(
     means = within.mean(axis=1)
     places = rankdata(means)
     intervals = _rank_intervals(within, resamples, seed)
-    found = [
+    unsorted = [
         Rank(name, n, float(means[k]), float(places[k]), *intervals[k])
         for k, name in enumerate(table)
     ]
-    return tuple(sorted(found, key=lambda rank: rank.place))
+    return tuple(sorted(unsorted, key=lambda rank: rank.place))
 
 
 def _difference(first: str, second: str, paired: Floats, resamples: int, seed: int) -> Difference:
@@ -357,7 +357,7 @@ def _bootstrap(
         # The caller sees the NaN.
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        found: Any = bootstrap(
+        result: Any = bootstrap(
             (values,),
             np.mean,
             n_resamples=resamples,
@@ -368,7 +368,7 @@ def _bootstrap(
             method=method,
             rng=np.random.default_rng(seed),
         )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def _rank_intervals(within: Floats, resamples: int, seed: int) -> list[tuple[Interval, Interval]]:

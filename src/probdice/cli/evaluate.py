@@ -169,7 +169,7 @@ def evaluate(
         from probdice.errors import InputError
         from probdice.evaluation import evaluate as evaluate_folders
 
-        with _display(quiet) as tell:
+        with _display(quiet) as notify:
             result = evaluate_folders(
                 reference,
                 methods,
@@ -189,17 +189,17 @@ def evaluate(
                 workers=workers,
                 verify=verify,
                 parquet=parquet,
-                progress=tell,
+                progress=notify,
             )  # fmt: skip
-        hindrance = ""
+        print_failure = ""
         if not quiet:
             from probdice.cli.standings import show_summary
 
-            hindrance = _printed(lambda: show_summary(result.summary, out, None))
+            print_failure = _printed(lambda: show_summary(result.summary, out, None))
         write_pages(result, reports, workers=workers, quiet=quiet)
-        if hindrance:
+        if print_failure:
             raise InputError(
-                f"standard output cannot be written: {hindrance}; all results are in {out}"
+                f"standard output cannot be written: {print_failure}; all results are in {out}"
             )
     if result.failures:
         raise typer.Exit(FAILED)
@@ -248,14 +248,14 @@ def _methods(words: Sequence[str]) -> dict[str, str]:
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
     """The pattern of each side or method; a plain one is for both sides."""
-    found: dict[str, str] = {}
+    patterns: dict[str, str] = {}
     for word in words:
         which, _, rest = word.partition(":")
         if which in ("reference", "prediction", *methods):
-            found[which] = rest
+            patterns[which] = rest
         else:
-            found = {"reference": word, "prediction": word} | found
-    return found or None
+            patterns = {"reference": word, "prediction": word} | patterns
+    return patterns or None
 
 
 def _scales(scales: PerSide[float]) -> Any:
@@ -298,7 +298,7 @@ def _display(quiet: bool) -> Iterator[Any]:
         with suppress(OSError):  # standard error that cannot be written to stops no run
             bar.console.print(line)
 
-    def tell(progress: "Progress") -> None:
+    def notify(progress: "Progress") -> None:
         latest = progress.latest
         if latest is not None and latest.comparison is None:
             line = failures.line(latest.case, latest.method, latest.error)
@@ -312,7 +312,7 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     with bar:
         try:
-            yield tell
+            yield notify
         except KeyboardInterrupt:
             complain("interrupted: every finished case is kept; the same command continues")
             raise

@@ -197,24 +197,24 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(measured: dict[str, Any], measure: str) -> list[str]:
-    """Why numbers are not there, or not what one expects: each reason once, with whom it is for."""
-    whom: dict[str, list[str]] = {}
+    """Why numbers are missing or unusual: each reason once, with the methods it concerns."""
+    subjects: dict[str, list[str]] = {}
     for row in measured["methods"]:
         if row["interval"]["kind"] == "withheld":
             reason = f"intervals are withheld: {row['interval']['reason']}"
-            whom.setdefault(reason, []).append(row["method"])
+            subjects.setdefault(reason, []).append(row["method"])
         elif row["interval"]["kind"] == "percentile":
             reason = f"interval by percentiles*: {row['interval']['reason']}"
-            whom.setdefault(reason, []).append(row["method"])
+            subjects.setdefault(reason, []).append(row["method"])
         if row["missing"]:
             cases = "case has" if row["missing"] == 1 else "cases have"
             reason = f"{row['missing']} {cases} no {NAMES[measure]}"
-            whom.setdefault(reason, []).append(row["method"])
+            subjects.setdefault(reason, []).append(row["method"])
     for row in measured["differences"]:
         if row["reason"]:
             pair = f"{row['first']} − {row['second']}"
-            whom.setdefault(row["reason"], []).append(pair)
-    notes = [f"{listed(names)}: {reason}" for reason, names in whom.items()]
+            subjects.setdefault(row["reason"], []).append(pair)
+    notes = [f"{listed(names)}: {reason}" for reason, names in subjects.items()]
     if any(row["p"] is not None for row in measured["differences"]):
         notes.append(
             "Holm's correction is for the pairs of methods, not for trying several measures: "

@@ -1,7 +1,8 @@
 """A folder of cases, and one of predictions per method, to scores and statistics.
 
-`pairing` finds the jobs, `running` has them scored (`scoring`) by processes (`worker`), `journal`
-keeps each the moment it is finished, and `results` makes of the records what is written and shown.
+`pairing` finds the jobs (by `patterns`), `running` has them scored (`scoring`) by processes
+(`worker`), `journal` keeps each the moment it is finished, and `results` makes of the records what
+is written and shown.
 """
 
 import os
@@ -197,12 +198,12 @@ def evaluate(
         )
     cores = workers or default_workers()
 
-    def into(folder: Path) -> tuple[Record, ...]:
+    def score_into(folder: Path) -> tuple[Record, ...]:
         return _finished(jobs, options, folder, cores, verify, progress)
 
     if out is None:
         with TemporaryDirectory(prefix="probdice-") as temporary:
-            records = into(Path(temporary))
+            records = score_into(Path(temporary))
         return Evaluation(records, missing, os.fspath(reference), methods, options)
     target = Path(out)
     for folder in (reference, *methods.values()):
@@ -215,7 +216,7 @@ def evaluate(
     except OSError as error:
         raise InputError(f"{target}: cannot be made: {error.strerror}") from error
     with locked(target):
-        records = into(target)
+        records = score_into(target)
         result = Evaluation(records, missing, os.fspath(reference), methods, options, target)
         result.write(target, parquet=parquet)
     return result
@@ -241,18 +242,18 @@ def _finished(
         resumed, failed = len(records), 0
         waiting = [request for key, request in requests.items() if key not in records]
 
-        def tell(latest: Record | None) -> None:
+        def notify(latest: Record | None) -> None:
             if progress is not None:
                 progress(Progress(len(jobs), len(records), failed, resumed, latest))
 
-        tell(None)
+        notify(None)
         with closing(run(waiting, workers)) as lines:
             for line in lines:
                 journal.append(line)
                 record = Record.from_line(loads(line))
                 records[record.case, record.method] = record
                 failed += record.comparison is None
-                tell(record)
+                notify(record)
     return tuple(records[key] for key in requests)
 
 

@@ -186,9 +186,9 @@ def _labels(ignore: Iterable[int] | int) -> tuple[int, ...]:
 def _per_side(value: T | Mapping[Which, T], name: str) -> dict[str, T]:
     if not isinstance(value, Mapping):
         return {"reference": value, "prediction": value}
-    found = {str(side): item for side, item in value.items()}
-    if not found.keys() <= {"reference", "prediction"}:
+    by_side = {str(side): item for side, item in value.items()}
+    if not by_side.keys() <= {"reference", "prediction"}:
         raise InputError(
-            f"{name}: expected values for 'reference' and 'prediction', found {sorted(found)}"
+            f"{name}: expected values for 'reference' and 'prediction', found {sorted(by_side)}"
         )
-    return found
+    return by_side

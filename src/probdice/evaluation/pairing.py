@@ -63,24 +63,27 @@ def pair(
     probabilities: bool,
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...]]:
     """The jobs, case by case, and what has no partner."""
-    ours = find_cases(reference, reference_pattern, probabilities=False)
-    theirs = {
+    reference_files = find_cases(reference, reference_pattern, probabilities=False)
+    prediction_files = {
         name: find_cases(folder, prediction_patterns[name], probabilities=probabilities)
         for name, folder in methods.items()
     }
-    cases = sorted({*ours, *(case for found in theirs.values() for case in found)}, key=natural)
+    cases = sorted(
+        {*reference_files, *(case for files in prediction_files.values() for case in files)},
+        key=natural,
+    )
     jobs = []
     missing = []
     for case in cases:
-        for name, found in theirs.items():
-            if case in ours and case in found:
-                jobs.append(Job(case, name, ours[case], found[case]))
-            elif case in ours:
+        for name, files in prediction_files.items():
+            if case in reference_files and case in files:
+                jobs.append(Job(case, name, reference_files[case], files[case]))
+            elif case in reference_files:
                 missing.append(Missing(case, name, "prediction"))
-            elif case in found:
+            elif case in files:
                 missing.append(Missing(case, name, "reference"))
     if not jobs:
-        raise InputError(_nothing_in_common(reference, ours, methods, theirs))
+        raise InputError(_nothing_in_common(reference, reference_files, methods, prediction_files))
     return tuple(jobs), tuple(missing)
 
 
@@ -96,7 +99,10 @@ def find_cases(
             return _by_pattern(folder, pattern)
         files = _readable(folder)
         if files:
-            return {stem: (str(_one(stem, found, probabilities)),) for stem, found in files.items()}
+            return {
+                stem: (str(_one(stem, same_stem, probabilities)),)
+                for stem, same_stem in files.items()
+            }
         return _by_subfolder(folder, probabilities)
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
@@ -165,7 +171,7 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
     case, fewest = min(regions.items(), key=lambda item: len(item[1]))
-    if len(fewest) > 1 and all(found == fewest for found in regions.values()):
+    if len(fewest) > 1 and all(others == fewest for others in regions.values()):
         return
     names = sorted(file.name for file in files[case])
     raise InputError(
@@ -197,7 +203,7 @@ def _readable(folder: Path) -> dict[str, list[Path]]:
         if suffix and stem and not file.name.startswith(".") and not file.is_dir():
             files.setdefault(stem, []).append(file)
     images = {stem for stem in files if re.sub(r"_\d{4}$", "", stem) in files.keys() - {stem}}
-    return {stem: found for stem, found in files.items() if stem not in images}
+    return {stem: same_stem for stem, same_stem in files.items() if stem not in images}
 
 
 def _one(case: str, files: list[Path], probabilities: bool) -> Path:
@@ -226,13 +232,14 @@ def _one(case: str, files: list[Path], probabilities: bool) -> Path:
 
 def _nothing_in_common(
     reference: Path,
-    ours: Mapping[str, object],
+    reference_files: Mapping[str, object],
     methods: Mapping[str, Path],
-    theirs: Mapping[str, Mapping[str, object]],
+    prediction_files: Mapping[str, Mapping[str, object]],
 ) -> str:
-    lines = [f"  {reference}: {_listed(sorted(ours, key=natural))}"]
+    lines = [f"  {reference}: {_listed(sorted(reference_files, key=natural))}"]
     lines += [
-        f"  {methods[name]}: {_listed(sorted(theirs[name], key=natural))}" for name in methods
+        f"  {methods[name]}: {_listed(sorted(prediction_files[name], key=natural))}"
+        for name in methods
     ]
     return (
         "no case has both a reference and a prediction; these were found:\n"

@@ -28,7 +28,7 @@ class Record:
     ----------
     case, method : str
     comparison : Comparison or None
-        What was found, without the table of weights; None where the case failed.
+        The comparison, without the table of weights; None where the case failed.
     error : str
         Why it failed, or "".
     seconds : float

@@ -1,4 +1,4 @@
-"""What an evaluation found: records in, statistics and files out."""
+"""The result of an evaluation: records in, statistics and files out."""
 
 import json
 from collections.abc import Callable
@@ -176,11 +176,11 @@ class Evaluation:
 
     def worst(self, measure: Measure = "score", count: int = WORST) -> dict[str, list[str]]:
         """The cases with the lowest values of every method, the lowest first."""
-        found = {}
+        lowest = {}
         for name, values in self.values(measure).items():
             order = np.argsort(values, kind="stable")[: min(count, int(np.sum(~np.isnan(values))))]
-            found[name] = [self.cases[k] for k in order]
-        return found
+            lowest[name] = [self.cases[k] for k in order]
+        return lowest
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """The Dice of every label of the reference, per method, over the cases that have it.
@@ -371,10 +371,10 @@ class Evaluation:
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         place = {case: k for k, case in enumerate(self.cases)}
-        found = {name: np.full(len(place), nan) for name in self.methods}
+        values = {name: np.full(len(place), nan) for name in self.methods}
         for record in self.records:
-            found[record.method][place[record.case]] = value(record)
-        return found
+            values[record.method][place[record.case]] = value(record)
+        return values
 
     def _measured(self, measure: Measure) -> dict[str, Any]:
         worst, values = self.worst(measure), self.values(measure)

@@ -45,12 +45,12 @@ def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]
 
 def memory() -> int:
     """What this machine, or the container, has: bytes."""
-    found = 2**33  # where nothing can be known
+    available = 2**33  # where nothing can be known
     with suppress(AttributeError, ValueError, OSError):
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):
-        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return found
+        available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return available
 
 
 def _shared_out(
@@ -134,8 +134,8 @@ class _Worker:
         code = self.process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         self.complaints.seek(0)
-        said = self.complaints.read()[-2000:].decode(errors="replace").strip().splitlines()
-        reason = " (out of memory?)" if code == -9 else f": {said[-1]}" if said else ""
+        last_lines = self.complaints.read()[-2000:].decode(errors="replace").strip().splitlines()
+        reason = " (out of memory?)" if code == -9 else f": {last_lines[-1]}" if last_lines else ""
         return f"{how}{reason}"
 
 

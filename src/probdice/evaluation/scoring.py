@@ -171,7 +171,7 @@ def bytes_needed(job: Job) -> int:
 
 
 def _sides(job: Job, options: Options, threads: int) -> tuple[Segmentation, Segmentation]:
-    """Both sides, brought to one grid or, where that is asked for, stripped of theirs."""
+    """Both sides, brought to one grid or, where that is asked for, without geometry."""
     # Unpacking takes longer than comparing, and holds no lock; other files have nothing to unpack.
     gzipped = all(path.lower().endswith((".gz", ".mgz")) for path in job.reference + job.prediction)
     with ThreadPoolExecutor(2 if gzipped and threads > 1 else 1) as pool:

@@ -97,20 +97,20 @@ def _as_text(value: Any) -> Any:
 
 def _case_row(record: Record) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
-    found = record.comparison
-    if found is None:
+    comparison = record.comparison
+    if comparison is None:
         return row | {"status": "failed", "error": record.error}
     return row | {
         "status": "scored",
         **{str(measure): record.value(measure) for measure in MEASURES},
-        "chance": found.chance,
-        "pixels": found.pixels,
-        "reference_regions": len(found.reference_labels),
-        "prediction_regions": len(found.prediction_labels),
-        "merged": len(found.merges),
-        "unmatched_reference": len(found.unmatched["reference"]),
-        "unmatched_prediction": len(found.unmatched["prediction"]),
-        "notes": " | ".join(found.notes),
+        "chance": comparison.chance,
+        "pixels": comparison.pixels,
+        "reference_regions": len(comparison.reference_labels),
+        "prediction_regions": len(comparison.prediction_labels),
+        "merged": len(comparison.merges),
+        "unmatched_reference": len(comparison.unmatched["reference"]),
+        "unmatched_prediction": len(comparison.unmatched["prediction"]),
+        "notes": " | ".join(comparison.notes),
         "error": "",
     }
 

@@ -202,8 +202,8 @@ def _options(summary: dict[str, Any]) -> tuple[Fact, ...]:
     ]
     facts += [Fact("Note", (note,)) for note in summary["notes"]]
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (*facts, Fact("Made with", (told,)))
+    made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (*facts, Fact("Made with", (made_with,)))
 
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
