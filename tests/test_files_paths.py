@@ -167,7 +167,7 @@ def test_commas_and_colons_may_be_part_of_a_name(tmp_path: Path) -> None:
 def test_regions_of_files_meet_the_labels_of_a_map(tmp_path: Path) -> None:
     for label in (0, 1):
         np.save(tmp_path / f"pve_{label}.npy", (label == LABELS % 2).astype(np.float32))
-    result = compare(LABELS % 2, read(tmp_path / "pve_*.npy"), match=False)
+    result = compare(LABELS % 2, read(tmp_path / "pve_*.npy"), match="labels")
     assert result.score == 1.0
 
 
