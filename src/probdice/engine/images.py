@@ -181,14 +181,14 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side) -> Distribution:
+    def distribution(self, side: Side, bins: int) -> Distribution:
         """How the values of every region of a soft side are distributed."""
         blocks, place = self.blocks, SIDES.index(side)
 
         def visit(block: Block) -> Distribution:
             ready = blocks.ready(block).sides[place]
             assert isinstance(ready, Soft)
-            return passes.distribution(ready)
+            return passes.distribution(ready, bins)
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 

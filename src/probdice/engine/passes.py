@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 DENSE = 2**20  # pairs of labels in a block that are counted in a table; more are listed
-BINS = 2**15  # of the values between 0 and 1: an error of at most 1 / (4 · 2¹⁵) in E min(X, Y)
 
 Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
 
@@ -443,7 +442,10 @@ def _known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many values of each region lie in each bin, and their sums."""
+    """How many values of each region lie in each of the equal bins of [0, 1].
+
+    `sums` is by how much they exceed the left end of their bin, in widths of a bin.
+    """
 
     counts: Integers
     sums: Floats
@@ -452,11 +454,11 @@ class Distribution:
         return Distribution(self.counts + other.counts, self.sums + other.sums)
 
 
-def distribution(side: Soft) -> Distribution:
+def distribution(side: Soft, bins: int) -> Distribution:
     """The distribution of the values of a block."""
     from probdice.engine import kernels
 
-    counts = np.zeros((side.rows.shape[0], BINS), np.int64)
+    counts = np.zeros((side.rows.shape[0], bins), np.int64)
     sums = np.zeros(counts.shape)
     kernels.distribution.histogram(side.rows, side.start, side.size, counts, sums)
     return Distribution(counts, sums)
