@@ -23,7 +23,15 @@ from probdice.numbers_shown import percent
 from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
 from probdice.overlaps import Overlap
 from probdice.relabelling import relabelled
-from probdice.scoring import Correspondence, Measured, NeedsImages, correspond, key_lists, measure
+from probdice.scoring import (
+    Correspondence,
+    Measured,
+    NeedsImages,
+    correspond,
+    group_costs,
+    key_lists,
+    measure,
+)
 from probdice.segmentation import Array, Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Aitchison, Similarity
@@ -374,7 +382,15 @@ class Comparison:
         result = self._correspondence
         if not result.joins:
             return self.score
-        return measure(self.overlap, result.matched, result.matched_costs, self.images).score
+        return measure(self.overlap, result.matched, None, self.images).score
+
+    @cached_property
+    def _costs(self) -> NDArray[Any]:
+        """Σ 1 − f of every group, in units of the overlap."""
+        result = self._correspondence
+        if result.costs is not None:
+            return result.costs
+        return group_costs(self.overlap, result.groups, self.images)
 
     @cached_property
     def _chance(self) -> Chance:
@@ -771,7 +787,7 @@ def _adjusted(score: float, chance: float) -> float:
 def _groups(result: Comparison) -> list[Group]:
     """The groups with their labels, Dice and volumes."""
     table, groups = result.overlap, result._correspondence.groups
-    losses = result._correspondence.costs * (table.unit / table.pixels)
+    losses = result._costs * (table.unit / table.pixels)
     try:
         differences = result._measured.differences.tolist()
     except NeedsImages:
