@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from probdice.comparison import Comparison
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation import Evaluation
 from probdice.report.writing import write_comparison
-from probdice.result import Comparison
 
 __all__ = ["Pages", "pages_wanted", "remove_unlinked", "worst_count", "write_case_pages"]
 
