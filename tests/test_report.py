@@ -7,6 +7,7 @@ import os
 import re
 import zlib
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 
 import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
-from probdice.errors import FormatError, InputError
+from probdice.errors import FormatError, InputError, Option
 from probdice.evaluation import evaluate
 from probdice.report import packing, write, write_evaluation
+from probdice.report.cases import write_case_pages
 from probdice.report.page import page_of
 from probdice.report.rendering import render
 
@@ -106,7 +108,7 @@ def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
         "Explained of the reference 0.6667 by the prediction",
         "Explained of the prediction 0.3333 by the reference",
         "Lowest Dice 0.8571 2 ↔ 9",
-        "Without a partner 0 no regions",
+        "Without a partner 0 every region has one",
     ):
         assert figure in " ".join(words.split())
     assert "87.5 % of the pixels carry corresponding labels" in words
@@ -557,6 +559,32 @@ def test_a_case_that_cannot_be_compared_again_shows_what_was_recorded(evaluation
     assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
     assert "canvas" not in {tag for tag, _ in reader.tags}
     assert Reader(last.read_text(encoding="utf-8")).pixels["size"] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [("python", 'sums="normalise"'), ("command", "--sums normalise")]
+)
+def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp_path):
+    def again(case, method):
+        raise InputError("a.npy: pass ", Option("sums", "normalise"))
+
+    recorded = SimpleNamespace(comparison=lambda case, method: compare([1, 2], [1, 1]).detach())
+    troubles = []
+    with pytest.warns(probdice.ProbdiceWarning, match="has no images"):
+        write_case_pages(
+            recorded,
+            tmp_path / "report.html",
+            [("a", "mine")],
+            again,
+            lambda *progress: troubles.append(progress[2]),
+            words,
+        )
+    assert troubles == [f"the page of a (mine) has no images: a.npy: pass {option}"]
+    (file,) = (tmp_path / "report_cases").iterdir()
+    text = " ".join(Reader(file.read_text(encoding="utf-8")).words)
+    assert f"only what was recorded: a.npy: pass {option}" in text
+    merge = {"python": 'merge="reference"', "command": "--merge reference"}
+    assert f"{merge[words]} would join it" in text
 
 
 def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_path):

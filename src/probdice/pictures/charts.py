@@ -225,7 +225,8 @@ def _write(ax: "Axes", node: Node, x: float) -> None:
     """The label and the volume beside a region."""
     left = x == 0
     at, align = (x - 0.07, "right") if left else (x + 0.07, "left")
-    volume = f"{node.volume:,.0f} pixels".replace(",", "\u2009")
+    volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
+    volume = volume.replace(",", "\u2009")
     ax.text(at, node.row - 0.02, _short(node.label, 24), ha=align, va="bottom", fontsize=9)
     ax.text(at, node.row + 0.06, volume, ha=align, va="top", fontsize=7, color="#666666")
 

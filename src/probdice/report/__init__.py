@@ -58,6 +58,7 @@ def write_evaluation(
     again: Callable[[str, str], Comparison] | None = None,
     title: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
+    words: Words = "python",
 ) -> None:
     """Write the page of a folder run, and the pages of its cases into a folder beside it.
 
@@ -82,6 +83,8 @@ def write_evaluation(
     progress : callable, optional
         Called after every page of a case: how many are done, of how many, and what is wrong with
         this one, or "".
+    words : {"python", "command"}, optional
+        How the pages of cases name options, and what is said of a page that fails; see `write`.
 
     Examples
     --------
@@ -104,7 +107,8 @@ def write_evaluation(
     from probdice.report.evaluation import evaluation_page
 
     file = Path(path)
-    pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again, progress)
+    wanted = pages_wanted(evaluation, reports)
+    pages = write_case_pages(evaluation, file, wanted, again, progress, words)
     page = evaluation_page(evaluation, pages, title)
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
     text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)

@@ -56,7 +56,11 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
         Figure("Adjusted score", decimal(adjusted), f"0 is chance, at {_chance(comparison)}"),
         *(_explained_figure(comparison, side) for side in SIDES),
         _lowest_figure(comparison),
-        Figure("Without a partner", str(sum(spare.values())), counted(spare)),
+        Figure(
+            "Without a partner",
+            str(sum(spare.values())),
+            counted(spare) if any(spare.values()) else "every region has one",
+        ),
     ]
     return tuple(figures)
 
