@@ -16,7 +16,6 @@ from probdice.chance import Chance, chance_of
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
-from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
 from probdice.numbers_shown import percent
@@ -519,7 +518,7 @@ class Comparison:
 
     def _label_notes(self) -> list[Note]:
         """What the labels of the two sides say about the correspondence."""
-        rule, groups = self._options.match, self._correspondence.groups
+        rule = self._options.match
         notes = []
         if isinstance(rule, Given):
             known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
@@ -539,7 +538,7 @@ class Comparison:
                 option = Option("match", "labels")
                 notes.append(Note("crossed", (text, option, " compares equal labels")))
         if rule == "paper":
-            apart = self._apart(groups)
+            apart = self._apart()
             if apart:
                 pairs = "pair shares" if apart == 1 else "pairs share"
                 option = Option("match", "overlap")
@@ -561,9 +560,9 @@ class Comparison:
                 crossed.append(label)
         return crossed
 
-    def _apart(self, groups: Groups) -> int:
-        """How many matched groups have no overlap at all."""
-        meeting = self.overlap.meeting
+    def _apart(self) -> int:
+        """How many pairs have no overlap at all."""
+        meeting, groups = self.overlap.meeting, self._correspondence.matched
         numbers = groups.reference[meeting.rows]
         met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
         return groups.matched - met.size
@@ -594,7 +593,7 @@ class Comparison:
 
     # -- images ----------------------------------------------------------------------------------
 
-    def _need_images(self, what: str) -> Images:
+    def need_images(self, what: str) -> Images:
         if self.images is None:
             raise NeedsImages(
                 f"{what} needs the images, which this comparison does not have: it was detached, "
@@ -612,7 +611,7 @@ class Comparison:
         array([1., 1., 0., 1.], dtype=float32)
         """
         lists = key_lists(self.overlap, self._correspondence.groups)
-        return self._need_images("map()").map(self.similarity, lists)
+        return self.need_images("map()").map(self.similarity, lists)
 
     def relabelled(self) -> Segmentation:
         """The prediction with the labels of the reference.
@@ -628,7 +627,7 @@ class Comparison:
         >>> result.relabelled().array
         array([1, 1, 1, 2, 2])
         """
-        images = self._need_images("relabelled()")
+        images = self.need_images("relabelled()")
         return relabelled(self.overlap, self._correspondence, images)
 
     def plot(

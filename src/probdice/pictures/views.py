@@ -121,7 +121,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 def images_of(comparison: Comparison) -> Images:
     """The images of a comparison; refused where it no longer has them."""
-    return comparison._need_images("a picture of the pixels")
+    return comparison.need_images("a picture of the pixels")
 
 
 def group_numbers(comparison: Comparison, side: Side) -> list[int]:
