@@ -788,7 +788,8 @@ def _groups(result: Comparison) -> list[Group]:
     table, groups = result.overlap, result._correspondence.groups
     losses = result._costs * (table.unit / table.pixels)
     try:
-        differences = result._measured.differences.tolist()
+        measured = result._measured.differences
+        differences = (result._costs if measured is None else measured).tolist()
     except NeedsImages:
         differences = [nan] * groups.count
     similarities = np.clip(1 - losses, 0, 1).tolist()

@@ -39,9 +39,10 @@ class Groups:
             (overlap.reference, reference),
             (overlap.prediction, prediction),
         ):
-            spare = regions.occupied[numbers[regions.occupied] < 0]
-            numbers[spare] = np.arange(count, count + spare.size)
-            count += spare.size
+            if matched < len(regions):
+                spare = regions.occupied[numbers[regions.occupied] < 0]
+                numbers[spare] = np.arange(count, count + spare.size)
+                count += spare.size
         return cls(reference, prediction, matched)
 
     @classmethod

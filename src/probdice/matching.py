@@ -64,7 +64,7 @@ def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
-    if len(rows) < overlap.reference.occupied.size or len(rows) < overlap.prediction.occupied.size:
+    if len(rows) < max(shape):  # some region may be spare
         partners = _exchanged(overlap, rows, columns)
         rows, columns = np.flatnonzero(partners >= 0), partners[partners >= 0]
     return rows, columns
