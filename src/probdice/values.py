@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from probdice.errors import Option
 
 __all__ = [
+    "BACKGROUND",
     "FORGIVEN",
     "MASK",
     "NORMALISE",

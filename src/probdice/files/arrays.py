@@ -22,6 +22,7 @@ from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.meaning import beyond_one, fraction_in
 from probdice.files.model import Format, Image, Payload, Source, as_label
+from probdice.files.strangers import archive_of
 from probdice.segmentation import Array
 
 __all__ = ["NPY", "NPZ", "regions_of_plain"]
@@ -60,6 +61,8 @@ def _read_npz(source: Source) -> Image:
     with source.path.open("rb") as stream:
         with library_call():
             archive = zipfile.ZipFile(stream)
+        if stranger := archive_of(archive.namelist()):
+            raise FormatError(f"is no segmentation: it is {stranger}")
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = _member(archive, members[key])

@@ -4,6 +4,7 @@ A reader says what the file says and no more; `meaning` decides whether that is 
 probabilities. Readers raise short errors, and `read` puts the name of the file in front.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,7 +18,16 @@ from probdice.errors import MissingExtraError
 from probdice.geometry import Geometry
 from probdice.segmentation import Array, Label
 
-__all__ = ["Format", "Image", "Payload", "Source", "as_label", "lps_to_ras", "need"]
+__all__ = [
+    "Format",
+    "Image",
+    "Payload",
+    "Source",
+    "as_label",
+    "distinct_names",
+    "lps_to_ras",
+    "need",
+]
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,6 @@ class Image:
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_names: Sequence[Label] | None = None
-    overlapping: bool = False  # masks of which several may hold at one pixel
     beside: Path | None = None  # another file, whose geometry this image has
 
 
@@ -93,6 +102,14 @@ def as_label(name: str) -> Label:
     """The name of a region: an integer where it is a whole number, as the labels of a map are."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
+
+
+def distinct_names(names: Mapping[int, str]) -> dict[int, str]:
+    """The names of labels; one that two labels share says nothing without the label."""
+    counts = Counter(names.values())
+    return {
+        label: name if counts[name] == 1 else f"{name} ({label})" for label, name in names.items()
+    }
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:

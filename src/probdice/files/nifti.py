@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size
-from probdice.files.headers import Header, header_of, is_header
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.headers import Header, affine_of, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
-__all__ = ["NIFTI"]
+__all__ = ["NIFTI", "of_nibabel"]
 
 
 def _recognises(source: Source) -> bool:
@@ -58,6 +59,24 @@ def _read(source: Source) -> Image:
         slope=header.slope,
         inter=header.inter,
     )
+
+
+def of_nibabel(image: Any) -> Image:
+    """What an image of nibabel holds; its values are those of a file wherever it has one."""
+    if not hasattr(image, "affine") or len(image.shape) < 1:
+        raise FormatError(
+            f"is {type_named(image)}, which is no image on a grid; pass an array of its values"
+        )
+    values, slope, inter = image.dataobj, 1.0, 0.0
+    if hasattr(values, "get_unscaled") and hasattr(values, "inter"):
+        with library_call():
+            values, slope, inter = values.get_unscaled(), values.slope, values.inter
+    with library_call():
+        array, regions = _axes(np.asanyarray(values))
+    # A NIfTI or Analyze image that does not know where it lies has an affine all the same.
+    guessed = has_type(image, "nibabel", "AnalyzeImage")
+    affine = affine_of(image.header) if guessed else image.affine
+    return Image(array, regions=regions, affine=affine, slope=float(slope), inter=float(inter))
 
 
 def _write(path: Path, payload: Payload) -> None:
