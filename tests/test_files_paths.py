@@ -41,9 +41,7 @@ def test_missing_files_folders_and_empty_files(tmp_path: Path) -> None:
 
 def test_unknown_formats_are_told_what_is_known(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary")
-    with pytest.raises(
-        FormatError, match="is no segmentation: it is a text that starts with 'dear"
-    ):
+    with pytest.raises(FormatError, match="is no segmentation: it is a text that starts"):
         read(tmp_path / "notes.txt")
 
 

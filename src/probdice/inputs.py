@@ -29,7 +29,8 @@ def as_segmentation(value: Comparable, side: Side) -> Segmentation:
             return read(value)
         dimension = region_dimension(value)
         if dimension is not None:
-            return Segmentation.from_probabilities(value, axis=dimension[0], names=dimension[1])
+            axis, names = dimension
+            return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
         return _of_array(as_array(value))
     except ProbdiceError as error:
         raise error.prefixed(f"{side}: ") from None
