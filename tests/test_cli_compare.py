@@ -161,7 +161,7 @@ def test_the_headline_says_what_a_score_alone_does_not(reference: Path, predicti
     assert "explained       0.6667  of the reference by the prediction" in shown
     assert "                0.3333  of the prediction by the reference" in shown
     assert "lowest Dice     0.6667  reference 1 ↔ prediction 7" in shown
-    assert "no partner           1  1 of 3 prediction regions" in shown
+    assert "no partner           1  of 3 prediction regions" in shown
 
 
 def test_sampled_chance_has_an_error(reference: Path, unsure: Path) -> None:
