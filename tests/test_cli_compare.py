@@ -442,7 +442,9 @@ def test_a_page_to_look_at(tmp_path: Path, reference: Path, prediction: Path) ->
     done = run("compare", reference, prediction, "--report", page)
     assert (done.code, done.err) == (0, "")
     assert f"wrote {page}: a page to open in a browser" in done.out
-    assert page.read_text().lstrip().lower().startswith("<!doctype html>")
+    content = page.read_text()
+    assert content.lstrip().lower().startswith("<!doctype html>")
+    assert "--merge prediction" in content and "merge=" not in content
 
 
 def test_files_lie_where_the_reference_lies(tmp_path: Path, reference: Path) -> None:
@@ -756,6 +758,8 @@ def test_info_refuses_like_compare(tmp_path: Path) -> None:
     done = run("info", tmp_path / "missing.nii.gz")
     assert (done.code, done.out) == (1, "")
     assert done.err == f"error: {tmp_path / 'missing.nii.gz'}: no such file\n"
+    done = run("info", tmp_path / "missing.nii.gz", "--scale", 0)
+    assert (done.code, done.out) == (2, "") and "scale must be a positive number" in done.said
 
 
 def test_info_names_a_file_whose_values_are_damaged(tmp_path: Path) -> None:
