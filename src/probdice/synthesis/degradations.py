@@ -294,7 +294,8 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
     """The labels of all regions, those of a label map in ascending order."""
     if not segmentation.crisp:
         return segmentation.regions
-    return tuple(segmentation.label(int(label)) for label in np.unique(segmentation.array))
+    whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
+    return tuple(segmentation.label(int(label)) for label in np.unique(whole))
 
 
 def _spoiled(
