@@ -74,7 +74,7 @@ def rank(
 def _write_plot(path: str, study: "Study") -> None:
     from pathlib import Path
 
-    from probdice.files.writing import replacing
+    from probdice.storage import replacing
     from probdice.paper import draw_study
 
     with replacing(Path(path)) as partial:
