@@ -100,10 +100,9 @@ VERSIONS = (
     Version("blur 3.2", 4, blur=4 * PIXELS_OF_BLUR),
     Version("deform 7.5", 5, deform=5 * PIXELS_OF_DEFORMATION),
     Version("noise 1.5", 6, noise=6 * NOISE),
-    # Each kind counts as one direction, so that the three of them make up a strength of 7.
+    # The three kinds as three directions: together they make up a strength of 7.
     Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
-)
-"""The seven degraded versions of every image, by rising strength."""
+)  # of every image, by rising strength
 
 
 def degraded(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:

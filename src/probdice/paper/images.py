@@ -17,9 +17,8 @@ from probdice.synthesis import degradations, phantoms
 
 Image = NDArray[np.float64]
 
+# Inside scikit-image's own package: they need no download.
 PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket")
-"""Photographs inside scikit-image's own package, which need no download."""
-
 DOUBT = 0.02  # share of every pixel that the random walker leaves undecided
 
 
@@ -143,8 +142,7 @@ METHODS: dict[str, Callable[..., Segmentation]] = {
     "Felzenszwalb–Huttenlocher": felzenszwalb,
     "watershed": watershed,
     "k-means": k_means,
-}
-"""Every method by its name; each is called with a photograph, a number of regions and a seed."""
+}  # each is called with a photograph, a number of regions and a seed
 
 
 def require_extra() -> None:
