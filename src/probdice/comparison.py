@@ -19,7 +19,6 @@ from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
-from probdice.merging import Join
 from probdice.numbers_shown import decimal, percent
 from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
 from probdice.overlaps import Overlap
@@ -314,6 +313,7 @@ class Comparison:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the images, which may be larger than everything else a million times."""
+        _ = self.notes  # some of them are about the images
         return self.__dict__ | {"images": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -329,7 +329,7 @@ class Comparison:
         True
         """
         result = Comparison(self.overlap, self._correspondence, self._options)
-        result.__dict__.update(self.__dict__ | {"images": None})
+        result.__dict__.update(self.__getstate__())
         return result
 
     # -- what was asked --------------------------------------------------------------------------
@@ -495,7 +495,8 @@ class Comparison:
             text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
             message: tuple[str | Option, ...] = (text,)
             if side in sides_to_merge(self.merge):
-                message = (f"{text} and meets no matched one".replace("have", "have"),)
+                meet = "meets" if len(spare) == 1 else "meet"
+                message = (f"{text} and {meet} no matched one",)
             elif not given:
                 join = f" would join {them} to a matched one"
                 message = (f"{text}; ", Option("merge", side), join)
@@ -804,8 +805,3 @@ def _groups(result: Comparison) -> list[Group]:
             )
         )
     return made
-
-
-def joins_to_lists(joins: Sequence[Join]) -> list[list[Any]]:
-    """Joins as plain types."""
-    return [[j.side, j.region, list(j.into), j.group, j.gain] for j in joins]

@@ -14,7 +14,7 @@ from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Regions
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
-__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "listed"]
+__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "knows", "listed"]
 
 TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
 
@@ -169,6 +169,11 @@ def _by_label(overlap: Overlap) -> Groups:
     present = sorted((i, j) for i, j in common if volumes[0][i] and volumes[1][j])
     rows, columns = (np.array([pair[k] for pair in present], np.int64) for k in (0, 1))
     return Groups.of_pairs(overlap, rows, columns)
+
+
+def knows(overlap: Overlap, label: Label) -> bool:
+    """Whether either side has a label, be it that of an empty region."""
+    return any(str(label) in _known(overlap.side(side)) for side in SIDES)
 
 
 def _known(regions: Regions) -> set[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
+from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, get_args
 
@@ -104,7 +105,7 @@ class Options:
                 ": there is nothing to tolerate, so leave one of the two out",
             )
         tolerance = TOLERANCE if geometry_tolerance is None else geometry_tolerance
-        if not (isinstance(tolerance, int | float) and isfinite(tolerance) and tolerance >= 0):
+        if not (isinstance(tolerance, Real) and isfinite(tolerance) and tolerance >= 0):
             raise InputError(
                 f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
             )
@@ -200,7 +201,7 @@ def as_scale(scale: object) -> float | None:
     """The number that stands for certainty, or None."""
     if scale is None:
         return None
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 2**64:
+    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < scale < 2**64:
         raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
     return float(scale)
 
@@ -219,7 +220,12 @@ def as_workers(workers: object) -> int | None:
 
 
 def _label(value: object) -> Label:
-    return value if isinstance(value, str) else index(cast(SupportsIndex, value))
+    try:
+        return str(value) if isinstance(value, str) else index(cast(SupportsIndex, value))
+    except TypeError:
+        raise InputError(
+            f"match must map labels (whole numbers or names) to labels, found {value!r}"
+        ) from None
 
 
 def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:
@@ -228,6 +234,6 @@ def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:
         return Both(value, value)
     if not set(value) <= set(SIDES):
         raise InputError(
-            f"{name}: expected values for 'reference' and 'prediction', found {sorted(value)}"
+            f"{name}: expected values for 'reference' and 'prediction', found {list(value)}"
         )
     return Both(value.get("reference", default), value.get("prediction", default))
