@@ -1,7 +1,8 @@
 """A comparison as plain types, and back."""
 
-from dataclasses import asdict
-from math import nan
+from dataclasses import asdict, fields
+from math import isfinite, nan
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from probdice.merging import Join
 from probdice.options import Options
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence, NeedsImages
-from probdice.sides import SIDES
+from probdice.sides import SIDES, other
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
+
+NUMBERS = tuple(entry.name for entry in fields(Group) if entry.name not in SIDES)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
@@ -72,8 +75,7 @@ def comparison_from_dict(content: Any) -> Comparison:
         )
         _check(result)
         known: dict[str, Any] = {
-            "groups": tuple(Group(**_frozen(group)) for group in content["groups"]),
-            "merges": tuple(Merge(**_frozen(merge)) for merge in content["merges"]),
+            "groups": _read_groups(result, content["groups"]),
             "notes": tuple(Note.from_dict(note) for note in content["notes"]),
         }
         for name in ("score", "matched_score"):
@@ -126,22 +128,56 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
         _groups_from_dict(content["groups"]),
         np.asarray(content["costs"]),
         tuple(
-            Join(**(join | {"into": tuple(join["into"])})) for join in content["joins"]
+            Join(
+                join["side"],
+                index(join["region"]),
+                tuple(index(region) for region in join["into"]),
+                index(join["group"]),
+                _number(join["gain"]),
+            )
+            for join in content["joins"]
         ),
     )
 
 
 def _check(result: Comparison) -> None:
-    """The regions of the overlap and those of the groups must be the same."""
-    found = result._correspondence
+    """The regions of the overlap, of the groups and of the joins must be the same."""
+    found, overlap = result._correspondence, result.overlap
+    fits = True
     for groups, costs in ((found.matched, found.matched_costs), (found.groups, found.costs)):
-        if (
-            groups.reference.shape != (len(result.overlap.reference),)
-            or groups.prediction.shape != (len(result.overlap.prediction),)
-            or costs.shape != (groups.count,)
-            or costs.dtype.kind not in "if"
-        ):
+        for side in SIDES:
+            numbers = groups.numbers(side)
+            occupied = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
+                numbers >= 0, overlap.side(side).volumes > 0
+            )
+            fits = fits and occupied
+        fits = fits and 0 <= groups.matched <= groups.count == costs.size > 0
+        fits = fits and costs.ndim == 1 and costs.dtype.kind in "if"
+        fits = fits and bool(np.all(np.isfinite(costs)))
+    for join in found.joins:
+        fits = fits and join.side in SIDES
+        fits = fits and 0 <= join.region < len(overlap.side(join.side))
+        fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
+    if not fits:
+        raise InputError("holds no whole comparison: its groups do not fit its overlap")
+
+
+def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
+    """The groups with their numbers, which may have needed the pixels."""
+    found = result._correspondence.groups
+    groups = []
+    for number, group in zip(range(found.count), content, strict=True):
+        labels = {
+            side: tuple(
+                result.overlap.side(side).label(k) for k in found.regions(side, number).tolist()
+            )
+            for side in SIDES
+        }
+        if any(group[side] != list(labels[side]) for side in SIDES):
             raise InputError("holds no whole comparison: its groups do not fit its overlap")
+        numbers = {name: _number(group[name]) for name in NUMBERS}
+        groups.append(Group(labels["reference"], labels["prediction"], **numbers))
+    return tuple(groups)
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:
@@ -153,12 +189,9 @@ def _plain(value: Group | Merge) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float:
-    return nan if value is None else float(value)
-
-
-def _frozen(content: dict[str, Any]) -> dict[str, Any]:
-    """Lists as tuples and null as NaN, as a Group or a Merge holds them."""
-    return {
-        key: tuple(value) if isinstance(value, list) else nan if value is None else value
-        for key, value in content.items()
-    }
+    """A finite number, or NaN for null."""
+    if value is None:
+        return nan
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"holds no whole comparison: expected a number, found {value!r}")
+    return float(value)
