@@ -1,7 +1,7 @@
 """Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from probdice.assignment import largest_total
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
-from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Regions
+from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
@@ -204,14 +204,11 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
                 numbers[side][k], held[side][k] = number, True  # type: ignore[index]
     meeting = overlap.meeting
     free = ~held["reference"][meeting.rows] & ~held["prediction"][meeting.columns]
-    rest = np.flatnonzero(free)
-    shape = len(overlap.reference), len(overlap.prediction)
-    chosen = rest[
-        largest_total(meeting.rows[rest], meeting.columns[rest], meeting.savings[rest], shape)
-    ]
-    following = len(group_of) + np.arange(chosen.size)
-    numbers["reference"][meeting.rows[chosen]] = following
-    numbers["prediction"][meeting.columns[chosen]] = following
+    rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
+    rows, columns = _by_overlap(replace(overlap, meeting=rest))
+    following = len(group_of) + np.arange(rows.size)
+    numbers["reference"][rows] = following
+    numbers["prediction"][columns] = following
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
 
 
