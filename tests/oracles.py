@@ -120,7 +120,7 @@ def merge(p, q, f, pairs, sides):
     """Groups after all joins, and the joins as (side, region, regions of the other side, gain).
 
     The best gain of all spare regions and groups first; within 1e-12, prediction before reference,
-    then the lower region, then the group with the lower reference region.
+    then the lower region, then the group whose matched reference region is the lower one.
     """
     groups = [([i], [j]) for i, j in sorted(pairs)]
     spare = [("prediction", j) for j in range(len(q)) if j not in {b for _, b in pairs}]
@@ -135,7 +135,7 @@ def merge(p, q, f, pairs, sides):
         for side, u in spare:
             if side not in sides:
                 continue
-            for rows, columns in sorted(groups, key=lambda group: min(group[0])):
+            for rows, columns in sorted(groups, key=lambda group: group[0][0]):
                 if side == "prediction":
                     meets = bool(np.any((p[rows].sum(axis=0) > 0) & (q[u] > 0)))
                     joined = rows, [*columns, u]

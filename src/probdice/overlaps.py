@@ -604,6 +604,10 @@ def _integers(keys: Any) -> NDArray[Any]:
     array = np.asarray(keys)
     if array.size == 0:
         return np.zeros(0, np.int64)
+    if array.dtype.kind == "f" and isinstance(keys, list):
+        # NumPy makes floating numbers of a list that has labels on either side of 2⁶³.
+        if all(isinstance(key, int) and key >= 0 for key in keys):
+            array = np.array(keys, np.uint64)
     if array.dtype.kind not in "iu":
         raise InputError(f"labels must be whole numbers, found {array.dtype}")
     if array.dtype == np.uint64 and int(array.max()) >= 2**63:
