@@ -97,7 +97,7 @@ def grouped(p, q, groups):
 
 
 def overlaps(p, q, f):
-    """o_ij: the loss that a pair saves against both being left alone, over the pixels they share."""
+    """o_ij: the loss that a pair saves against both being left alone, where they meet."""
     table = np.zeros((len(p), len(q)))
     for i in range(len(p)):
         for j in range(len(q)):

@@ -135,9 +135,10 @@ def test_parts_of_the_engine_import_only_what_stands_before_them():
             continue
         for name, line, _ in imports(path):
             names = name.split(".")
-            if names[1] == "engine" and names[2] != part:
-                if ENGINE.index(names[2]) > ENGINE.index(part):
-                    wrong.append(where(path, line, name))
+            if names[1] != "engine" or names[2] == part:
+                continue
+            if ENGINE.index(names[2]) > ENGINE.index(part):
+                wrong.append(where(path, line, name))
     assert wrong == []
 
 

@@ -199,7 +199,9 @@ def test_a_result_is_frozen():
         result.score = 0.5
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))]
+)
 def test_a_result_can_be_sent_elsewhere_without_its_images(again):
     result = compare(SOFT_REFERENCE, SOFT_SPLIT, merge="both")
     other = again(result)
@@ -228,7 +230,7 @@ def test_a_detached_result_keeps_what_it_knows():
     assert detached.images is None and result.images is not None
     assert (detached.score, detached.explained) == (result.score, result.explained)
     assert detached.groups == result.groups
-    with pytest.raises(ProbdiceError, match="ask for .chance before the images are dropped"):
+    with pytest.raises(ProbdiceError, match=r"ask for \.chance before the images are dropped"):
         _ = detached.chance
 
 

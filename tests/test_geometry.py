@@ -68,7 +68,7 @@ def test_the_steps_onto_another_grid():
     order, flips, apart = turned.steps_onto(geometry)
     assert (order, flips) == ((1, 0), (1,))
     assert apart == pytest.approx(0, abs=1e-12)
-    moved = Geometry((4, 6), AFFINE + [[0, 0, 0], [0, 0, 3], [0, 0, 0]])
+    moved = Geometry((4, 6), AFFINE + np.array([[0, 0, 0], [0, 0, 3], [0, 0, 0]]))
     assert moved.steps_onto(geometry)[2] == pytest.approx(1)
     assert Geometry((5, 6), AFFINE).steps_onto(geometry)[2] == math.inf
     assert Geometry((4,), np.eye(2)).steps_onto(geometry)[2] == math.inf

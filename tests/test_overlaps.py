@@ -198,9 +198,7 @@ def test_what_needs_the_pixels_is_refused_by_name():
         overlap(SOFT, SOFT).compare(match={0: 0, 1: 0})
     with pytest.raises(ProbdiceError, match=r"map\(\) needs the images"):
         soft.compare().map()
-    assert "score: needs the images" in repr(
-        overlap(SOFT, SOFT, similarity="aitchison").compare()
-    )
+    assert "score: needs the images" in repr(overlap(SOFT, SOFT, similarity="aitchison").compare())
 
 
 # Files -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import pairwise
 from math import isnan
 
 import numpy as np
@@ -162,7 +163,7 @@ def unique(result):
 def gains_differ(result):
     """Whether merging had no choice: gains well apart, or nothing to merge."""
     gains = sorted(entry.gain for entry in result.merges)
-    return all(b - a > 1e-6 for a, b in zip(gains, gains[1:], strict=False))
+    return all(b - a > 1e-6 for a, b in pairwise(gains))
 
 
 @given(sides(), similarities, st.data())
@@ -342,7 +343,7 @@ def test_matching_and_merging_are_those_of_the_oracle(pair, similarity, which):
     matched, alone, joins = merge(p, q, f, match(p, q, f), sides_)
     gains = sorted(join[-1] for join in joins)
     crisp = pair[0].dtype.kind == pair[1].dtype.kind == "i"
-    assume(crisp or all(b - a > 1e-5 for a, b in zip(gains, gains[1:], strict=False)))
+    assume(crisp or all(b - a > 1e-5 for a, b in pairwise(gains)))
     labels = result.reference_labels, result.prediction_labels
     assert [
         (
@@ -376,7 +377,7 @@ def test_overlaps_of_any_cut_of_an_image_add_up(pair, similarity, data):
     whole = overlap(*flat, similarity=similarity)
     parts = [
         overlap(*(side[..., a:b] for side in flat), similarity=similarity)
-        for a, b in zip(bounds, bounds[1:], strict=False)
+        for a, b in pairwise(bounds)
         if b > a
     ]
     added = parts[0]

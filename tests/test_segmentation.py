@@ -381,7 +381,10 @@ def test_images_of_any_shape_become_one():
     foreground = [Segmentation.from_probabilities(np.ones(n), axis=None) for n in (2, 3)]
     assert Segmentation.concatenate(foreground).shape == (5,)
     geometry = Geometry((1,), np.eye(2))
-    assert Segmentation.concatenate([Segmentation.from_labels([1], geometry=geometry)]).geometry is None
+    assert (
+        Segmentation.concatenate([Segmentation.from_labels([1], geometry=geometry)]).geometry
+        is None
+    )
     for wrong, message in (
         ([], "images is empty"),
         ([images[0], soft[0]], "images must be alike"),

@@ -70,7 +70,9 @@ def test_no_pixel_is_read_to_show_a_result(similarity, merge, kinds):
 
 
 def test_merges_are_counted():
-    text = repr(compare(np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3]), merge="both"))
+    text = repr(
+        compare(np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3]), merge="both")
+    )
     assert "matched score 0.6875; 1 reference region and 1 prediction region merged" in text
 
 

@@ -142,9 +142,7 @@ def test_one_vector_meets_an_image_along_the_axis_of_the_regions(f):
 
 def test_a_disagreement_costs_less_under_a_floor():
     assert Absolute().disagreement == Aitchison().disagreement == 1
-    assert Aitchison(0.01).disagreement == pytest.approx(
-        1 - 1 / (1 + math.sqrt(2) * math.log(100))
-    )
+    assert Aitchison(0.01).disagreement == pytest.approx(1 - 1 / (1 + math.sqrt(2) * math.log(100)))
 
 
 def test_similarities_by_name():

@@ -16,11 +16,10 @@ from probdice.errors import TooLargeError
 from probdice.groups import Groups, costs, known_from_table
 from probdice.matching import Fixed, Given, Rule, knows
 from probdice.options import Options, sides_to_merge
-from probdice.overlaps import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.overlaps import LARGEST_TABLE, Floats, Integers, Overlap, Pairs, Regions
 from probdice.scoring import NeedsImages, correspond, key_lists, measure
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute
 
 __all__ = ["Chance", "chance_of"]
 
@@ -38,9 +37,7 @@ class Chance:
     error: float = 0.0
 
 
-def chance_of(
-    overlap: Overlap, options: Options, matched: Groups, images: Images | None
-) -> Chance:
+def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Images | None) -> Chance:
     """The score of the same comparison if the two sides were independent.
 
     `matched` is the correspondence before merging: where it is given, it stays.
@@ -201,7 +198,7 @@ def _labelled(overlap: Overlap, groups: Groups) -> tuple[tuple[tuple, tuple], ..
     )
 
 
-def _drawn(images: Images, samples: "Both", places: Floats) -> Images:  # type: ignore[type-arg]
+def _drawn(images: Images, samples: "Both", places: Integers) -> Images:  # type: ignore[type-arg]
     """Images made of pixels that were drawn from others."""
 
     def drawn(side: Side) -> Segmentation:

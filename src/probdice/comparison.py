@@ -19,7 +19,7 @@ from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
-from probdice.numbers_shown import decimal, percent
+from probdice.numbers_shown import percent
 from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
 from probdice.overlaps import Overlap
 from probdice.relabelling import relabelled
@@ -541,9 +541,10 @@ class Comparison:
             label = table.reference.label(k)
             twin = place.get(str(label))
             number = int(groups.reference[k])
-            if twin is not None and number < groups.matched:
-                if 0 <= groups.prediction[twin] != number:
-                    crossed.append(label)
+            if twin is None or number >= groups.matched:
+                continue
+            if 0 <= groups.prediction[twin] != number:
+                crossed.append(label)
         return crossed
 
     def _apart(self, groups: Groups) -> int:
@@ -786,7 +787,9 @@ def _groups(result: Comparison) -> list[Group]:
     made = []
     for g in range(groups.count):
         parts = [members[side][g].tolist() for side in SIDES]
-        names = [tuple(labels[side][k] for k in part) for side, part in zip(SIDES, parts, strict=True)]
+        names = [
+            tuple(labels[side][k] for k in part) for side, part in zip(SIDES, parts, strict=True)
+        ]
         sizes = [float(volumes[side][part].sum()) for side, part in zip(SIDES, parts, strict=True)]
         total = sizes[0] + sizes[1]
         difference = float(differences[g])

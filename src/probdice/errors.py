@@ -113,9 +113,7 @@ class Note:
         """As JSON holds it: texts, and options as objects."""
         return {
             "kind": self.kind,
-            "message": [
-                part if isinstance(part, str) else asdict(part) for part in self.message
-            ],
+            "message": [part if isinstance(part, str) else asdict(part) for part in self.message],
         }
 
     @classmethod

@@ -21,16 +21,14 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     shares: dict[Side, float] = {}
-    for side, own, across in (
-        ("reference", meeting.rows, meeting.columns),
-        ("prediction", meeting.columns, meeting.rows),
-    ):
-        volumes = overlap.side(side).volumes.astype(np.float64)  # type: ignore[arg-type]
-        given = overlap.side(other(side)).volumes.astype(np.float64)  # type: ignore[arg-type]
+    for side in SIDES:
+        across = meeting.columns if side == "reference" else meeting.rows
+        volumes = overlap.side(side).volumes.astype(np.float64)
+        given = overlap.side(other(side)).volumes.astype(np.float64)
         variance = float(np.sum(volumes * (1 - volumes / pixels)))
         left = float(np.sum(counts * (1 - counts / given[across])))
         constant = variance <= CONSTANT * pixels
-        shares[side] = nan if constant else min(max(1 - left / variance, 0.0), 1.0)  # type: ignore[index]
+        shares[side] = nan if constant else min(max(1 - left / variance, 0.0), 1.0)
     return shares
 
 

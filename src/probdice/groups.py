@@ -66,14 +66,12 @@ class Groups:
         order = used[np.lexsort((first.prediction[used], first.reference[used], alone))]
         anew = np.full(following + 1, -1, np.int64)  # the last one is where −1 leads
         anew[order] = np.arange(order.size)
-        return cls(
-            anew[numbers.reference], anew[numbers.prediction], int(order.size - alone.sum())
-        )
+        return cls(anew[numbers.reference], anew[numbers.prediction], int(order.size - alone.sum()))
 
     @cached_property
     def count(self) -> int:
         """How many groups there are."""
-        return 1 + max((int(side.max(initial=-1)) for side in (self.reference, self.prediction)))
+        return 1 + max(int(side.max(initial=-1)) for side in (self.reference, self.prediction))
 
     def numbers(self, side: Side) -> Integers:
         """The group of every region of one side."""

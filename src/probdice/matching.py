@@ -92,9 +92,7 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
             offers = (theirs[others] < 0) & (mine[ends] >= 0)
             offers &= np.abs(meeting.savings - saved[ends]) <= tie
             candidates = np.flatnonzero(offers)
-            candidates = candidates[
-                cost[others[candidates]] < cost[mine[ends[candidates]]] - tie
-            ]
+            candidates = candidates[cost[others[candidates]] < cost[mine[ends[candidates]]] - tie]
             for k in candidates[np.argsort(cost[others[candidates]], kind="stable")].tolist():
                 end, spare = int(ends[k]), int(others[k])
                 if theirs[spare] < 0 and cost[spare] < cost[mine[end]] - tie:
@@ -149,8 +147,7 @@ def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
 def _by_label(overlap: Overlap) -> Groups:
     """Equal labels correspond; a label that one side lacks is an empty region there."""
     names = {
-        side: {str(label): k for k, label in enumerate(overlap.side(side).labels)}
-        for side in SIDES
+        side: {str(label): k for k, label in enumerate(overlap.side(side).labels)} for side in SIDES
     }
     common = [
         (k, names["prediction"][name])

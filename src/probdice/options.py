@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
 from probdice.errors import InputError, Option
 from probdice.matching import Fixed, Given, Rule
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Match", "Merging", "Options", "as_workers", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]
-Match = (
+Match: TypeAlias = (
     Literal["overlap", "paper", "labels"]
     | Mapping[Label, Label]
     | Mapping[str, str]
@@ -64,9 +64,9 @@ class Options:
     match: Rule = "overlap"
     merge: Merging = "none"
     ignore: tuple[int, ...] = ()
-    sums: Both[Sums] = Both("error", "error")
+    sums: Both[Sums] = field(default_factory=lambda: Both("error", "error"))
     scale: float | None = None
-    scales: Both[float | None] = Both(None, None)
+    scales: Both[float | None] = field(default_factory=lambda: Both(None, None))
     ignore_geometry: bool = False
     tolerance: float = TOLERANCE
 
@@ -87,7 +87,9 @@ class Options:
         rule = as_rule(match)
         merge = as_merging(merge)
         if merge != "none" and (rule == "labels" or isinstance(rule, Given)):
-            how = Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
+            how = (
+                Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
+            )
             raise InputError(
                 Option("merge", merge),
                 " does not go with ",
@@ -107,7 +109,7 @@ class Options:
             match=rule,
             merge=merge,
             ignore=several_labels(ignore, "ignore"),
-            sums=_per_side(sums, "sums", cast(Sums, "error")).map(as_sums),
+            sums=_per_side(sums, "sums", "error").map(as_sums),
             scale=None if by_side else as_scale(scale),
             scales=_per_side(scale if by_side else None, "scale", None).map(as_scale),
             ignore_geometry=bool(ignore_geometry),
@@ -168,9 +170,7 @@ def as_rule(match: object) -> Rule:
         return Fixed(tuple((_label(key), _label(value)) for key, value in match.items()))
     groups = getattr(match, "groups", None)
     if isinstance(groups, tuple):  # an earlier comparison
-        return Given(
-            tuple((tuple(group.reference), tuple(group.prediction)) for group in groups)
-        )
+        return Given(tuple((tuple(group.reference), tuple(group.prediction)) for group in groups))
     hint = ""
     if isinstance(match, bool):
         hint = '; match=True is now match="overlap", and match=False is match="labels"'
@@ -205,7 +205,7 @@ def as_merging(merge: object) -> Merging:
 
 def as_tolerance(tolerance: object) -> float:
     """How many pixels the corners of two grids may lie apart."""
-    if not (isinstance(tolerance, Real) and isfinite(tolerance) and tolerance >= 0):
+    if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
         raise InputError(
             f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
         )
@@ -216,7 +216,7 @@ def as_scale(scale: object) -> float | None:
     """The number that stands for certainty, or None."""
     if scale is None:
         return None
-    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < scale < 2**64:
+    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
         raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
     return float(scale)
 

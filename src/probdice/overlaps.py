@@ -454,13 +454,11 @@ class Overlap:
         name = os.fspath(path)
         try:
             with replacing(Path(name)) as partial, partial.open("wb") as stream:
-                np.savez_compressed(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+                np.savez_compressed(stream, allow_pickle=False, **arrays)
         except ProbdiceError as error:
             raise error.prefixed(f"{name}: ") from None
         except OSError as error:
-            raise FormatError(
-                f"{name}: cannot be written: {error.strerror or error}"
-            ) from error
+            raise FormatError(f"{name}: cannot be written: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Overlap":
@@ -604,10 +602,9 @@ def _integers(keys: Any) -> NDArray[Any]:
     array = np.asarray(keys)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    if array.dtype.kind == "f" and isinstance(keys, list):
-        # NumPy makes floating numbers of a list that has labels on either side of 2⁶³.
-        if all(isinstance(key, int) and key >= 0 for key in keys):
-            array = np.array(keys, np.uint64)
+    # NumPy makes floating numbers of a list that has labels on either side of 2⁶³.
+    if isinstance(keys, list) and all(type(key) is int for key in keys) and max(keys) >= 2**63:
+        array = np.array(keys, np.uint64)
     if array.dtype.kind not in "iu":
         raise InputError(f"labels must be whole numbers, found {array.dtype}")
     if array.dtype == np.uint64 and int(array.max()) >= 2**63:

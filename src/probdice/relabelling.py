@@ -38,9 +38,7 @@ def _partners(found: Correspondence) -> NDArray[np.int64]:
     return first[groups.prediction]
 
 
-def _relabelled_map(
-    overlap: Overlap, partners: NDArray[np.int64], images: Images
-) -> Segmentation:
+def _relabelled_map(overlap: Overlap, partners: NDArray[np.int64], images: Images) -> Segmentation:
     """A label map with other labels."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = _numbers(overlap), overlap.prediction
@@ -79,9 +77,7 @@ def _relabelled_map(
     )
 
 
-def _regrouped(
-    overlap: Overlap, partners: NDArray[np.int64], images: Images
-) -> Segmentation:
+def _regrouped(overlap: Overlap, partners: NDArray[np.int64], images: Images) -> Segmentation:
     """Probabilities with the regions of each group added up."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
@@ -89,7 +85,9 @@ def _regrouped(
         members.setdefault((partner < 0, k if partner < 0 else partner), []).append(k)
     ordered = sorted(members.items())
     names: list[Label] = [
-        f"{overlap.prediction.label(place)} (unmatched)" if alone else overlap.reference.label(place)
+        f"{overlap.prediction.label(place)} (unmatched)"
+        if alone
+        else overlap.reference.label(place)
         for (alone, place), _ in ordered
     ]
     blocks = Blocks(prediction)

@@ -195,8 +195,8 @@ class Segmentation:
             A label for each region; 0, 1, … by default.
         sums : {"error", "normalise", "background"}, optional
             What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
-            refuse, divide by the sum ("normalize" too), or add a region called "background" for what is missing
-            (and divide where the sum exceeds 1).
+            refuse, divide by the sum ("normalize" too), or add a region called "background" for
+            what is missing (and divide where the sum exceeds 1).
         geometry : Geometry, optional
             Where the image lies.
 
@@ -217,9 +217,7 @@ class Segmentation:
                 )
             array = as_array(array)
             regions = _region_names(names, 2)
-            return cls(
-                array, crisp=False, regions=regions, reading="foreground", geometry=geometry
-            )
+            return cls(array, crisp=False, regions=regions, reading="foreground", geometry=geometry)
         array = _regions_first(array, axis, "probabilities")
         regions = _region_names(names, array.shape[0])
         if how == "background":
@@ -507,7 +505,9 @@ def _check_distinct(names: Sequence[Label]) -> None:
 
 def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     """Labels, of which there may be a single one."""
-    if isinstance(labels, Iterable) and getattr(labels, "ndim", 1):  # no array of one number
+    if (
+        isinstance(labels, Iterable) and getattr(labels, "ndim", None) != 0
+    ):  # no array of one number
         return tuple(_whole(label, what) for label in labels)
     return (_whole(labels, what),)
 

@@ -26,7 +26,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
     """Everything that is known without another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     for name in ("score", "matched_score"):
-        _store(content, name, lambda name=name: getattr(result, name))  # type: ignore[misc]
+        _store(content, name, lambda name=name: getattr(result, name))
     chance = result.__dict__.get("_chance")
     if chance is None:
         try:
@@ -82,17 +82,13 @@ def comparison_from_dict(content: Any) -> Comparison:
             if name in content:
                 known[name] = _number(content[name])
         if "chance" in content:
-            known["_chance"] = Chance(
-                _number(content["chance"]), _number(content["chance_error"])
-            )
+            known["_chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
         if "explained" in content:
             known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(
-            f"holds no whole comparison: {type(error).__name__}: {error}"
-        ) from None
+        raise InputError(f"holds no whole comparison: {type(error).__name__}: {error}") from None
     result.__dict__.update(known)
     return result
 

@@ -218,9 +218,7 @@ class Images:
         if self.mask is not None:
             return ["mask is empty: it leaves no pixel to compare"]
         if self.reference.ignore:
-            return [
-                f"reference has no pixel but those with ignored labels {self.reference.ignore}"
-            ]
+            return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
 
 

@@ -183,9 +183,7 @@ def _mixed_overlap(
 
 
 def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
-    names: Mapping[int, Label] = {
-        k: region for k, region in enumerate(side.regions) if region != k
-    }
+    names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
     return Regions(np.arange(volumes.size), volumes, False, names, losses)
 
 

@@ -29,7 +29,9 @@ def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[
     Whoever watches is told of each.
     """
     watch = watcher.get()
-    results = map(visit, blocks) if min(workers, len(blocks)) < 2 else _ahead(visit, blocks, workers)
+    results = (
+        map(visit, blocks) if min(workers, len(blocks)) < 2 else _ahead(visit, blocks, workers)
+    )
     for done, result in enumerate(results, start=1):
         if watch is not None:
             watch(done, len(blocks))
