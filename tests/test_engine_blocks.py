@@ -99,15 +99,15 @@ def test_the_traversal_follows_the_memory_of_the_larger_array():
     assert blocks.image(flat).shape == (3, 4, 5)
 
 
-def test_label_maps_of_one_byte_are_read_as_they_lie():
+def test_label_maps_are_read_as_they_lie():
     labels = np.zeros((30, 40), np.int8)
     both = [Segmentation.from_labels(labels)] * 2
     block = Block((slice(0, 30), slice(None)), 0, 1200)
-    assert all(np.shares_memory(side, labels) for side in Blocks(*both).bytes_of(block))
-    assert Blocks(*both, mask=labels == 0).bytes_of(block) is None
-    assert Blocks(both[0], Segmentation.from_labels(labels > 0)).bytes_of(block) is None
-    wide = Segmentation.from_labels(labels.astype(np.int16))
-    assert Blocks(both[0], wide).bytes_of(block) is None
+    assert all(np.shares_memory(side, labels) for side in Blocks(*both).labels_of(block))
+    assert Blocks(*both, mask=labels == 0).labels_of(block) is None
+    assert Blocks(both[0], Segmentation.from_labels(labels > 0)).labels_of(block) is None
+    swapped = Segmentation.from_labels(labels.astype(">i2"))
+    assert Blocks(both[0], swapped).labels_of(block) is None
 
 
 def test_an_image_without_pixels_has_no_blocks_to_fill():

@@ -197,3 +197,12 @@ def test_labels_in_a_row():
     assert listed(()) == "–"
     assert listed((1, "a")) == "1, a"
     assert listed(range(9)) == "0, 1, 2, 3, 4, 5, … 3 more"
+
+
+def test_a_mapping_the_wrong_way_round_is_refused():
+    reference = Segmentation.from_labels([0, 0, 1], names={0: "csf", 1: "grey"})
+    with pytest.raises(
+        ProbdiceError, match=r"'csf' is a label of the reference.*prediction's label"
+    ):
+        compare(reference, [4, 4, 5], match={"csf": 4})
+    assert compare(reference, [4, 4, 5], match={4: "csf"}).score == 1

@@ -195,7 +195,7 @@ def test_what_needs_the_pixels_is_refused_by_name():
     with pytest.raises(ProbdiceError, match="merging the regions of a prediction"):
         overlap(SOFT[:1] * 0 + 1, SOFT).compare(merge="prediction")
     with pytest.raises(ProbdiceError, match="several regions of probabilities need the images"):
-        overlap(SOFT, SOFT).compare(match={0: 0, 1: 0})
+        _ = overlap(SOFT, SOFT).compare(match={0: 0, 1: 0}).score
     with pytest.raises(ProbdiceError, match=r"map\(\) needs the images"):
         soft.compare().map()
     assert "score: needs the images" in repr(overlap(SOFT, SOFT, similarity="aitchison").compare())

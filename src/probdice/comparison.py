@@ -111,6 +111,8 @@ def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
     result = Comparison(table, correspond(table, options, images), options, images)
+    if not table.crisp:
+        _ = result.score, result._costs  # while there are images: these may need a pass
     if isinstance(options.similarity, Aitchison):
         for note in result._infinite():
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)

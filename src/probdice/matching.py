@@ -211,6 +211,7 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
                 f"{listed(overlap.reference.labels)}, the prediction has "
                 f"{listed(overlap.prediction.labels)}"
             )
+    _check_order(overlap, fixed)
     places = {side: _places(overlap.side(side)) for side in SIDES}
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     held = {side: np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES}
@@ -230,6 +231,19 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
     numbers["reference"][rows] = following
     numbers["prediction"][columns] = following
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+
+
+def _check_order(overlap: Overlap, fixed: Fixed) -> None:
+    """A pair that is named the wrong way round would fix nothing without a word."""
+    reference, prediction = _known(overlap.reference), _known(overlap.prediction)
+    for prediction_label, reference_label in fixed.pairs:
+        first, second = str(prediction_label), str(reference_label)
+        if first not in prediction and second not in reference:
+            raise InputError(
+                f"match pairs {prediction_label!r} with {reference_label!r}, but {prediction_label!r}"
+                f" is a label of the reference and {reference_label!r} one of the prediction: say "
+                f"the prediction's label first"
+            )
 
 
 def _as_given(overlap: Overlap, given: Given) -> Groups:
