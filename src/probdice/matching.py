@@ -240,9 +240,9 @@ def _check_order(overlap: Overlap, fixed: Fixed) -> None:
         first, second = str(prediction_label), str(reference_label)
         if first not in prediction and second not in reference:
             raise InputError(
-                f"match pairs {prediction_label!r} with {reference_label!r}, but {prediction_label!r}"
-                f" is a label of the reference and {reference_label!r} one of the prediction: say "
-                f"the prediction's label first"
+                f"match pairs {prediction_label!r} with {reference_label!r}, but the first is a label "
+                f"of the reference and the second one of the prediction: say the prediction's "
+                f"label first"
             )
 
 
