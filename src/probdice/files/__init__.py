@@ -17,7 +17,6 @@ from probdice.errors import (
     FormatError,
     GeometryError,
     InputError,
-    Option,
     ProbdiceError,
     TooLargeError,
 )
@@ -27,7 +26,7 @@ from probdice.files.hdf5 import HDF5
 from probdice.files.images import JPEG, PNG, TIFF
 from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
-from probdice.files.meaning import segmentation_of, segmentation_of_many
+from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.model import Format, Image, Source
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
@@ -139,7 +138,7 @@ def read(
     else:
         if ignored:
             raise InputError(
-                Option("ignore", " ".join(map(str, ignored)), python=f"ignore={list(ignored)}"),
+                ignoring(ignored),
                 f" names labels, but {len(parts)} files are one region each; leave pixels out "
                 f"with ",
                 MASK,

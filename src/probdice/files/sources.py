@@ -24,6 +24,7 @@ __all__ = [
     "open_source",
     "parts_of",
     "region_names",
+    "split_inside",
     "split_paths",
 ]
 
@@ -88,7 +89,7 @@ def is_image(value: object) -> bool:
 
 def open_source(path: str) -> Source:
     """The file and its first bytes; it exists, can be read and is not empty."""
-    file, inside = _split_inside(path)
+    file, inside = split_inside(path)
     try:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in it
@@ -140,7 +141,7 @@ def _differences(paths: Sequence[str]) -> list[str]:
     """What differs in the names of the files, or where that is not distinct, more of the names."""
     stems = []
     for path in paths:
-        file, inside = _split_inside(path)
+        file, inside = split_inside(path)
         name = file.name.lstrip(".")
         stems.append(name.split(".")[0] + (f"/{inside.strip('/')}" if inside else ""))
     # Whole words and whole numbers are compared, so that gre|y and gre|en stay themselves.
@@ -168,12 +169,12 @@ def _text(path: object) -> str:
 
 def _split(path: str) -> list[Part]:
     # os.path.exists, unlike that of a Path, takes a long list for a file that does not exist.
-    if os.path.exists(_split_inside(path)[0]):
+    if os.path.exists(split_inside(path)[0]):
         return [Part(path)]
     texts = [text.strip() for text in path.split(",") if text.strip()]
     parts: list[Part] = []
     for text in texts or [path]:
-        named = None if os.path.exists(_split_inside(text)[0]) else NAMED.fullmatch(text)
+        named = None if os.path.exists(split_inside(text)[0]) else NAMED.fullmatch(text)
         if named:
             parts.append(Part(_only(named[2], named[1]), named[1]))
         else:
@@ -183,7 +184,7 @@ def _split(path: str) -> list[Part]:
 
 def _matches(text: str) -> list[str]:
     """The files that match a pattern; what is none is itself."""
-    if not has_magic(text) or os.path.exists(_split_inside(text)[0]):
+    if not has_magic(text) or os.path.exists(split_inside(text)[0]):
         return [text]
     matches = sorted(glob(text, recursive=True), key=_natural)
     if not matches:
@@ -201,7 +202,7 @@ def _only(text: str, name: str) -> str:
     return files[0]
 
 
-def _split_inside(path: str) -> tuple[Path, str]:
+def split_inside(path: str) -> tuple[Path, str]:
     """The file, and what is named inside it; a colon may also be part of the file's name."""
     for colon in (match.start() for match in re.finditer(":", path)):
         file = path[:colon]
