@@ -14,7 +14,7 @@ from probdice.cli.streams import print_text, printing
 from probdice.comparison import Comparison
 from probdice.errors import in_command
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
+from probdice.numbers_shown import decimal, millilitres
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, other
 from probdice.similarity import Aitchison
@@ -155,8 +155,8 @@ def _groups(result: Comparison) -> Table:
             decimal(group.dice),
             decimal(group.jaccard),
             decimal(group.similarity),
-            _volume(group.reference_volume),
-            _volume(group.prediction_volume),
+            _volume(group.reference_volume, result.pixel_volume),
+            _volume(group.prediction_volume, result.pixel_volume),
             style="yellow" if alone else None,
         )
     return table
@@ -166,8 +166,11 @@ def _labels(labels: "Sequence[Label]") -> Text:
     return Text(listed(labels))
 
 
-def _volume(pixels: float) -> str:
-    return f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:.2f}"
+def _volume(pixels: float, pixel_volume: float | None) -> str:
+    """In pixels, and in millilitres where these are known."""
+    text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:.2f}"
+    size = millilitres(pixels, pixel_volume)
+    return f"{text} ({size})" if size else text
 
 
 def _note(text: str) -> Text:

@@ -37,9 +37,10 @@ class Claims:
         count = "1 pixel is" if self.pixels == 1 else f"{self.pixels} pixels are"
         return f"{count} claimed by several of the masks ({listed(self.names)})"
 
-    def refuse(self) -> None:
+    @property
+    def refusal(self) -> FormatError:
         """The error where nobody said what to do."""
-        raise FormatError(
+        return FormatError(
             f"{self.text}, so there is no one label for them; pass ",
             self.option,
             " to say which region comes first, or ",

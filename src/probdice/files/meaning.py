@@ -133,7 +133,8 @@ def segmentation_of_many(
             return settled(arrays, names, priority, first.geometry)
         claims = claims_of(arrays, names)
         if claims.pixels:
-            sums, notes = _shared(claims, sums)
+            files = f"{images[0][0]} and {len(images) - 1} more: "
+            sums, notes = _shared(claims, sums, prefix=files)
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
@@ -202,10 +203,10 @@ def _along(values: Array, axis: int) -> list[Array]:
     return list(regions_first)
 
 
-def _shared(claims: Claims, sums: Sums) -> tuple[Sums, tuple[Note, ...]]:
+def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[Note, ...]]:
     """How overlapping masks are mended, which must be said; and how many pixels it changes."""
     if sums == "error":
-        claims.refuse()
+        raise claims.refusal.prefixed(prefix) if prefix else claims.refusal
     # Masks leave the background out, so dividing where they overlap is not enough.
     return "background", (claims.shared,)
 
