@@ -22,7 +22,7 @@ from probdice.similarity import Aitchison
 if TYPE_CHECKING:
     from probdice.segmentation import Label
 
-__all__ = ["plain_table", "show", "show_comparison"]
+__all__ = ["note_line", "plain_table", "show", "show_comparison"]
 
 T = TypeVar("T")
 
@@ -40,9 +40,11 @@ def show_comparison(result: Comparison, title: str, written: Sequence[str] = ())
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"
             parts.append(
-                _note(f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})")
+                note_line(
+                    f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})"
+                )
             )
-    parts += [_note(in_command(note.message)) for note in result.notes]
+    parts += [note_line(in_command(note.message)) for note in result.notes]
     parts += [f"wrote {line}" for line in written]
     show(*parts)
 
@@ -173,5 +175,6 @@ def _volume(pixels: float, pixel_volume: float | None) -> str:
     return f"{text} ({size})" if size else text
 
 
-def _note(text: str) -> Text:
+def note_line(text: str) -> Text:
+    """A note, in a terminal."""
     return Text.assemble(("note: ", "yellow"), text)

@@ -27,7 +27,7 @@ from probdice.files.images import JPEG, PNG, TIFF
 from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.model import Format, Image, Source
+from probdice.files.model import Content, Format, Image, Source
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
@@ -38,7 +38,7 @@ from probdice.options import as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.values import MASK, Sums
 
-__all__ = ["FORMATS", "Readable", "read", "read_mask", "write"]
+__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "write"]
 
 # A path, an image of nibabel or SimpleITK, or several of them, one for each region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
@@ -219,6 +219,16 @@ def write(
         form = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
         write_atomically(os.fspath(path), form, payload)
+
+
+def contents_of(path: str) -> list[Content]:
+    """The arrays in a container of several, such as .npz, .mat or .h5; none for other files."""
+    with _naming(path):
+        source = open_source(path)
+        form = _format(source)
+        if source.inside or form.contents is None:
+            return []
+        return form.contents(source)
 
 
 def _image(file: Any) -> Image:

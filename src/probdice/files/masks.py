@@ -18,10 +18,14 @@ from probdice.matching import listed
 from probdice.segmentation import Label, Segmentation
 from probdice.values import BACKGROUND
 
-__all__ = ["Claims", "claims_of", "settled"]
+__all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
 
 BLOCK = 1 << 22  # pixels that are looked at together
 SUGGESTED = 4  # names in a message
+
+
+class OverlappingMasks(FormatError):
+    """Several masks claim a pixel, and nobody said whose it is."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,9 @@ class Claims:
         return f"{count} claimed by several of the masks ({listed(self.names)})"
 
     @property
-    def refusal(self) -> FormatError:
+    def refusal(self) -> "OverlappingMasks":
         """The error where nobody said what to do."""
-        return FormatError(
+        return OverlappingMasks(
             f"{self.text}, so there is no one label for them; pass ",
             self.option,
             " to say which region comes first, or ",

@@ -4,6 +4,7 @@ A reader says what the file says and no more; `meaning` decides whether that is 
 probabilities. Readers raise short errors, and `read` puts the name of the file in front.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from probdice.geometry import Geometry
 from probdice.segmentation import Array, Label
 
 __all__ = [
+    "Content",
     "Format",
     "Image",
     "Payload",
@@ -26,6 +28,7 @@ __all__ = [
     "as_label",
     "distinct_names",
     "lps_to_ras",
+    "meaning_of",
     "need",
 ]
 
@@ -60,6 +63,16 @@ class Image:
     beside: Path | None = None  # another file, whose geometry this image has
 
 
+@dataclass(frozen=True)
+class Content:
+    """One of the arrays in a container: the path inside it, and what it could be read as."""
+
+    inside: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    meaning: str
+
+
 @dataclass(frozen=True, eq=False)
 class Payload:
     """What is to be written: labels are integers, all else is floating, regions first."""
@@ -85,6 +98,27 @@ class Format:
     read: Callable[[Source], Image]
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
+    contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
+
+
+def meaning_of(
+    shape: tuple[int, ...], dtype: np.dtype[Any], regions: int | None, *, labels: bool = True
+) -> str:
+    """What an array could be, by its shape and type alone.
+
+    `regions` is the axis that would be that of the regions, `labels` whether whole floating
+    numbers are labels.
+    """
+    if math.prod(shape) <= 1:
+        return "a single number"
+    if dtype.kind not in "biuf":
+        return "no numbers"
+    if dtype.kind != "f":
+        return "a label map"
+    probabilities = "the probability of one foreground"
+    if regions is not None:
+        probabilities = f"probabilities of {shape[regions]} regions"
+    return f"labels if all are whole, else {probabilities}" if labels else probabilities
 
 
 def need(module: str, extra: str, what: str) -> Any:
