@@ -81,7 +81,7 @@ def info(
             return
         parts = _labels(segmentation) if segmentation.crisp else _probabilities(segmentation)
         if refusal is not None:
-            parts.append(f"compare would refuse it: {refusal.in_command()}")
+            parts[-1] = f"compare would refuse it: {refusal.in_command()}"
         else:
             parts += [note_line(in_command(note.message)) for note in segmentation.notes]
         show(*parts)
