@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from probdice import Geometry, Segmentation, compare
+from probdice import Geometry, Segmentation, compare, overlap
 from probdice.evaluation import evaluate
 
 HOSTILE = "<script>alert(1)</script>"
@@ -387,6 +387,31 @@ def test_a_picture_has_no_slices_and_its_keys_move_the_point(visit, picture):
     assert list(shown_values(page, "reference").values()) == ["1"]
 
 
+def test_pairs_that_share_no_pixel_are_drawn_dashed(visit, tmp_path):
+    reference, prediction = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
+    compare(reference, prediction, match="paper").report(tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    dashes = page.eval_on_selector_all(
+        ".graph .link line:not(.hit)",
+        "lines => lines.map(line => [getComputedStyle(line).strokeDasharray, "
+        "Number(line.getAttribute('stroke-width'))])",
+    )
+    # 1↔5 has a Dice of 6/7, 2↔7 of 0, 3↔6 of 10/13.
+    assert [line[0] != "none" for line in dashes] == [False, True, False]
+    assert [line[1] for line in dashes] == pytest.approx([6.14, 1, 5.62], abs=0.01)
+    assert "1 pair shares no pixel" in page.inner_text(".key")
+
+
+def test_a_page_without_images_is_whole(visit, tmp_path):
+    result = overlap(soft(3, 0), soft(4, 1), similarity="aitchison").compare()
+    result.report(tmp_path / "page.html")
+    page = visit(tmp_path / "page.html", ready=None)
+    assert page.locator("canvas").count() == 0
+    assert page.inner_text(".figures .main dd >> nth=0") == "–"
+    page.click(".sortable thead button:has-text('Dice')")
+    assert page.locator(".groups tbody tr").count() == 4
+
+
 # --- a folder run
 
 
@@ -499,11 +524,16 @@ def test_hostile_names_stay_text(visit, volume):
     assert page.locator(".values b").count() == 0 and page.locator("table b").count() == 0
 
 
+def file_of(request, which):
+    """The page of a fixture, which is made only where it is asked for."""
+    made = request.getfixturevalue(which)
+    return {"volume": lambda: made.file, "picture": lambda: made, "run": lambda: made[1]}[which]()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["volume", "picture", "run"])
-def test_nothing_overflows_a_phone(visit, volume, picture, run, which, scheme):
-    file = {"volume": volume.file, "picture": picture, "run": run[1]}[which]
-    page = visit(file, width=380, scheme=scheme, ready="[data-ready]")
+def test_nothing_overflows_a_phone(visit, request, which, scheme):
+    page = visit(file_of(request, which), width=380, scheme=scheme, ready="[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     wide = page.evaluate(
         """() => [...document.querySelectorAll("body *")]
@@ -516,12 +546,12 @@ def test_nothing_overflows_a_phone(visit, volume, picture, run, which, scheme):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["volume", "run"])
-def test_axe_finds_no_serious_issue(visit, volume, run, which, scheme):
+def test_axe_finds_no_serious_issue(visit, request, which, scheme):
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         unavailable("axe-core is not installed: pip install axe-playwright-python")
-    page = visit(volume.file if which == "volume" else run[1], scheme=scheme, ready="[data-ready]")
+    page = visit(file_of(request, which), scheme=scheme, ready="[data-ready]")
     if which == "volume":
         page.click("tbody tr[data-group='1'] td:nth-child(2)")
     else:

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from time import perf_counter
 
 import numpy as np
 import pytest
 
 import probdice
 from probdice import Geometry, Segmentation, compare
-from probdice.errors import InputError
+from probdice.errors import InputError, TooLargeError
 from probdice.pictures import plot
 from probdice.pictures.charts import means_along
 from probdice.pictures.colours import NEUTRAL, PALETTE, colours_of, triples
@@ -16,6 +17,7 @@ from probdice.pictures.images import blended
 from probdice.pictures.layout import MATCHED, MERGED, arrange, width_of
 from probdice.pictures.planes import planes_of
 from probdice.pictures.views import every_nth, largest, look, worst_place
+from probdice.scoring import NeedsImages
 
 CRISP = [1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9]
 
@@ -140,15 +142,15 @@ def test_ignored_labels_and_empty_regions_are_left_out_of_a_view():
     assert view.inside.tolist() == [[True, True, False]] * 2
 
 
-def test_a_view_reads_slabs_and_not_the_image(monkeypatch):
-    monkeypatch.setattr("probdice.slabs.SLAB_BYTES", 2**20)
+def test_a_view_reads_blocks_and_not_the_image(monkeypatch):
+    monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 2**20)
     p = Sliced(soft((40, 50, 60), 6).astype(np.float32))
     q = Sliced(soft((40, 50, 60), 6, seed=1).astype(np.float32))
     result = compare(Segmentation.from_probabilities(p), Segmentation.from_probabilities(q))
     p.most = 0
     view = look(result, every_nth((40, 50, 60), 2000))
     assert view.f.size <= 2000
-    assert p.most <= 2**19 // 4  # values of float32 in its half of a slab
+    assert p.most <= 2**19 // 4  # values of float32 in its half of a block
     np.testing.assert_allclose(view.f, result.map()[np.ix_(*view.ranges)], atol=1e-7)
 
 
@@ -232,7 +234,7 @@ def test_an_array_without_anatomy_is_shown_as_it_is_printed():
 
 def test_regions_are_blended_by_probability():
     p, q = soft((4, 5), 3), soft((4, 5), 3, seed=1)
-    result = compare(p, q, match=False)
+    result = compare(p, q, match="labels")
     figure = plot(result, "regions", palette="rgb")
     first, second = (ax.images[0].get_array() for ax in figure.axes)
     np.testing.assert_allclose(first[..., :3], np.moveaxis(p, 0, -1), atol=1e-6)
@@ -280,20 +282,24 @@ def test_a_volume_is_cut_through_the_worst_place_in_three_planes():
     np.testing.assert_array_equal(chosen, f[0])
 
 
-def test_matched_pairs_are_blue_and_merges_green_wide_where_they_fit():
-    result = compare(*CRISP, merge="both")
-    ax = plot(result, "correspondence").axes[0]
-    lines = {
-        (tuple(line.get_ydata()), line.get_color()): line.get_linewidth()
+def drawn_lines(ax):
+    """Rows, colour and style of every line between two regions, and its width."""
+    return {
+        (*line.get_ydata(), line.get_color(), line.get_linestyle()): line.get_linewidth()
         for line in ax.lines
         if len(line.get_xdata()) == 2
     }
-    # Reference 1 stands beside its two partners 7 and 5, and 2 beside 9; weights as METHOD §7.
-    assert lines == pytest.approx(
+
+
+def test_matched_pairs_are_blue_and_merges_green_the_wider_the_higher_their_dice():
+    result = compare(*CRISP, merge="both")
+    ax = plot(result, "correspondence").axes[0]
+    # Reference 1 stands beside its two partners 7 and 5, with Dice 8/9; 2 beside 9, with 6/7.
+    assert drawn_lines(ax) == pytest.approx(
         {
-            ((0.5, 0.0), MATCHED): 7 - 6 * 0.25**0.5,
-            ((0.5, 1.0), MERGED): 7 - 6 * 0.375**0.5,
-            ((2.0, 2.0), MATCHED): 7 - 6 * 0.125**0.5,
+            (0.5, 0.0, MATCHED, "-"): 1 + 6 * 8 / 9,
+            (0.5, 1.0, MERGED, "-"): 1 + 6 * 8 / 9,
+            (2.0, 2.0, MATCHED, "-"): 1 + 6 * 6 / 7,
         }
     )
     written = [text.get_text() for text in ax.texts]
@@ -302,19 +308,99 @@ def test_matched_pairs_are_blue_and_merges_green_wide_where_they_fit():
     assert dots == ["#0072B2", "#0072B2", "#59A3CD", "#E69F00", "#E69F00"]
 
 
+# METHOD §8: one pair of regions was joined, one region was split.
+BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
+
+
+def test_merges_on_both_sides_are_drawn_between_regions_that_meet():
+    layout = arrange(compare(*BOTH, merge="both"))
+    lines = [
+        (link.reference.label, link.prediction.label, link.merged, link.dice, link.apart)
+        for link in layout.links
+    ]
+    assert lines == [
+        (1, 5, False, 1, False),
+        (2, 5, True, 1, False),
+        (3, 6, False, 1, False),
+        (3, 7, True, 1, False),
+    ]
+    assert [node.label for node in layout.nodes] == [1, 2, 5, 3, 6, 7]
+
+
+def test_regions_merged_on_both_sides_of_a_group_have_lines_only_where_they_meet():
+    # 1↔5; 6 and 2 join them, one after the other, and do not meet each other.
+    reference, prediction = [1] * 9 + [2] * 2, [6] * 3 + [5] * 8
+    result = compare(reference, prediction, merge="both")
+    assert [(merge.region, merge.into) for merge in result.merges] == [(6, (1,)), (2, (5, 6))]
+    lines = [(link.reference.label, link.prediction.label) for link in arrange(result).links]
+    assert lines == [(1, 5), (2, 5), (1, 6)]
+    shades = colours_of(result).by_label(result)
+    assert shades["reference", 2] != shades["prediction", 6]
+
+
+def test_pairs_that_share_no_pixel_are_dashed_and_counted():
+    result = compare(*BOTH, match="paper")  # 7↔2 share no pixel
+    figure = plot(result, "correspondence")
+    styles = {line[:2]: line[3] for line in drawn_lines(figure.axes[0])}
+    assert styles == {(0, 0): "-", (1, 1): "--", (2, 2): "-"}
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["matched", "1 pair shares no pixel"]
+    assert arrange(result, 1).apart == 1  # also where it is not drawn
+    assert arrange(compare(*BOTH)).apart == 0
+
+
+def test_pairs_that_share_no_pixel_are_dashed_where_labels_or_a_mapping_say_so():
+    result = compare([1, 1, 2, 2, 3], [1, 1, 3, 3, 2], match="labels")
+    assert [link.apart for link in arrange(result).links] == [False, True, True]
+    result = compare([1, 1, 2, 2], [5, 6, 7, 7], match={5: 1, 7: 1})
+    lines = [(link.prediction.label, link.apart) for link in arrange(result).links]
+    assert lines == [(5, False), (7, True)]
+
+
 def test_a_drawing_of_the_correspondence_needs_no_images():
     text = compare(*CRISP, merge="both").to_json()
     result = probdice.Comparison.from_json(text)
     layout = arrange(result)
-    assert [link.weight for link in layout.links] == [0.25, 0.375, 0.125]
-    assert [node.volume for node in layout.nodes if node.side == "reference"] == [4, 4]
+    assert [link.dice for link in layout.links] == pytest.approx([8 / 9, 8 / 9, 6 / 7])
+    assert [node.volume for node in layout.nodes] == [4, 2, 3, 4, 3]
     plot(result, "correspondence")
-    with pytest.raises(InputError, match="read from JSON"):
-        plot(result, "map")
 
 
-def test_the_better_two_regions_fit_the_wider_their_line():
-    assert width_of(0) == 7 and width_of(1) == 1 and width_of(0.2) > width_of(0.3)
+@pytest.mark.parametrize("kind", ["overview", "map", "slices", "histogram"])
+def test_a_picture_of_the_pixels_of_a_detached_comparison_is_refused(kind):
+    with pytest.raises(NeedsImages, match="a picture of the pixels needs the images"):
+        plot(compare([[1, 2]], [[1, 2]]).detach(), kind)
+
+
+def test_a_line_whose_dice_is_not_known_is_drawn_all_the_same():
+    values = soft((6, 7), 2)
+    overlap = probdice.overlap(values, soft((6, 7), 2, seed=1), similarity="aitchison")
+    result = overlap.compare()
+    assert np.isnan(result.groups[0].dice)
+    plot(result, "correspondence")
+
+
+def test_the_higher_their_dice_the_wider_the_line():
+    assert width_of(0) == 1 and width_of(1) == 7 and width_of(0.3) > width_of(0.2)
+
+
+def test_a_table_of_weights_that_would_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("probdice.overlaps.LARGEST_TABLE", 99)
+    labels = np.arange(10)
+    with pytest.raises(TooLargeError, match="10 reference and 10 prediction regions"):
+        plot(compare(labels, labels), "weights")
+
+
+def test_label_maps_of_many_regions_are_looked_up():
+    labels = np.random.default_rng(0).integers(0, 1500, (400, 500))
+    result = compare(labels, np.roll(labels, 1, axis=0))
+    look(result, (range(2), range(2)))  # compiled
+    durations = []
+    for _ in range(3):
+        start = perf_counter()
+        look(result, (range(400), range(500)))
+        durations.append(perf_counter() - start)
+    assert min(durations) < 0.1  # it takes 0.01 s; one row a group would take 2 s
 
 
 def test_no_picture_rounds_up_to_equality():

@@ -7,18 +7,20 @@ import os
 import re
 import zlib
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import probdice
-from probdice import Geometry, Segmentation, compare
-from probdice.errors import FormatError, InputError
+from probdice import Comparison, Geometry, Segmentation, compare
+from probdice.errors import FormatError, InputError, Option
 from probdice.evaluation import evaluate
 from probdice.report import packing, write, write_evaluation
+from probdice.report.cases import write_case_pages
 from probdice.report.page import page_of
-from probdice.result import Comparison
+from probdice.report.rendering import render
 
 HOSTILE = "<script>alert(1)</script>"
 LIMIT = 10_000_000
@@ -99,10 +101,78 @@ def test_a_label_map_has_one_certain_region_a_pixel(tmp_path):
 def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
     result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
     words = " ".join(page(result, tmp_path).words)
-    for number in (result.score, result.chance, result.adjusted_score, result.matched_score):
-        assert f"{number:.4f}" in words
+    for figure in (
+        "Score 0.8750 1 is equal",
+        "Before merging 0.6250 1 prediction region merged",
+        "Adjusted score 0.7500 0 is chance, at 0.5000",
+        "Explained of the reference 0.6667 by the prediction",
+        "Explained of the prediction 0.3333 by the reference",
+        "Lowest Dice 0.8571 2 ↔ 9",
+        "Without a partner 0 every region has one",
+    ):
+        assert figure in " ".join(words.split())
     assert "87.5 % of the pixels carry corresponding labels" in words
-    assert "0.8571" in words  # the lowest Dice
+    assert "The prediction explains 66.7 % of the reference" in words
+    assert "The reference explains 33.3 % of the prediction" in words
+
+
+# METHOD §8: one pair of regions was joined, one region was split.
+BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
+
+
+def test_regions_without_a_partner_are_counted_on_both_sides():
+    figures = {figure.name: figure for figure in page_of(compare(*BOTH)).figures}
+    assert figures["Without a partner"].value == "2"
+    assert figures["Without a partner"].about == "1 reference and 1 prediction regions"
+
+
+def test_merges_on_both_sides_are_counted_and_drawn():
+    page = page_of(compare(*BOTH, merge="both"))
+    figures = {figure.name: figure for figure in page.figures}
+    merged = "1 reference and 1 prediction regions merged"
+    assert figures["Before merging"].value == "0.6875" and figures["Before merging"].about == merged
+    facts = {fact.name: fact.values for fact in page.options}
+    assert facts["Merging"] == (f"both sides allowed, {merged}",)
+    assert [line.about for line in page.drawing.lines if line.merged] == [
+        "2 merged with 5: Dice of the group 1.0000",
+        "3 merged with 7: Dice of the group 1.0000",
+    ]
+    assert not any(line.apart for line in page.drawing.lines)
+
+
+def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
+    reader = page(compare(*BOTH, match="paper"), tmp_path)
+    assert "1 pair shares no pixel" in " ".join(reader.words)
+    classes = [attributes.get("class", "") for tag, attributes in reader.tags if tag == "g"]
+    assert [name for name in classes if "link" in name] == [
+        "link matched",
+        "link matched apart",
+        "link matched",
+    ]
+    assert "no pixel" not in " ".join(page(compare(*BOTH), tmp_path).words)
+
+
+@pytest.mark.parametrize(
+    ("match", "text"),
+    [
+        ("overlap", "matched by the largest total overlap"),
+        ("paper", "matched by the paper's rule"),
+        ("labels", "equal labels correspond"),
+        ({5: 1}, "5 ↔ 1 as given, the rest by overlap"),
+        (compare([1, 2], [5, 6]), "as in an earlier comparison"),
+    ],
+)
+def test_the_page_says_how_regions_were_matched(match, text):
+    prediction = [1, 1, 2] if match == "labels" else [5, 5, 6]
+    result = compare([1, 1, 2], prediction, match=match)
+    facts = {fact.name: fact.values for fact in page_of(result).options}
+    assert facts["Regions"] == (text,)
+
+
+def test_a_side_that_is_the_same_everywhere_has_nothing_to_explain():
+    *_, reference, prediction = page_of(compare([1, 1, 1, 1], [1, 1, 2, 2])).sentences
+    assert reference == "The reference is the same at every pixel: there is nothing to explain."
+    assert prediction.startswith("The reference explains 0.0 % of the prediction")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +183,7 @@ def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
     ],
 )
 def test_the_sentence_knows_chance(reference, prediction, told):
-    assert told in page_of(compare(reference, prediction)).sentence
+    assert told in page_of(compare(reference, prediction)).sentences[0]
 
 
 ALMOST = np.repeat([1, 2], 20_000)  # one label of 40 000 differs: a score of 0.999975
@@ -294,14 +364,56 @@ def test_what_was_run_is_told(tmp_path):
 def test_notes_are_on_the_page(tmp_path):
     result = compare([1, 1, 2, 2], [1, 1, 2, 3])
     words = page(result, tmp_path).words
-    assert result.notes and all(note in words for note in result.notes)
+    assert result.notes and all(str(note) in words for note in result.notes)
+
+
+def test_notes_are_in_the_words_of_whoever_made_the_page(tmp_path):
+    result = compare([1, 1, 2, 2], [1, 1, 2, 3])
+    texts = {}
+    for words in ("python", "command"):
+        write(result, tmp_path / "page.html", words=words)
+        texts[words] = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "--merge prediction would join it" in texts["command"]
+    assert "merge=" not in texts["command"] and "--merge prediction" not in texts["python"]
+    assert "merge=&#34;prediction&#34; would join it" in texts["python"]
+    with pytest.raises(InputError, match="words must be 'python' or 'command', found 'html'"):
+        write(result, tmp_path / "page.html", words="html")
 
 
 def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     reader = page(Comparison.from_json(result.to_json()), tmp_path)
-    assert "read from JSON" in " ".join(reader.words)
+    assert "does not have its images any more" in " ".join(reader.words)
     assert "canvas" not in {tag for tag, _ in reader.tags}
+    assert "0.7500" in reader.words
+
+
+def test_a_page_without_images_leaves_out_what_would_need_them(tmp_path):
+    p, q = soft((6, 7), 2), soft((6, 7), 3, seed=1)
+    result = probdice.overlap(p, q, similarity="aitchison").compare()
+    reader = page(result, tmp_path)
+    words = " ".join(reader.words)
+    assert "To compute the score, the images are needed" in words
+    assert "To say how much of the reference is explained, the images are needed" in words
+    assert not any("nan" in attributes.values() for _, attributes in reader.tags)
+
+
+def test_a_policy_is_made_for_the_templates_of_any_package(monkeypatch, tmp_path):
+    (tmp_path / "elsewhere" / "templates").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "__init__.py").touch()
+    (tmp_path / "elsewhere" / "look.css").write_text("b {}")
+    (tmp_path / "elsewhere" / "templates" / "a.html").write_text(
+        "{{ policy }}|{{ style }}|{{ name }}|{{ numbers | data }}"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    values = {"name": HOSTILE, "numbers": [float("nan"), "</script>"]}
+    text = render("a.html", values, style="look.css", package="elsewhere")
+    policy, style, name, numbers = text.split("|")
+    digest = base64.b64encode(hashlib.sha256(b"b {}").digest()).decode()
+    assert "default-src &#39;none&#39;" in policy and f"sha256-{digest}" in policy
+    assert "script-src" not in policy
+    assert style == "b {}" and name == "&lt;script&gt;alert(1)&lt;/script&gt;"
+    assert numbers == r'[null,"\u003c/script\u003e"]'
 
 
 def test_the_same_comparison_gives_the_same_page(tmp_path):
@@ -447,6 +559,32 @@ def test_a_case_that_cannot_be_compared_again_shows_what_was_recorded(evaluation
     assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
     assert "canvas" not in {tag for tag, _ in reader.tags}
     assert Reader(last.read_text(encoding="utf-8")).pixels["size"] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [("python", 'sums="normalise"'), ("command", "--sums normalise")]
+)
+def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp_path):
+    def again(case, method):
+        raise InputError("a.npy: pass ", Option("sums", "normalise"))
+
+    recorded = SimpleNamespace(comparison=lambda case, method: compare([1, 2], [1, 1]).detach())
+    troubles = []
+    with pytest.warns(probdice.ProbdiceWarning, match="has no images"):
+        write_case_pages(
+            recorded,
+            tmp_path / "report.html",
+            [("a", "mine")],
+            again,
+            lambda *progress: troubles.append(progress[2]),
+            words,
+        )
+    assert troubles == [f"the page of a (mine) has no images: a.npy: pass {option}"]
+    (file,) = (tmp_path / "report_cases").iterdir()
+    text = " ".join(Reader(file.read_text(encoding="utf-8")).words)
+    assert f"only what was recorded: a.npy: pass {option}" in text
+    merge = {"python": 'merge="reference"', "command": "--merge reference"}
+    assert f"{merge[words]} would join it" in text
 
 
 def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_path):

@@ -6,10 +6,10 @@ Nothing is shown or saved unasked: figures are made without pyplot, so no window
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
+from probdice.comparison import Comparison
 from probdice.errors import InputError
 from probdice.pictures import charts, images
 from probdice.pictures.colours import Colours, Palette, colours_of
-from probdice.result import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,9 +49,9 @@ def plot(
     kind : str, optional
         "overview": reference, prediction and f side by side; "regions": the first two; "map": f
         alone, white 1 and black 0; "views": all three in three orthogonal planes of a volume;
-        "correspondence": which region is which, matched pairs in blue and merges in green;
-        "weights": the table of weights; "slices": f along the slices; "histogram": f over the
-        pixels.
+        "correspondence": which region is which, matched pairs in blue and merges in green, the
+        wider the higher their Dice, and dashed where a pair shares no pixel; "weights": the table
+        of weights; "slices": f along the slices; "histogram": f over the pixels.
     place : sequence of int, optional
         Index of the pixel through which a volume is cut; where the two differ most by default.
     palette : {"safe", "rgb"}, optional

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.comparison import Comparison
 from probdice.errors import InputError
 from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Palette, colours_of
-from probdice.pictures.layout import MATCHED, MERGED, Node, arrange, width_of
+from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
-from probdice.pictures.views import View, every_nth, look
-from probdice.result import Comparison
+from probdice.pictures.views import View, every_nth, images_of, look
 from probdice.segmentation import Label
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ SAMPLED = 2**21  # pixels whose f is looked at
 BINS = 50
 ANNOTATED = 24  # regions up to which every weight is written into its cell
 TICKED = 60  # regions up to which each is named at the edge of the table
+APART = 0, (2.0, 1.5)  # dashes of a pair that shares no pixel
 WRITTEN = 60  # groups that fit in a drawing of the correspondence
 
 
 def draw_correspondence(comparison: Comparison, palette: Palette) -> "Figure":
-    """Two columns of regions; matched pairs in blue, merges in green, wide where they fit."""
+    """Two columns of regions; matched pairs in blue, merges in green, the wider the higher Dice."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -48,7 +49,8 @@ def draw_correspondence(comparison: Comparison, palette: Palette) -> "Figure":
             [0, 1],
             [link.reference.row, link.prediction.row],
             color=MERGED if link.merged else MATCHED,
-            linewidth=width_of(link.weight),
+            linewidth=width_of(link.dice),
+            linestyle=APART if link.apart else "solid",
             solid_capstyle="butt",
             zorder=1,
         )
@@ -68,11 +70,21 @@ def draw_correspondence(comparison: Comparison, palette: Palette) -> "Figure":
         ax.text(at, -0.9, side, ha="right" if at == 0 else "left", fontsize=10, fontweight="bold")
     ax.set(xlim=(-1.1, 2.1), ylim=(layout.rows - 0.4, -1.3))
     ax.set_axis_off()
-    kinds = [("matched", MATCHED), ("merged", MERGED)][: 2 if comparison.merges else 1]
-    handles = [Line2D([], [], color=colour, linewidth=3, label=kind) for kind, colour in kinds]
-    title = f"and {layout.hidden} more groups" if layout.hidden else None
+    handles = [Line2D([], [], color=MATCHED, linewidth=3, label="matched")]
+    if comparison.merges:
+        handles.append(Line2D([], [], color=MERGED, linewidth=3, label="merged"))
+    if layout.apart:
+        share = "pair shares" if layout.apart == 1 else "pairs share"
+        text = f"{layout.apart} {share} no pixel"
+        handles.append(Line2D([], [], color=MATCHED, linewidth=3, linestyle=APART, label=text))
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8, title=title
+        handles=handles,
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+        title=_about(layout),
+        title_fontsize=8,
     )
     return figure
 
@@ -129,10 +141,8 @@ def draw_slices(comparison: Comparison, palette: Palette) -> "Figure":
     if axes == 0:
         raise InputError("kind='slices' needs an image with an axis")
     figure = Figure(figsize=(6.4, 1.7 * axes + 0.4), layout="constrained", dpi=120)
-    problem, _ = comparison._worked("a picture of the pixels")
-    names = {
-        plane.across(axes): plane.name for plane in planes_of(axes, problem.pair.reference.geometry)
-    }
+    planes = planes_of(axes, images_of(comparison).reference.geometry)
+    names = {plane.across(axes): plane.name for plane in planes}
     means = [means_along(view, axis) for axis in range(axes)]
     lowest = min(float(np.nanmin(mean)) for mean in means)
     bottom = min(np.floor(10 * lowest - 0.2) / 10, 0.9) if lowest > 0.12 else -0.02
@@ -195,8 +205,13 @@ def means_along(view: View, axis: int) -> NDArray[np.float64]:
 
 
 def _sampled(comparison: Comparison) -> View:
-    problem, _ = comparison._worked("a picture of the pixels")
-    return look(comparison, every_nth(problem.pair.reference.shape, SAMPLED))
+    return look(comparison, every_nth(images_of(comparison).reference.shape, SAMPLED))
+
+
+def _about(layout: Layout) -> str:
+    """What the widths mean, and what found no room."""
+    text = "the wider, the higher the Dice of the group"
+    return f"{text}; and {layout.hidden} more groups" if layout.hidden else text
 
 
 def _say_sampled(figure: "Figure", view: View) -> None:
@@ -210,7 +225,8 @@ def _write(ax: "Axes", node: Node, x: float) -> None:
     """The label and the volume beside a region."""
     left = x == 0
     at, align = (x - 0.07, "right") if left else (x + 0.07, "left")
-    volume = "" if np.isnan(node.volume) else f"{node.volume:,.0f} pixels".replace(",", "\u2009")
+    volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
+    volume = volume.replace(",", "\u2009")
     ax.text(at, node.row - 0.02, _short(node.label, 24), ha=align, va="bottom", fontsize=9)
     ax.text(at, node.row + 0.06, volume, ha=align, va="top", fontsize=7, color="#666666")
 

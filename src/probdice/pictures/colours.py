@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.comparison import Comparison, Group
 from probdice.errors import InputError
-from probdice.result import Comparison, Group
 from probdice.segmentation import Label
-from probdice.tally import Side
+from probdice.sides import SIDES, Side
 
 __all__ = ["NEUTRAL", "PALETTE", "RGB", "Colours", "Palette", "colours_of", "triples"]
 
@@ -48,14 +48,10 @@ class Colours:
 
     def by_label(self, comparison: Comparison) -> dict[tuple[Side, Label], str]:
         """The colour of a region by its side and label."""
-        labels = {
-            "reference": comparison.reference_labels,
-            "prediction": comparison.prediction_labels,
-        }
         return {
             (side, label): colour
             for side, colours in self.regions.items()
-            for label, colour in zip(labels[side], colours, strict=True)
+            for label, colour in zip(comparison.labels(side), colours, strict=True)
         }
 
 
@@ -87,23 +83,18 @@ def colours_of(comparison: Comparison, palette: Palette = "safe") -> Colours:
     """
     groups = _group_colours(comparison, palette)
     merged = {(merge.side, merge.region) for merge in comparison.merges}
-    labels: dict[Side, tuple[Label, ...]] = {
-        "reference": comparison.reference_labels,
-        "prediction": comparison.prediction_labels,
-    }
-    regions: dict[Side, tuple[str, ...]] = {}
-    for side in labels:
-        found: dict[Label, str] = {}
-        for group, colour in zip(comparison.groups, groups, strict=True):
-            members = group.reference if side == "reference" else group.prediction
-            shade = 0
-            for label in members:
+    shades: dict[tuple[Side, Label], str] = {}
+    for group, colour in zip(comparison.groups, groups, strict=True):
+        count = 0  # over both sides, so that no two regions seem to be partners that are not
+        for side in SIDES:
+            for label in group.side(side):
+                shades[side, label] = colour
                 if (side, label) in merged:
-                    found[label] = _shade(colour, *SHADES[shade % len(SHADES)])
-                    shade += 1
-                else:
-                    found[label] = colour
-        regions[side] = tuple(found[label] for label in labels[side])
+                    shades[side, label] = _shade(colour, *SHADES[count % len(SHADES)])
+                    count += 1
+    regions = {
+        side: tuple(shades[side, label] for label in comparison.labels(side)) for side in SIDES
+    }
     return Colours(groups, regions)
 
 

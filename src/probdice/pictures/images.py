@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.comparison import Comparison, Group
 from probdice.errors import InputError
+from probdice.geometry import Geometry
+from probdice.matching import listed
 from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Colours, Palette, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
-from probdice.pictures.views import View, every_nth, look, plane_through, worst_place
-from probdice.result import Comparison, Group, listed
-from probdice.tally import Side
+from probdice.pictures.views import (
+    View,
+    every_nth,
+    images_of,
+    look,
+    plane_through,
+    worst_place,
+)
+from probdice.sides import Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +83,7 @@ def draw_views(comparison: Comparison, place: Place, palette: Palette) -> "Figur
     for ax, what in zip(axes[0], columns, strict=True):
         ax.set_title(what, fontsize=10)
     _scale(figure, list(axes[:, -1]))
-    _finish(figure, comparison, colours, f"through {_told(centre)}")
+    _finish(figure, comparison, colours, f"through {_index(centre)}")
     return figure
 
 
@@ -210,11 +219,11 @@ def _pair(group: Group) -> str:
 
 
 def _shape(comparison: Comparison) -> tuple[int, ...]:
-    return comparison._worked("a picture of the pixels")[0].pair.reference.shape
+    return images_of(comparison).reference.shape
 
 
-def _geometry(comparison: Comparison) -> Any:
-    return comparison._worked("a picture of the pixels")[0].pair.reference.geometry
+def _geometry(comparison: Comparison) -> Geometry | None:
+    return images_of(comparison).reference.geometry
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
@@ -257,5 +266,5 @@ def _where(plane: Plane, centre: tuple[int, ...]) -> str:
     return f"{plane.name}, slice {places}"
 
 
-def _told(centre: tuple[int, ...]) -> str:
+def _index(centre: tuple[int, ...]) -> str:
     return f"({', '.join(str(k) for k in centre)})"

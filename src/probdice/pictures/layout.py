@@ -1,20 +1,25 @@
 """The correspondence as a drawing: two columns of regions and the lines between them."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import isnan
 
-from probdice.result import Comparison, Group
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison import Comparison, Group
 from probdice.segmentation import Label
-from probdice.tally import Side
+from probdice.sides import SIDES, Side
 
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # as in the paper: blue and green
+UNKNOWN = 2.0  # width of a line where Dice is not known
 
 
 @dataclass(frozen=True)
 class Node:
-    """A region in its column; `row` counts from the top, `volume` is NaN where not known."""
+    """A region in its column; `row` counts from the top."""
 
     side: Side
     label: Label
@@ -25,23 +30,45 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A line between two regions: a matched pair, or a merged region and where it went."""
+    """A line between two regions: a matched pair, or a merged region and one that it joined.
+
+    `dice` is that of their group. Regions that are `apart` share no pixel.
+    """
 
     group: int
     reference: Node
     prediction: Node
-    weight: float
+    dice: float
     merged: bool
+    apart: bool
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands. `hidden` groups did not find room."""
+    """Where everything stands.
+
+    `hidden` groups did not find room; `apart` counts the pairs that share no pixel in all groups.
+    """
 
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     rows: int
     hidden: int
+    apart: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two regions between which there may be a line; for `only` ones there always is."""
+
+    group: int
+    reference: Label
+    prediction: Label
+    merged: bool
+    only: bool
+
+
+Merged = dict[tuple[Side, Label], tuple[Label, ...]]  # which regions each merged one joined
 
 
 def arrange(comparison: Comparison, most: int | None = None) -> Layout:
@@ -58,68 +85,100 @@ def arrange(comparison: Comparison, most: int | None = None) -> Layout:
     >>> [(link.reference.label, link.prediction.label, link.merged) for link in layout.links]
     [(1, 7, False), (1, 5, True), (2, 9, False)]
     """
-    volumes = _volumes(comparison)
-    merged = {(merge.side, merge.region) for merge in comparison.merges}
-    index: dict[Side, dict[Label, int]] = {
-        "reference": {label: k for k, label in enumerate(comparison.reference_labels)},
-        "prediction": {label: k for k, label in enumerate(comparison.prediction_labels)},
-    }
-    nodes: list[Node] = []
-    links: list[Link] = []
-    top = 0
+    merged: Merged = {(merge.side, merge.region): merge.into for merge in comparison.merges}
     shown = comparison.groups[:most]
-    for number, group in enumerate(shown):
-        height = max(len(group.reference), len(group.prediction))
-        placed: dict[Side, list[Node]] = {"reference": [], "prediction": []}
-        for side, column in placed.items():
-            members = group.reference if side == "reference" else group.prediction
-            # The matched region first, then those that joined it.
-            ordered = sorted(members, key=lambda label: (side, label) in merged)
-            start = top + (height - len(ordered)) / 2
-            for k, label in enumerate(ordered):
-                volume = volumes[side].get(label, nan)
-                column.append(Node(side, label, number, start + k, volume))
-        nodes += [*placed["reference"], *placed["prediction"]]
-        for one in placed["reference"]:
-            for two in placed["prediction"]:
-                both = (one.side, one.label) in merged, (two.side, two.label) in merged
-                if not all(both):
-                    weight = comparison.weights[
-                        index["reference"][one.label], index["prediction"][two.label]
-                    ]
-                    links.append(Link(number, one, two, float(weight), any(both)))
-        top += height
-    return Layout(tuple(nodes), tuple(links), top, len(comparison.groups) - len(shown))
+    nodes = {(node.side, node.label): node for node in _nodes(comparison, shown, merged)}
+    rows = sum(_height(group) for group in shown)
+    pairs = [pair for k, group in enumerate(comparison.groups) for pair in _pairs(k, group, merged)]
+    links, apart = [], 0
+    for pair, meets in _drawn(comparison, pairs):
+        apart += not meets
+        if pair.group < len(shown):
+            links.append(
+                Link(
+                    pair.group,
+                    nodes["reference", pair.reference],
+                    nodes["prediction", pair.prediction],
+                    comparison.groups[pair.group].dice,
+                    pair.merged,
+                    not meets,
+                )
+            )
+    hidden = len(comparison.groups) - len(shown)
+    return Layout(tuple(nodes.values()), tuple(links), rows, hidden, apart)
 
 
-def width_of(weight: float) -> float:
-    """The width of a line: 7 for a weight of 0, 1 for a weight of 1.
-
-    By the square root, since a weight counts pixels of the whole image and so is small for most
-    pairs that belong together.
-    """
-    return 7 - 6 * sqrt(weight)
+def width_of(dice: float) -> float:
+    """The width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
+    return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
-def _volumes(comparison: Comparison) -> dict[Side, dict[Label, float]]:
-    """The volume of every region; without the images only of those alone in their group."""
-    if comparison._work is not None:
-        problem, _ = comparison._work
-        return {
-            side: dict(zip(regions.names, problem.sums.volumes[side].tolist(), strict=True))
-            for side, regions in problem.regions.items()
-        }
-    return {
-        "reference": {g.reference[0]: g.reference_volume for g in _alone(comparison, "reference")},
-        "prediction": {
-            g.prediction[0]: g.prediction_volume for g in _alone(comparison, "prediction")
-        },
+def _nodes(comparison: Comparison, groups: Sequence[Group], merged: Merged) -> Iterator[Node]:
+    """The regions of every group, each side in the middle of the group's height."""
+    table = comparison.overlap
+    volumes: dict[Side, dict[Label, float]] = {
+        side: dict(zip(table.side(side).labels, table.side(side).volumes.tolist(), strict=True))
+        for side in SIDES
     }
+    top = 0
+    for number, group in enumerate(groups):
+        for side in SIDES:
+            # The matched regions first, then those that joined them.
+            ordered = [label for label in group.side(side) if (side, label) not in merged]
+            ordered += [label for label in group.side(side) if (side, label) in merged]
+            start = top + (_height(group) - len(ordered)) / 2
+            for k, label in enumerate(ordered):
+                yield Node(side, label, number, start + k, volumes[side][label])
+        top += _height(group)
 
 
-def _alone(comparison: Comparison, side: Side) -> list[Group]:
-    return [
-        group
-        for group in comparison.groups
-        if len(group.reference if side == "reference" else group.prediction) == 1
+def _height(group: Group) -> int:
+    return max(len(group.reference), len(group.prediction))
+
+
+def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
+    """Matched regions by two, and every merged region with those that it joined."""
+    matched = [
+        [label for label in group.side(side) if (side, label) not in merged] for side in SIDES
     ]
+    only = min(map(len, matched)) == 1
+    for one in matched[0]:
+        for two in matched[1]:
+            yield Pair(number, one, two, False, only)
+    for one in group.reference:
+        for two in merged.get(("reference", one), ()):
+            yield Pair(number, one, two, True, False)
+    for two in group.prediction:
+        for one in merged.get(("prediction", two), ()):
+            yield Pair(number, one, two, True, False)
+
+
+def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
+    """The pairs that get a line, and whether they share a pixel.
+
+    Those that meet; and matched ones where a region would otherwise have no line at all.
+    """
+    meet = _meet(comparison, pairs)
+    reached = {
+        (side, pair.group, getattr(pair, side))
+        for pair, meets in zip(pairs, meet.tolist(), strict=True)
+        if meets
+        for side in SIDES
+    }
+    for pair, meets in zip(pairs, meet.tolist(), strict=True):
+        lonely = not pair.merged and any(
+            (side, pair.group, getattr(pair, side)) not in reached for side in SIDES
+        )
+        if meets or lonely or pair.only:
+            yield pair, meets
+
+
+def _meet(comparison: Comparison, pairs: list[Pair]) -> NDArray[np.bool_]:
+    """Whether the two regions of each pair share a pixel."""
+    table = comparison.overlap
+    places = {side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES}
+    rows = np.array([places["reference"][pair.reference] for pair in pairs], np.int64)
+    columns = np.array([places["prediction"][pair.prediction] for pair in pairs], np.int64)
+    width = len(table.prediction)
+    meeting = table.meeting
+    return np.isin(rows * width + columns, meeting.rows * width + meeting.columns)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.segmentation import Geometry
+from probdice.geometry import Geometry
 
 __all__ = ["Plane", "planes_of"]
 
@@ -87,11 +87,11 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
         towards = np.argmax(np.abs(geometry.direction), axis=0)
         if sorted(towards) == [0, 1, 2]:
             return tuple(_anatomical(geometry, towards, world) for world in ANATOMY)
-    found = [
+    planes = [
         Plane(_named(rows, columns, axes), rows, columns, aspect=spacing[rows] / spacing[columns])
         for rows, columns in combinations(range(axes), 2)
     ]
-    return tuple(reversed(found))
+    return tuple(reversed(planes))
 
 
 def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:

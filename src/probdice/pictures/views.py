@@ -1,4 +1,4 @@
-"""Pixels of a comparison to look at: every n-th of a box, read in the slabs of the comparison.
+"""Pixels of a comparison to look at: every n-th of a box, read block by block.
 
 What is held is the chosen pixels alone, whatever the size of the images and wherever they are.
 """
@@ -10,17 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.blocks import Groups, Pair
-from probdice.result import Comparison
+from probdice.comparison import Comparison
+from probdice.engine.blocks import Block, Crisp
+from probdice.engine.images import Images
+from probdice.engine.passes import Lists
 from probdice.segmentation import Segmentation
-from probdice.slabs import Crisp, Slab
-from probdice.solution import SIDES
-from probdice.tally import Side
+from probdice.sides import SIDES, Both, Side
 
-__all__ = ["View", "every_nth", "largest", "look", "plane_through", "worst_place"]
+__all__ = [
+    "View",
+    "every_nth",
+    "group_numbers",
+    "images_of",
+    "largest",
+    "look",
+    "plane_through",
+    "worst_place",
+]
 
-CHUNK = 2**16  # pixels whose regions are sorted at once
-NEIGHBOURHOOD = 8  # the worst place is that of a box of this part of the image along each axis
+SORTED = 2**16  # pixels whose regions are sorted at once
+NEIGHBOURHOOD = 8  # the worst place is that of a box of an eighth of the image along each axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,51 +77,62 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    problem, solution = comparison._worked("a picture of the pixels")
-    reader = problem.pair.reader
-    chosen = [ranges[axis] for axis in reader.order]
+    images = images_of(comparison)
+    blocks = images.blocks
+    chosen = [ranges[axis] for axis in blocks.order]
     shape = tuple(len(indices) for indices in chosen)
     inside = np.zeros(prod(shape), np.bool_)
-    keys = {side: list(problem.regions[side].keys) for side in SIDES}
+    regions = Both(comparison.overlap.reference, comparison.overlap.prediction)
+    keys = regions.map(lambda side: side.keys[side.occupied])
     values: dict[Side, NDArray[Any]] = {
         side: np.full(inside.shape, -1, np.int32)
-        if problem.pair.side(side).crisp
-        else np.zeros((len(keys[side]), *inside.shape), reader.dtype)
+        if regions[side].crisp
+        else np.zeros((len(keys[side]), *inside.shape), blocks.dtype)
         for side in SIDES
     }
-    for slab in reader.slabs:
-        here, there = _chosen(slab, reader.shape, chosen)
-        if not here.size:
+    for block in blocks.blocks:
+        sources, targets = _chosen(block, blocks.shape, chosen)
+        if not sources.size:
             continue
-        portion = reader.read(slab)
-        if portion.inside is not None:
-            among = np.searchsorted(portion.inside, here)
-            among[among == portion.inside.size] = 0
-            found = portion.inside[among] == here if portion.inside.size else among < 0
-            here, there = among[found], there[found]
-        inside[there] = True
-        for side, part in zip(SIDES, portion.sides, strict=True):
-            if isinstance(part, Crisp):
-                index = {key: k for k, key in enumerate(keys[side])}
-                codes = [index.get(int(label), -1) for label in part.labels]
-                values[side][there] = np.array(codes, np.int32)[part.codes[here]]
+        ready = blocks.ready(block)
+        if ready.inside is not None:
+            sources, kept = _ranks(sources, ready.inside)
+            targets = targets[kept]
+        inside[targets] = True
+        for side, pixels in zip(SIDES, ready.sides, strict=True):
+            if isinstance(pixels, Crisp):
+                numbers = _region_numbers(pixels.labels, keys[side])
+                values[side][targets] = numbers[pixels.codes[sources]]
             else:
                 for row, key in zip(values[side], keys[side], strict=True):
-                    row[there] = part.rows[key, part.start + here]
-    back = np.argsort(reader.order)
+                    row[targets] = pixels.rows[key, pixels.start + sources]
+    back = np.argsort(blocks.order)
     for side in SIDES:
         values[side] = _image(values[side], shape, back)
     whole = _image(inside, shape, back)
-    groups: dict[Side, Groups] = {
-        side: [list(group.side(side)) for group in solution.groups] for side in SIDES
-    }
-    pair = Pair(
+    sample = Images(
         _segmentation(values["reference"]),
         _segmentation(values["prediction"]),
-        mask=None if whole.all() else whole,
-        workers=problem.pair.workers,
+        None if whole.all() else whole,
+        images.workers,
     )
-    return View(ranges, values, pair.map(problem.similarity, groups))
+    groups = Both(*(_members(comparison, side) for side in SIDES))
+    return View(ranges, values, sample.map(comparison.similarity, groups))
+
+
+def images_of(comparison: Comparison) -> Images:
+    """The images of a comparison; refused where it no longer has them."""
+    return comparison._need_images("a picture of the pixels")
+
+
+def group_numbers(comparison: Comparison, side: Side) -> list[int]:
+    """The number of the group of every region in ``comparison.labels(side)``."""
+    numbers = {
+        label: number
+        for number, group in enumerate(comparison.groups)
+        for label in group.side(side)
+    }
+    return [numbers[label] for label in comparison.labels(side)]
 
 
 def every_nth(
@@ -126,14 +146,14 @@ def every_nth(
     >>> every_nth((512, 512, 30), 2**21)
     (range(0, 512, 2), range(0, 512, 2), range(0, 30))
     """
-    found = list(box or (range(n) for n in shape))
-    while prod(len(indices) for indices in found) > most:
-        axis = max(range(len(found)), key=lambda k: len(found[k]))
-        indices = found[axis]
+    ranges = list(box or (range(n) for n in shape))
+    while prod(len(indices) for indices in ranges) > most:
+        axis = max(range(len(ranges)), key=lambda k: len(ranges[k]))
+        indices = ranges[axis]
         if len(indices) == 1:
             break
-        found[axis] = range(indices.start, indices.stop, indices.step + 1)
-    return tuple(found)
+        ranges[axis] = range(indices.start, indices.stop, indices.step + 1)
+    return tuple(ranges)
 
 
 def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) -> tuple[range, ...]:
@@ -175,37 +195,64 @@ def largest(
     most = min(most, rows.shape[0])
     indices = np.empty((most, rows.shape[1]), np.int32)
     kept = np.empty((most, rows.shape[1]), rows.dtype)
-    for start in range(0, rows.shape[1], CHUNK):
-        part = np.ascontiguousarray(rows[:, start : start + CHUNK].T)
-        order = np.argsort(-part, axis=1, kind="stable")[:, :most]
-        indices[:, start : start + CHUNK] = order.T
-        kept[:, start : start + CHUNK] = np.take_along_axis(part, order, axis=1).T
+    for start in range(0, rows.shape[1], SORTED):
+        some = slice(start, start + SORTED)
+        pixels = np.ascontiguousarray(rows[:, some].T)
+        order = np.argsort(-pixels, axis=1, kind="stable")[:, :most]
+        indices[:, some] = order.T
+        kept[:, some] = np.take_along_axis(pixels, order, axis=1).T
     shape = (most, *values.shape[1:])
     return indices.reshape(shape), kept.reshape(shape)
 
 
 def _chosen(
-    slab: Slab, shape: tuple[int, ...], chosen: list[range]
+    block: Block, shape: tuple[int, ...], chosen: list[range]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which pixels of a slab are chosen, and where each stands among the chosen ones."""
+    """Which pixels of a block are chosen, and where each stands among the chosen ones."""
     if not shape:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    here, there, sizes = [], [], []
-    for part, n, indices in zip(slab.box, shape, chosen, strict=True):
-        start, stop, _ = part.indices(n)
+    sources, targets, sizes = [], [], []
+    for extent, n, indices in zip(block.box, shape, chosen, strict=True):
+        start, stop, _ = extent.indices(n)
         first = -((indices.start - start) // indices.step) if indices.start < start else 0
         last = min(len(indices), -((indices.start - stop) // indices.step))
         places = np.arange(first, max(last, first))
-        there.append(places)
-        here.append(indices.start + places * indices.step - start)
+        targets.append(places)
+        sources.append(indices.start + places * indices.step - start)
         sizes.append(stop - start)
-    if any(places.size == 0 for places in there):
+    if any(places.size == 0 for places in targets):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     counts = tuple(len(indices) for indices in chosen)
     return (
-        np.ravel_multi_index(np.ix_(*here), tuple(sizes)).reshape(-1),
-        np.ravel_multi_index(np.ix_(*there), counts).reshape(-1),
+        np.ravel_multi_index(np.ix_(*sources), tuple(sizes)).reshape(-1),
+        np.ravel_multi_index(np.ix_(*targets), counts).reshape(-1),
     )
+
+
+def _ranks(
+    places: NDArray[np.int64], inside: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where places of a block stand among those in Ω, and which of them are in Ω at all."""
+    if not inside.size:
+        return places[:0], np.zeros(places.shape, np.bool_)
+    ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
+    kept = inside[ranks] == places
+    return ranks[kept], kept
+
+
+def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
+    """The place of each label among the regions, which ascend; −1 for labels outside Ω."""
+    labels = labels.astype(keys.dtype)
+    places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+    return np.where(keys[places] == labels, places, -1).astype(np.int32)
+
+
+def _members(comparison: Comparison, side: Side) -> Lists:
+    """The regions of one side in every group, by their place in ``comparison.labels(side)``."""
+    members: list[list[int]] = [[] for _ in comparison.groups]
+    for region, number in enumerate(group_numbers(comparison, side)):
+        members[number].append(region)
+    return members
 
 
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:

@@ -5,29 +5,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from probdice.comparison import Comparison
+from probdice.report.page import Words
 from probdice.report.rendering import render, write_page
 from probdice.report.writing import write_comparison
-from probdice.result import Comparison
 
 if TYPE_CHECKING:
     from probdice.evaluation import Evaluation
 
-__all__ = ["write", "write_evaluation"]
+__all__ = ["Words", "write", "write_evaluation"]
 
 
 def write(
-    comparison: Comparison, path: str | os.PathLike[str], *, title: str | None = None
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    words: Words = "python",
 ) -> None:
     """Write the page of a comparison.
 
     Parameters
     ----------
     comparison : Comparison
-        What `compare` found. One that was read from JSON gives a page without images.
+        What `compare` found. One without images gives a page without them.
     path : path
         Where to; a file that is there is replaced when the new one is complete.
     title : str, optional
         What stands on top; the names of the files by default.
+    words : {"python", "command"}, optional
+        How notes name the options that they recommend: ``merge="both"`` or ``--merge both``.
 
     Examples
     --------
@@ -40,7 +47,7 @@ def write(
     ...     os.listdir(folder)
     ['page.html']
     """
-    write_comparison(comparison, Path(path), title=title)
+    write_comparison(comparison, Path(path), title=title, words=words)
 
 
 def write_evaluation(
@@ -51,6 +58,7 @@ def write_evaluation(
     again: Callable[[str, str], Comparison] | None = None,
     title: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
+    words: Words = "python",
 ) -> None:
     """Write the page of a folder run, and the pages of its cases into a folder beside it.
 
@@ -75,6 +83,8 @@ def write_evaluation(
     progress : callable, optional
         Called after every page of a case: how many are done, of how many, and what is wrong with
         this one, or "".
+    words : {"python", "command"}, optional
+        How the pages of cases name options, and what is said of a page that fails; see `write`.
 
     Examples
     --------
@@ -97,9 +107,10 @@ def write_evaluation(
     from probdice.report.evaluation import evaluation_page
 
     file = Path(path)
-    pages = write_case_pages(evaluation, file, pages_wanted(evaluation, reports), again, progress)
+    wanted = pages_wanted(evaluation, reports)
+    pages = write_case_pages(evaluation, file, wanted, again, progress, words)
     page = evaluation_page(evaluation, pages, title)
-    scripts = ("numbers.js", "tables.js", "evaluation.js")
-    text = render("evaluation.html", page, style="page.css", scripts=scripts)
+    scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
+    text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)
     write_page(file, text, alone=True)
     remove_unlinked(file, pages)  # only now: until then the page before needed them

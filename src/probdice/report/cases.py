@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from probdice.comparison import Comparison
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation import Evaluation
+from probdice.report.page import Words
 from probdice.report.writing import write_comparison
-from probdice.result import Comparison
 
 __all__ = ["Pages", "pages_wanted", "remove_unlinked", "worst_count", "write_case_pages"]
 
@@ -50,6 +51,7 @@ def write_case_pages(
     wanted: list[tuple[str, str]],
     again: Again | None,
     progress: Callable[[int, int, str], None] | None,
+    words: Words = "python",
 ) -> Pages:
     """Write the pages of cases into a folder beside the page, one at a time; their addresses."""
     folder = _folder(path)
@@ -63,7 +65,7 @@ def write_case_pages(
     for number, (case, method) in enumerate(wanted):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method}")[:100]
         file = folder / f"{number:04d}-{name}.html"
-        written, trouble = _write(evaluation, case, method, file, again)
+        written, trouble = _write(evaluation, case, method, file, again, words)
         if written:
             pages[case, method] = quote(f"{folder.name}/{file.name}")
         if trouble:
@@ -93,21 +95,28 @@ def _folder(path: Path) -> Path:
 
 
 def _write(
-    evaluation: Evaluation, case: str, method: str, file: Path, again: Again | None
+    evaluation: Evaluation, case: str, method: str, file: Path, again: Again | None, words: Words
 ) -> tuple[bool, str]:
     """Whether there is a page of the case, and what is wrong with it."""
     title, notice, trouble = f"{case} by {method}", "", ""
     if again is not None:
         try:
-            write_comparison(again(case, method), file, title=title, alone=True)
+            write_comparison(again(case, method), file, title=title, words=words, alone=True)
             return True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
-            reason = str(error) or "not enough memory"
+            reason = _reason(error, words)
             notice = f"There are no images of this case, only what was recorded: {reason}"
             trouble = f"the page of {case} ({method}) has no images: {reason}"
     try:
         found = evaluation.comparison(case, method)
-        write_comparison(found, file, title=title, notice=notice, alone=True)
+        write_comparison(found, file, title=title, notice=notice, words=words, alone=True)
     except (ProbdiceError, OSError, MemoryError) as error:
-        return False, f"{case} ({method}) has no page: {error}"
+        return False, f"{case} ({method}) has no page: {_reason(error, words)}"
     return True, trouble
+
+
+def _reason(error: Exception, words: Words) -> str:
+    """What is wrong, for someone who calls functions or who types commands."""
+    if isinstance(error, ProbdiceError) and words == "command":
+        return error.in_command()
+    return str(error) or "not enough memory"

@@ -1,18 +1,38 @@
 """What was run, as lines of a page: options, versions, files and where they lie."""
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import PurePath
 
 import numpy as np
 
+from probdice.comparison import Comparison
+from probdice.matching import listed
 from probdice.numbers_shown import percent
 from probdice.report.packing import shortened
-from probdice.result import Comparison, listed
 from probdice.segmentation import Segmentation
-from probdice.solution import SIDES
+from probdice.sides import SIDES, Side
+from probdice.similarity import Aitchison
 
-__all__ = ["Fact", "measure_of", "names_of", "options_of", "sides_of", "size_of", "volume"]
+__all__ = [
+    "Fact",
+    "counted",
+    "measure_of",
+    "merged_of",
+    "names_of",
+    "options_of",
+    "sides_of",
+    "size_of",
+    "volume",
+]
+
+RULES = {
+    "overlap": "matched by the largest total overlap",
+    "paper": "matched by the paper's rule",
+    "labels": "equal labels correspond",
+}
 
 
 @dataclass(frozen=True)
@@ -29,8 +49,8 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
 
     facts = [
         Fact("Similarity", (measure_of(comparison),)),
-        Fact("Regions", ("matched" if comparison.match else "equal labels correspond",)),
-        Fact("Merging", (comparison.merge,)),
+        Fact("Regions", (_rule(comparison),)),
+        Fact("Merging", (_merging(comparison),)),
         Fact("Pixels compared", (volume(comparison.pixels),)),
     ]
     if (omitted := _omitted(comparison)) is not None:
@@ -39,17 +59,48 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     return (*facts, Fact("Made with", (versions,)))
 
 
+def _rule(comparison: Comparison) -> str:
+    """How regions were made to correspond."""
+    rule = comparison.match
+    if isinstance(rule, str):
+        return RULES[rule]
+    if isinstance(rule, dict):
+        pairs = ", ".join(f"{prediction} ↔ {reference}" for prediction, reference in rule.items())
+        return shortened(f"{pairs} as given, the rest by overlap", 300)
+    return "as in an earlier comparison"
+
+
+def _merging(comparison: Comparison) -> str:
+    """Which sides might be merged, and what was."""
+    if comparison.merge == "none":
+        return "none"
+    allowed = "both sides" if comparison.merge == "both" else comparison.merge
+    return f"{allowed} allowed, {merged_of(comparison)}"
+
+
+def merged_of(comparison: Comparison) -> str:
+    """How many regions of which side were merged."""
+    counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
+    return f"{counted(counts)} merged"
+
+
+def counted(counts: Mapping[Side, int]) -> str:
+    """How many regions of each side: "2 reference and 1 prediction regions"."""
+    texts = [f"{count} {side}" for side, count in counts.items() if count]
+    return f"{' and '.join(texts) or 'no'} {'region' if sum(counts.values()) == 1 else 'regions'}"
+
+
 def _omitted(comparison: Comparison) -> Fact | None:
     """By what pixels were left out, and how many."""
-    if comparison._work is None:
+    images = comparison.images
+    if images is None:
         return None
-    pair = comparison._work[0].pair
-    reasons = ["mask"] if pair.mask is not None else []
-    if labels := pair.reference.ignore:
+    reasons = ["mask"] if images.mask is not None else []
+    if labels := images.reference.ignore:
         reasons.append(f"ignored label{'s' * (len(labels) > 1)} {listed(labels)}")
     if not reasons:
         return None
-    total = int(np.prod(pair.reference.shape, dtype=np.int64))
+    total = prod(images.reference.shape)
     count = total - comparison.pixels
     share = f"{volume(count)} of {volume(total)} pixels ({percent(count / total)})"
     return Fact("Left out by", (f"{' and '.join(reasons)}: {share}",))
@@ -61,9 +112,9 @@ def sides_of(comparison: Comparison) -> tuple[Fact, ...]:
         shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
         for side in SIDES
     )
-    if comparison._work is None:
+    if comparison.images is None:
         return (Fact("Empty regions", empty),)
-    sides = [comparison._work[0].pair.side(side) for side in SIDES]
+    sides = list(comparison.images.sides)
     facts = [
         Fact("File", tuple(shortened(side.source, 1000) or "an array" for side in sides)),
         Fact("Kind", tuple(_kind(side) for side in sides)),
@@ -94,22 +145,20 @@ def _kind(side: Segmentation) -> str:
 
 
 def size_of(side: Segmentation) -> str:
+    """The shape of an image."""
     return " × ".join(str(n) for n in side.shape) or "one pixel"
 
 
 def names_of(comparison: Comparison) -> tuple[str, str]:
     """Short names of the sides: the files', or what they are."""
-    if comparison._work is None:
+    if comparison.images is None:
         return "Reference", "prediction"
-    pair = comparison._work[0].pair
-    return (
-        _name(pair.reference.source) or "Reference",
-        _name(pair.prediction.source) or "prediction",
-    )
+    reference, prediction = comparison.images.sides.map(lambda side: _name(side.source))
+    return reference or "Reference", prediction or "prediction"
 
 
 def _name(source: str) -> str:
-    """The last part of a path and what lies inside the file; of several files, the first."""
+    """The name of a file and of what lies inside it; of several files, the first."""
     first, *more = source.split(",")
     file, colon, inside = first.partition(":")
     if len(file) == 1:  # the drive of a Windows path
@@ -120,9 +169,10 @@ def _name(source: str) -> str:
 
 def measure_of(comparison: Comparison) -> str:
     """The similarity, with its floor."""
-    if comparison.floor:
-        return f"{comparison.similarity} (floor {comparison.floor:g})"
-    return comparison.similarity
+    similarity = comparison.similarity
+    if isinstance(similarity, Aitchison) and similarity.floor:
+        return f"{similarity.name} (floor {similarity.floor:g})"
+    return similarity.name
 
 
 def volume(pixels: float) -> str:

@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.comparison import Comparison
 from probdice.pictures.colours import NEUTRAL, Colours
 from probdice.pictures.planes import planes_of
-from probdice.pictures.views import View, every_nth, largest, look, worst_place
-from probdice.result import Comparison
-from probdice.solution import SIDES
-from probdice.tally import Side
+from probdice.pictures.views import (
+    View,
+    every_nth,
+    group_numbers,
+    images_of,
+    largest,
+    look,
+    worst_place,
+)
+from probdice.sides import SIDES, Side
 
 __all__ = ["Pixels", "pixels_of", "shortened"]
 
@@ -41,18 +48,18 @@ class Pixels:
 
 def pixels_of(comparison: Comparison, colours: Colours) -> Pixels:
     """The pixels of a comparison, in at most `ROOM` bytes."""
-    problem, _ = comparison._worked("a page with images")
-    image = problem.pair.reference
-    regions = max(len(problem.regions[side].keys) for side in SIDES)
-    most = min(MOST_PIXELS, MOST_VALUES // regions)
+    shape = images_of(comparison).reference.shape
+    channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
+    most = min(MOST_PIXELS, MOST_VALUES // max(channels, default=1))
     while True:
-        view = look(comparison, every_nth(image.shape, most))
-        parts = {side: largest(view, side, KEPT) for side in SIDES}
-        values = sum(codes.size for codes, _ in parts.values())
+        view = look(comparison, every_nth(shape, most))
+        regions = {side: largest(view, side, KEPT) for side in SIDES}
+        values = sum(codes.size for codes, _ in regions.values())
         digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
         for count in range(digits, 1, -1):
             sides: dict[str, dict[str, Any]] = {
-                side: _packed_side(comparison, side, *parts[side], colours, count) for side in SIDES
+                side: _packed_side(comparison, side, *regions[side], colours, count)
+                for side in SIDES
             }
             f = _packed(_rounded(view.f[None], count))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
@@ -66,21 +73,25 @@ def pixels_of(comparison: Comparison, colours: Colours) -> Pixels:
 
 def shortened(text: object, most: int = LONGEST) -> str:
     """A text from outside, cut where it would fill the page."""
-    told = str(text)
-    return told if len(told) <= most else told[: most - 1] + "…"
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def _crisp(comparison: Comparison, side: Side) -> bool:
+    return comparison.overlap.side(side).crisp
 
 
 def _content(
     comparison: Comparison, view: View, sides: dict[str, dict[str, Any]], f: str, digits: int
 ) -> dict[str, Any]:
     """Everything the viewer knows."""
-    problem, _ = comparison._worked("a page with images")
+    reference = images_of(comparison).reference
     axes = len(view.ranges)
     return {
         "shape": [len(indices) for indices in view.ranges],
         "start": [indices.start for indices in view.ranges],
         "step": [indices.step for indices in view.ranges],
-        "size": list(problem.pair.reference.shape),
+        "size": list(reference.shape),
         "here": list(worst_place(view)),
         "digits": digits,
         "planes": [
@@ -94,7 +105,7 @@ def _content(
                 "aspect": plane.aspect,
                 "across": plane.across(axes),
             }
-            for plane in planes_of(axes, problem.pair.reference.geometry)
+            for plane in planes_of(axes, reference.geometry)
         ],
         "f": f,
         **sides,
@@ -110,38 +121,32 @@ def _packed_side(
     digits: int,
 ) -> dict[str, Any]:
     """The regions of one side and, per pixel, which of them are largest and how large."""
-    problem, _ = comparison._worked("a page with images")
-    names = problem.regions[side].names
-    group_of = {
-        label: number
-        for number, group in enumerate(comparison.groups)
-        for label in (group.reference if side == "reference" else group.prediction)
-    }
     shades = colours.regions[side]
-    told = [shortened(name) for name in names]
-    groups = [group_of[name] for name in names]
+    names = [shortened(label) for label in comparison.labels(side)]
+    groups = group_numbers(comparison, side)
     if len(names) > NAMED:
-        ascending = np.argsort(np.asarray(problem.sums.volumes[side]), kind="stable")
+        regions = comparison.overlap.side(side)
+        ascending = np.argsort(regions.volumes[regions.occupied], kind="stable")
         kept = np.sort(ascending[-NAMED:])
         place = np.full(len(names), NAMED)
         place[kept] = np.arange(NAMED)
         codes = np.where(codes >= 0, place[codes], 0)
-        told = [*(told[k] for k in kept), f"one of {len(names) - NAMED} small regions"]
+        names = [*(names[k] for k in kept), f"one of {len(names) - NAMED} small regions"]
         groups = [*(groups[k] for k in kept), -1]
         shades = (*(shades[k] for k in kept), NEUTRAL)
     rounded = _rounded(values, digits)
     # A region that rounds to nothing is not told apart: zeros compress.
-    wide = len(told) > 256
+    wide = len(names) > 256
     stored = np.maximum(codes, 0).astype("<u2" if wide else "u1")
     stored[rounded == 0] = 0
     return {
         "kept": codes.shape[0],
-        "names": told,
+        "names": names,
         "groups": groups,
         "colours": list(shades),
         "wide": wide,
         "codes": _packed(stored),
-        "values": "" if problem.pair.side(side).crisp else _packed(rounded),
+        "values": "" if _crisp(comparison, side) else _packed(rounded),
     }
 
 
@@ -166,20 +171,20 @@ def _packed(values: NDArray[Any]) -> str:
 
 def _omissions(view: View, comparison: Comparison, digits: int) -> tuple[str, ...]:
     """What the images do not show, as sentences."""
-    problem, _ = comparison._worked("a page with images")
-    told = []
+    sentences = []
     steps = {axis: indices.step for axis, indices in enumerate(view.ranges) if indices.step > 1}
     if steps:
         axes = ", ".join(f"every {_ordinal(n)} pixel along axis {k}" for k, n in steps.items())
-        told.append(f"The images show {axes}; all numbers above them are of all pixels.")
+        sentences.append(f"The images show {axes}; all numbers above them are of all pixels.")
     for side in SIDES:
-        count = len(problem.regions[side].keys)
-        if not problem.pair.side(side).crisp and count > KEPT:
-            told.append(f"Of the {count} {side} regions the {KEPT} largest at a pixel are shown.")
+        count = len(comparison.labels(side))
+        if not _crisp(comparison, side) and count > KEPT:
+            text = f"Of the {count} {side} regions the {KEPT} largest at a pixel are shown."
+            sentences.append(text)
         if count > NAMED:
-            told.append(f"The {NAMED} largest {side} regions are told apart in the images.")
-    told.append(f"Probabilities and f are rounded to {digits} digits.")
-    return tuple(told)
+            sentences.append(f"The {NAMED} largest {side} regions are told apart in the images.")
+    sentences.append(f"Probabilities and f are rounded to {digits} digits.")
+    return tuple(sentences)
 
 
 def _ordinal(n: int) -> str:

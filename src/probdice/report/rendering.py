@@ -1,16 +1,34 @@
-"""From the data of a page to one file: templates filled in, style and scripts put inline."""
+"""From the data of a page to one file: templates filled in, style and scripts put inline.
+
+A page is made by `render` and put in its place by `write_page`, in whatever room its templates
+are::
+
+    text = render("page.html", {"title": …}, package="probdice.paper", style="templates/page.css")
+    write_page(path, text)
+
+Templates lie in the folder ``templates`` of their package. A template sees what it is given and
+three more values, which stand in its head and at its end::
+
+    <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
+    <style>{{ style }}</style>
+    {% for script in scripts %}<script>{{ script }}</script>{% endfor %}
+
+Everything else is escaped, a name that a template does not get is an error, and ``{{ value | data
+}}`` writes JSON for a script to read. The policy lets a page fetch nothing: it shows pictures that
+it carries itself, and the style and scripts named here, which it knows by their hashes.
+"""
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probdice.errors import FormatError, InputError
-from probdice.files.writing import replacing
+from probdice.storage import null_for_nan, replacing
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -18,49 +36,51 @@ if TYPE_CHECKING:
 __all__ = ["render", "write_page"]
 
 
-def render(template: str, page: object, *, style: str, scripts: tuple[str, ...]) -> str:
-    """The text of a page.
+def render(
+    template: str,
+    values: Mapping[str, object],
+    *,
+    style: str,
+    scripts: tuple[str, ...] = (),
+    package: str = "probdice.report",
+) -> str:
+    """The text of a page: a template of a package filled with values, under its policy.
 
-    Nothing is fetched and nothing runs but the scripts given here: the page's content security
-    policy knows them and the style by their hashes.
+    `style` and `scripts` are files of the package, such as "assets/page.css".
     """
-    css, code = _asset(style), [_asset(name) for name in scripts]
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "img-src data:",
-            f"style-src {_hashed(css)}",
-            f"script-src {' '.join(_hashed(text) for text in code)}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
-    return (
-        _environment()
-        .get_template(template)
-        .render(page=page, policy=policy, style=css, scripts=code)
-    )
+    css, code = _asset(package, style), [_asset(package, name) for name in scripts]
+    policy = [
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src {_hashed(css)}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if code:
+        policy.append(f"script-src {' '.join(_hashed(text) for text in code)}")
+    page = _environment(package).get_template(template)
+    return page.render({**values, "policy": "; ".join(policy), "style": css, "scripts": code})
 
 
 def write_page(path: Path, text: str, *, alone: bool = False) -> None:
-    """Put a complete page in its place; for `alone` see `replacing`."""
+    """Put a complete page in its place; for `alone` see `storage.replacing`."""
     try:
         with replacing(path, alone=alone) as partial:
             # A file name that is no text holds lone surrogates, which no encoding knows.
             partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise error.prefixed(f"{path}: ") from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(f"{path}: cannot be written: {reason}") from error
 
 
 @cache
-def _environment() -> "Environment":
+def _environment(package: str) -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("probdice.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -74,27 +94,19 @@ def _data(value: Any) -> Any:
     """JSON that no text from outside can end early: a browser sees no tag in it."""
     from markupsafe import Markup
 
-    text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    content = null_for_nan(value)
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
 
 
-def _finite(value: Any) -> Any:
-    """null for what is not a number."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
 @cache
-def _asset(name: str) -> Any:
+def _asset(package: str, name: str) -> Any:
     """A style or script, as it stands in the page."""
     from markupsafe import Markup
 
-    return Markup((files("probdice.report") / "assets" / name).read_text(encoding="utf-8"))
+    return Markup(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def _hashed(text: str) -> str:

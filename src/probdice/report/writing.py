@@ -2,22 +2,27 @@
 
 from pathlib import Path
 
-from probdice.report.page import page_of
+from probdice.comparison import Comparison
+from probdice.report.page import Words, page_of
 from probdice.report.rendering import render, write_page
-from probdice.result import Comparison
 
 __all__ = ["write_comparison"]
 
 
 def write_comparison(
-    comparison: Comparison, path: Path, *, title: str | None, notice: str = "", alone: bool = False
+    comparison: Comparison,
+    path: Path,
+    *,
+    title: str | None,
+    notice: str = "",
+    words: Words = "python",
+    alone: bool = False,
 ) -> None:
-    """Write the page; a notice stands before its notes. For `alone` see `files.replacing`."""
-    page = page_of(comparison, title, notice)
-    scripts = (
-        "selection.js",
-        "tables.js",
-        *(("numbers.js", "pixels.js", "painting.js", "viewer.js") if page.viewer else ()),
-    )
-    text = render("comparison.html", page, style="page.css", scripts=scripts)
+    """Write the page; a notice stands before its notes. For `alone` see `storage.replacing`."""
+    page = page_of(comparison, title, notice, words)
+    scripts = ["assets/selection.js", "assets/tables.js"]
+    if page.viewer:
+        scripts += [f"assets/{name}.js" for name in ("numbers", "pixels", "painting", "viewer")]
+    values = {"page": page}
+    text = render("comparison.html", values, style="assets/page.css", scripts=tuple(scripts))
     write_page(path, text, alone=alone)

@@ -62,6 +62,7 @@
     if (plane.rows < 0) aspect = Math.max(1, (0.2 * width) / height);
     const shape = Math.min(1.35, Math.max(0.12, (height * aspect) / width));
     const [column, row] = pointInPlane();
+    let centre = null;
     for (const { frame, canvas, point } of panels) {
       frame.style.height = `${frame.offsetWidth * shape}px`;
       frame.classList.toggle("zoomed", state.zoom > 1);
@@ -70,11 +71,14 @@
       const [sx, sy] = [fit, fit * aspect];
       const left = bounded(w / 2 - state.x * width * sx, w, width * sx);
       const top = bounded(h / 2 - state.y * height * sy, h, height * sy);
+      centre ??= [(w / 2 - left) / (width * sx), (h / 2 - top) / (height * sy)];
       canvas.style.transform = `translate(${left}px, ${top}px) scale(${sx}, ${sy})`;
       point.style.transform = `translate(${left + column * sx}px, ${top + row * sy}px)`;
       point.style.width = `${Math.max(sx, 3)}px`;
       point.style.height = `${Math.max(sy, 3)}px`;
     }
+    // At an edge the centre is where the frame shows it, so that a drag away from it moves at once.
+    [state.x, state.y] = centre;
     document.getElementById("zoom-reset").textContent = `${state.zoom}×`;
   }
 

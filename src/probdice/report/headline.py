@@ -1,0 +1,156 @@
+"""The headline of a page: the numbers of a comparison, and what they mean."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan, nan
+
+from probdice.comparison import Comparison
+from probdice.matching import listed
+from probdice.numbers_shown import decimal, percent
+from probdice.report.facts import counted, merged_of
+from probdice.report.packing import shortened
+from probdice.scoring import NeedsImages
+from probdice.sides import SIDES, Side, other
+from probdice.similarity import Absolute
+
+__all__ = ["Figure", "Scale", "figures_of", "scale_of", "sentences_of"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of the headline, and a word of what it is."""
+
+    name: str
+    value: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The score and chance on a line from 0 to 100 per cent, and the same in words."""
+
+    score: float
+    chance: float
+    about: str
+
+    @property
+    def start(self) -> float:
+        """Where the bar between the two starts."""
+        return min(self.score, self.chance)
+
+    @property
+    def length(self) -> float:
+        """How long it is."""
+        return abs(self.score - self.chance)
+
+
+def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
+    """The headline: what METHOD §6 asks for, and the score before merging."""
+    score, adjusted = _known(lambda: comparison.score), _known(lambda: comparison.adjusted_score)
+    spare = {side: len(comparison.unmatched[side]) for side in SIDES}
+    figures = [Figure("Score", decimal(score), "1 is equal")]
+    if comparison.merges:
+        before = decimal(_known(lambda: comparison.matched_score))
+        figures.append(Figure("Before merging", before, merged_of(comparison)))
+    figures += [
+        Figure("Adjusted score", decimal(adjusted), f"0 is chance, at {_chance(comparison)}"),
+        *(_explained_figure(comparison, side) for side in SIDES),
+        _lowest_figure(comparison),
+        Figure(
+            "Without a partner",
+            str(sum(spare.values())),
+            counted(spare) if any(spare.values()) else "every region has one",
+        ),
+    ]
+    return tuple(figures)
+
+
+def scale_of(comparison: Comparison) -> Scale | None:
+    """Where the score and chance lie, as far as both are known."""
+    score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
+    if isnan(score) or isnan(chance):
+        return None
+    about = f"chance lies at {decimal(chance)} and the score at {decimal(score)}"
+    return Scale(round(100 * score, 3), round(100 * chance, 3), f"On a line from 0 to 1, {about}")
+
+
+def sentences_of(comparison: Comparison) -> tuple[str, ...]:
+    """What the numbers of the headline mean, a sentence each."""
+    return (
+        *_score_sentences(comparison),
+        *(_explained_sentence(comparison, side) for side in SIDES),
+    )
+
+
+def _explained_figure(comparison: Comparison, side: Side) -> Figure:
+    share = _known(lambda: comparison.explained[side])
+    return Figure(f"Explained of the {side}", decimal(share), f"by the {other(side)}")
+
+
+def _lowest_figure(comparison: Comparison) -> Figure:
+    lowest = comparison.lowest
+    if not (lowest.reference and lowest.prediction):
+        return Figure("Lowest Dice", decimal(None), "no region is matched")
+    pair = f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}"
+    return Figure("Lowest Dice", decimal(lowest.dice), shortened(pair, 60))
+
+
+def _chance(comparison: Comparison) -> str:
+    """The chance level, with its standard error where it was sampled."""
+    level, error = _known(lambda: comparison.chance), _known(lambda: comparison.chance_error)
+    return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
+
+
+def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """What the score means, and how far it is from chance."""
+    score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
+    if isnan(score):
+        return ("To compute the score, the images are needed.",)
+    counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
+    absolute = isinstance(comparison.similarity, Absolute)
+    if counts_pixels:
+        what = f"{percent(score)} of the pixels carry corresponding labels"
+    elif absolute:
+        what = f"On average the two agree on {percent(score)} of the probability at a pixel"
+    else:
+        what = (
+            f"The mean similarity of the probabilities at a pixel is {decimal(score, 3)} "
+            f"(1 is equal)"
+        )
+    if isnan(chance):
+        return (f"{what}.",)
+    level = percent(chance) if counts_pixels or absolute else decimal(chance, 3)
+    adjusted = comparison.adjusted_score
+    if isnan(adjusted):
+        return (f"{what}, but unrelated pixels would reach {level} too: it says nothing.",)
+    if adjusted < 0:
+        return (f"{what}, less than the {level} that unrelated pixels would reach.",)
+    return (
+        f"{what}; unrelated pixels with regions of these sizes would reach {level}, so "
+        f"{percent(adjusted, 0)} of the way from chance to identity is covered.",
+        "Unrelated images are smooth and share habits, so they come further than unrelated "
+        "pixels: an adjusted score of 0.2 to 0.3 may mean nothing.",
+    )
+
+
+def _explained_sentence(comparison: Comparison, side: Side) -> str:
+    """How much of one side the other one determines."""
+    across = other(side)
+    try:
+        share = comparison.explained[side]
+    except NeedsImages:
+        return f"To say how much of the {side} is explained, the images are needed."
+    if isnan(share):
+        return f"The {side} is the same at every pixel: there is nothing to explain."
+    return (
+        f"The {across} explains {percent(share)} of the {side}; it would be all of it if every "
+        f"region of the {across} lay inside one region of the {side}."
+    )
+
+
+def _known(number: Callable[[], float]) -> float:
+    """A number, or NaN where it would need images that are gone."""
+    try:
+        return number()
+    except NeedsImages:
+        return nan
