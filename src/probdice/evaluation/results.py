@@ -340,7 +340,9 @@ class Evaluation:
             return compare_again(self._record(case, method), self.options, workers=workers)
 
         with hold:
-            write_evaluation(self, page, reports=reports, again=again, progress=progress)
+            write_evaluation(
+                self, page, reports=reports, again=again, progress=progress, words=self.words
+            )
         return page
 
     def __repr__(self) -> str:
