@@ -265,7 +265,7 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
     content = json.loads(text)
     damaged = [
         text[: len(text) // 2],
-        json.dumps({"format": 1}),
+        json.dumps({"format": 2}),
         json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
     ]
     for half in damaged:
@@ -285,7 +285,7 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
         (
             ">/dev/full",
             1,
-            "error: standard output cannot be written: No space left on device; all ",
+            "error: standard output cannot be written to: No space left on device; all ",
         ),
         (">&-", 1, "failed: "),
         ("2>&-", 1, ""),
@@ -367,15 +367,14 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
 def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
     folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
-    note = "note: label 7 to be ignored occurs in no reference\n"
+    sentence = "label 7 to be ignored does not occur in the reference of any case"
+    note = f"note: {sentence}\n"
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
     assert note in done.stdout and "label 9" not in done.stdout
     assert note in probdice(*words).stdout
     assert note in probdice("summarise", tmp_path / "out").stdout
-    assert "label 7 to be ignored occurs in no reference" in (
-        (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    )
+    assert sentence in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "to be ignored" not in probdice(*words[:4], *words[-3:], "-o", tmp_path / "b").stdout
 
 
@@ -477,7 +476,8 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
     for words in (
         (truth, good),
         (truth, good, good, "-o", tmp_path),
-        (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
+        (truth, good, "-o", tmp_path, "--merge", "both", "--match", "labels"),
+        (truth, good, "-o", tmp_path, "--match", "1=2=3,"),
         (truth, good, "-o", tmp_path, "--floor", "0.1"),
         (truth, good, "-o", tmp_path, "--ignore-geometry", "--geometry-tolerance", "0.1"),
         (truth, good, "-o", tmp_path, "--reports", "some"),

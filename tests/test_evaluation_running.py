@@ -17,10 +17,9 @@ import pytest
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
-from probdice.evaluation.options import options_of
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.scoring import Request
-from probdice.similarity import Absolute
+from probdice.options import Options
 
 CASES = 24
 FINAL = ("cases.csv", "regions.csv", "summary.json")
@@ -30,10 +29,10 @@ sys.path = eval(sys.argv[1])
 from probdice.evaluation import evaluate, running
 running.TINY = int(sys.argv[2])
 folder = sys.argv[3]
-def tell(progress):
+def report(progress):
     print(progress.done, flush=True)
 result = evaluate(f"{folder}/truth", {"a": f"{folder}/a", "b": f"{folder}/b"},
-                  out=f"{folder}/out", workers=2, progress=tell)
+                  out=f"{folder}/out", workers=2, progress=report)
 result.report(reports="worst:3", progress=lambda done, *_: print(1000 + done, flush=True))
 print("end", flush=True)
 """
@@ -94,8 +93,8 @@ class Recorder:
 
 
 def request_of(case: str) -> Request:
-    options = options_of(Absolute(), True, "none", (), "error", None, False, None)
-    return Request(Job(case, "a", (), ()), options, {"reference": [], "prediction": []})
+    inputs: dict[str, list[list[object]]] = {"reference": [], "prediction": []}
+    return Request(Job(case, "a", (), ()), Options.of(), inputs)
 
 
 def shared_out(
@@ -211,7 +210,7 @@ def test_what_a_library_prints_is_not_an_answer() -> None:
         text=True,
     ) as worker:
         assert worker.stdin is not None and worker.stdout is not None
-        worker.stdin.write(json.dumps([3, request_of("c").to_json()]) + "\n")
+        worker.stdin.write(json.dumps([3, request_of("c").to_dict()]) + "\n")
         worker.stdin.flush()
         assert worker.stdout.readline() == "ready\n"
         assert worker.stdout.readline() == "3 answers\n"
@@ -321,7 +320,7 @@ def started(folder: Path, tiny: int) -> "subprocess.Popen[str]":
 
 def children(parent: int) -> list[int]:
     """The processes that a process started (Linux)."""
-    found = []
+    started = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -329,8 +328,8 @@ def children(parent: int) -> list[int]:
             except OSError:
                 continue
             if int(status[1]) == parent:
-                found.append(int(entry.name))
-    return found
+                started.append(int(entry.name))
+    return started
 
 
 def alive(process: int) -> bool:
