@@ -23,13 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import probdice
-from probdice.blocks import Pair
-from probdice.kernels import absolute, aitchison
-from probdice.segmentation import as_segmentation
-from probdice.similarity import Absolute
+from benchmarks.baseline import hungarian_accuracy
 
 WORKERS = 2
-SLAB = 2**18
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,13 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--only", nargs="*", default=[], help="names of functions of this file")
     options = parser.parse_args()
     rows = []
-    for part in PARTS:
-        for row in part():
+    for benchmark in BENCHMARKS:
+        if options.only and benchmark.__name__ not in options.only:
+            continue
+        for row in benchmark():
             rows.append(row)
             print(
                 f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}"
@@ -70,9 +69,24 @@ def least(work: Callable[[], Any], times: int = 7) -> float:
 
 def read(*arrays: NDArray[Any]) -> None:
     """Sum all arrays once, with as many threads as there are workers."""
-    parts = [part for array in arrays for part in np.array_split(array.reshape(-1), 8)]
+    slices = [piece for array in arrays for piece in np.array_split(array.reshape(-1), 8)]
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(np.sum, parts))
+        list(pool.map(np.sum, slices))
+
+
+@numba.njit(nogil=True, fastmath=True)
+def compiled_sum(values):  # type: ignore[no-untyped-def]
+    total = values.dtype.type(0)
+    for value in values:
+        total += value
+    return total
+
+
+def compiled_read(*arrays: NDArray[Any]) -> None:
+    """The same by a compiled loop."""
+    slices = [piece for array in arrays for piece in np.array_split(array.reshape(-1), 8)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(compiled_sum, slices))
 
 
 def soft(regions: int, pixels: int, seed: int) -> NDArray[np.float32]:
@@ -80,57 +94,35 @@ def soft(regions: int, pixels: int, seed: int) -> NDArray[np.float32]:
     return p / p.sum(axis=0)
 
 
-@numba.njit(nogil=True, error_model="numpy")
-def table_absolute(p, q, start, size, listed, found):  # type: ignore[no-untyped-def]
-    for done in range(start, start + size, absolute.BLOCK):
-        step = min(absolute.BLOCK, start + size - done)
-        absolute.differences(p, done, listed, q, done, listed, step, found)
-
-
-@numba.njit(nogil=True, error_model="numpy")
-def table_aitchison(p, q, start, size, listed, found, p_logits, q_logits):  # type: ignore[no-untyped-def]
-    for done in range(start, start + size, aitchison.BLOCK):
-        step = min(aitchison.BLOCK, start + size - done)
-        aitchison._logits(p, done, listed, step, 0.0, p_logits)
-        aitchison._logits(q, done, listed, step, 0.0, q_logits)
-        aitchison._losses(p_logits, listed.size, q_logits, listed.size, step, found)
-
-
 def soft_pairs() -> list[Row]:
     """8 against 8 regions, 8 M pixels, float32."""
-    regions, pixels = 8, 8_000_000
-    p, q = soft(regions, pixels, 0), soft(regions, pixels, 1)
-    listed = np.arange(regions)
-
-    def in_slabs(kernel: Callable[..., None], *scratch: tuple[int, int]) -> None:
-        def visit(start: int) -> None:
-            found = np.empty((regions + 1, regions + 3))
-            rows = [np.empty(shape, np.float32) for shape in scratch]
-            kernel(p, q, start, min(SLAB, pixels - start), listed, found, *rows)
-
-        with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(visit, range(0, pixels, SLAB)))
-
-    logits = (2 * (regions + 1), aitchison.BLOCK)
-    ours: dict[str, tuple[Callable[[], Any], float]] = {
-        "pair table, absolute": (lambda: in_slabs(table_absolute), 1.3),
-        "pair table, aitchison": (lambda: in_slabs(table_aitchison, logits, logits), 5),
-        "whole compare, absolute": (lambda: probdice.compare(p, q, workers=WORKERS), 3),
-        "whole compare, aitchison": (
-            lambda: probdice.compare(p, q, similarity="aitchison", workers=WORKERS),
-            10,
-        ),
+    p, q = soft(8, 8_000_000, 0), soft(8, 8_000_000, 1)
+    goals = {
+        ("overlap", "absolute"): 1.3,
+        ("overlap", "aitchison"): 5,
+        ("compare", "absolute"): 1.4,
+        ("compare", "aitchison"): 8,
     }
-    for work, _ in ours.values():
-        work()
+    compiled_read(p, q)
     limit = least(lambda: read(p, q), 15)
-    rows = [Row("read both arrays (sum, two threads)", limit, "read", 1, "the limit")]
-    for name, (work, goal) in ours.items():
+    faster = least(lambda: compiled_read(p, q), 15)
+    rows = [
+        Row("read both arrays (np.sum, two threads)", limit, "read", 1, "the limit"),
+        Row("read both arrays (a compiled loop, two threads)", faster, "read", faster / limit, ""),
+    ]
+    for (name, similarity), goal in goals.items():
+
+        def work(name: str = name, similarity: str = similarity) -> Any:
+            result = getattr(probdice, name)(p, q, similarity=similarity, workers=WORKERS)
+            return result.score if name == "compare" else result
+
+        work()
         seconds = least(work)
-        rows.append(Row(name, seconds, "read", seconds / limit, f"at most {goal:g} ×"))
+        label = f"{name}, {similarity}, 8 × 8 regions, 8 M pixels, float32"
+        rows.append(Row(label, seconds, "read", seconds / limit, f"at most {goal:g} ×"))
     for name, peer in soft_peers(p, q).items():
         seconds = least(peer, 1)
-        rows.append(Row(f"the same table by {name}", seconds, "read", seconds / limit, ""))
+        rows.append(Row(f"the absolute table by {name}", seconds, "read", seconds / limit, ""))
     return rows
 
 
@@ -158,12 +150,11 @@ def atlas() -> list[Row]:
 
     shape, regions = (91, 109, 91), 100
     p, q = (compact_probabilities(shape, regions, seed) for seed in (0, 1))
-    pair = Pair(as_segmentation(p), as_segmentation(q), None, WORKERS)
-    pair.tally(Absolute())
-    ours = least(lambda: pair.tally(Absolute()), 3)
+    probdice.overlap(p, q)
+    ours = least(lambda: probdice.overlap(p, q, workers=WORKERS), 3)
     flat = [side.reshape(regions, -1) for side in (p, q)]
     theirs = least(lambda: cdist(*flat, "cityblock"), 1)
-    work = "pair table, absolute, 100 × 100 compact regions, 91×109×91"
+    work = "overlap, absolute, 100 × 100 compact regions, 91×109×91"
     return [Row(work, ours, "scipy cdist cityblock, faster by", theirs / ours, "at least 100 ×")]
 
 
@@ -183,10 +174,11 @@ def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> ND
     return p.reshape(regions, *shape)
 
 
-def compact_labels(size: int, labels: int, seed: int) -> NDArray[np.uint8]:
+def compact_labels(size: int, labels: int, seed: int) -> NDArray[Any]:
     """Cells of 13 pixels."""
     rng = np.random.default_rng(seed)
-    cells = rng.integers(0, labels, (size // 13 + 1,) * 3, dtype=np.uint8)
+    dtype = np.uint8 if labels <= 256 else np.uint16
+    cells = rng.integers(0, labels, (size // 13 + 1,) * 3, dtype=dtype)
     for axis in range(3):
         cells = np.repeat(cells, 13, axis=axis).take(range(size), axis=axis)
     return np.ascontiguousarray(cells)
@@ -200,18 +192,12 @@ def label_maps() -> list[Row]:
     a, b = compact_labels(256, 20, 0), compact_labels(256, 20, 1)
     spread = np.sort(np.random.default_rng(2).integers(0, 5 * 10**8, 20)).astype(np.int32)
     wide = spread[a], spread[b]
-
-    def tally(*sides: NDArray[Any]) -> Callable[[], Any]:
-        pair = Pair(*(as_segmentation(side) for side in sides), mask=None, workers=WORKERS)
-        pair.tally(Absolute())
-        return lambda: pair.tally(Absolute())
-
-    ours, gapped = tally(a, b), tally(*wide)
     images = [SimpleITK.GetImageFromArray(side) for side in (a, b)]
     overlap = SimpleITK.LabelOverlapMeasuresImageFilter()
     SimpleITK.ProcessObject.SetGlobalDefaultNumberOfThreads(WORKERS)
-    seconds = least(ours)
-    work = "label map × label map, 256³, 20 labels, uint8"
+    probdice.overlap(a, b), probdice.overlap(*wide)
+    seconds = least(lambda: probdice.overlap(a, b, workers=WORKERS))
+    work = "overlap of two label maps, 256³, 20 labels, uint8"
     rows = []
     peers: dict[str, tuple[Callable[[], Any], str]] = {
         "SimpleITK LabelOverlapMeasures": (lambda: overlap.Execute(*images), "at least 5 ×"),
@@ -220,21 +206,117 @@ def label_maps() -> list[Row]:
     }
     for name, (peer, goal) in peers.items():
         rows.append(Row(work, seconds, f"{name}, faster by", least(peer, 3) / seconds, goal))
-    slower = least(gapped)
+    slower = least(lambda: probdice.overlap(*wide, workers=WORKERS))
     work = "the same, int32 labels gapped up to 5·10⁸"
     return [*rows, Row(work, slower, "uint8", slower / seconds, "at most 3 ×")]
+
+
+def small_maps() -> list[Row]:
+    """Label maps of the sizes of computer vision, against what people write by hand."""
+    rows = []
+    for shape, compare_goal, overlap_goal in (((321, 481), 1.0, 0.7), ((64, 64), 3.0, None)):
+        for dtype in (np.uint8, np.int64):
+            a, b = (photograph_labels(shape, 20, seed).astype(dtype) for seed in (0, 1))
+            name = f"two label maps {shape[0]}×{shape[1]}, 20 labels, {np.dtype(dtype).name}"
+            assert abs(probdice.compare(a, b).score - hungarian_accuracy(a, b)) < 1e-12
+            limit = least(lambda a=a, b=b: hungarian_accuracy(a, b), 300)  # type: ignore[misc]
+            seconds = least(lambda a=a, b=b: probdice.compare(a, b).score, 300)  # type: ignore[misc]
+            goal = f"at most {compare_goal:g} ×"
+            rows.append(Row(f"compare, {name}", seconds, "NumPy + SciPy", seconds / limit, goal))
+            if overlap_goal:
+                seconds = least(lambda a=a, b=b: probdice.overlap(a, b), 300)  # type: ignore[misc]
+                goal = f"at most {overlap_goal:g} ×"
+                row = Row(f"overlap, {name}", seconds, "NumPy + SciPy", seconds / limit, goal)
+                rows.append(row)
+    return rows
+
+
+def photograph_labels(shape: tuple[int, int], labels: int, seed: int) -> NDArray[np.int64]:
+    """Regions of a photograph: every pixel has the label of the nearest of some centres."""
+    from scipy.spatial import cKDTree
+
+    rng = np.random.default_rng(seed)
+    grid = np.stack(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"), axis=-1)
+    nearest = cKDTree(rng.random((labels, 2)) * shape).query(grid.reshape(-1, 2))[1]
+    return np.asarray(nearest, np.int64).reshape(shape)
+
+
+def small_soft() -> list[Row]:
+    """Everything about a crop in a training loop."""
+    p, q = (soft(4, 96 * 96, seed).reshape(4, 96, 96) for seed in (0, 1))
+
+    def work() -> tuple[float, dict[str, float]]:
+        result = probdice.compare(p, q)
+        return result.adjusted_score, result.explained
+
+    work()
+    seconds = least(work, 100)
+    name = "compare, adjusted score and explained, 4 × 96×96"
+    return [Row(name, seconds, "one millisecond", seconds * 1000, "at most 1 ms")]
+
+
+def many_regions() -> list[Row]:
+    """A grid of 46³ cells against itself, shifted; all from the maps to the groups."""
+    rows = []
+    for name, shift, jitter, goal in (
+        ("shifted by a sixth of a cell", 1, 0.0, 5),
+        ("jittered", 1, 0.1, 5),
+        ("shifted by half a cell", 3, 0.0, 15),
+    ):
+        a, b = cells(46, 6, 0, 0.0), cells(46, 6, shift, jitter)
+
+        def work(a: Any = a, b: Any = b) -> float:
+            result = probdice.compare(a, b)
+            return result.score + result.chance + result.explained["reference"]
+
+        work()
+        seconds = least(work, 2)
+        title = f"compare, 97,336 × 97,336 cells, 21 M pixels, {name}"
+        rows.append(Row(title, seconds, "one second", seconds, f"at most {goal} s"))
+    return rows
+
+
+def cells(count: int, size: int, shift: int, jitter: float) -> NDArray[np.int32]:
+    """A grid of cells, shifted along every axis; some pixels have the label of another cell."""
+    line = np.minimum((np.arange(count * size) + shift) // size, count - 1)
+    labels = line[:, None, None] * count**2 + line[None, :, None] * count + line[None, None, :]
+    rng = np.random.default_rng(0)
+    if jitter:
+        moved = rng.random(labels.shape) < jitter
+        labels[moved] = np.roll(labels, size, axis=rng.integers(3))[moved]
+    return rng.permutation(count**3)[labels].astype(np.int32)
+
+
+def maps_of_labels() -> list[Row]:
+    """f at every pixel of label maps, 256³, 2,000 labels; and the same result as JSON."""
+    a, b = (compact_labels(256, 2000, seed) for seed in (0, 1))
+    result = probdice.compare(a, b, workers=WORKERS)
+    result.map(), compiled_read(a, b)
+    limit = least(lambda: read(a, b), 10)
+    seconds = least(result.map, 3)
+    rows = [
+        Row("map() of label maps, 256³, 2,000 labels", seconds, "read", seconds / limit,
+            "at most 3 ×")
+    ]  # fmt: skip
+    near = a.copy()
+    near[::3] = np.roll(a, 5, axis=1)[::3]
+    result = probdice.compare(a, near, workers=WORKERS)
+    seconds = least(result.to_json, 2)
+    size = len(result.to_json()) / 1e6
+    goal = "at most 1 s and 5 MB"
+    title = f"to_json of 2,000 × 2,000 regions ({size:.1f} MB)"
+    return [*rows, Row(title, seconds, "one second", seconds, goal)]
 
 
 def mixed() -> list[Row]:
     """A label map against 8 soft regions, 256³ pixels."""
     labels = compact_labels(256, 8, 0)
     q = soft(8, labels.size, 1).reshape(8, *labels.shape)
-    pair = Pair(as_segmentation(labels), as_segmentation(q), None, WORKERS)
-    pair.tally(Absolute())
+    probdice.overlap(labels, q)
     limit = least(lambda: read(labels, q), 10)
-    seconds = least(lambda: pair.tally(Absolute()))
-    work = "label map × 8 soft regions, 256³, absolute"
-    return [Row(work, seconds, "read", seconds / limit, "at most 2 ×")]
+    seconds = least(lambda: probdice.overlap(labels, q, workers=WORKERS))
+    work = "overlap of a label map and 8 soft regions, 256³, absolute"
+    return [Row(work, seconds, "read", seconds / limit, "at most 1.5 ×")]
 
 
 MEMORY = """
@@ -265,7 +347,7 @@ print((highest - before) / 1024)
 
 
 def memory() -> list[Row]:
-    """Memory-mapped input with the regions last, so that every slab must be copied."""
+    """Memory-mapped input with the regions last, so that every block must be copied."""
     if not Path("/proc/self/smaps_rollup").exists():
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -320,7 +402,18 @@ def start_up() -> list[Row]:
     ]
 
 
-PARTS = (soft_pairs, atlas, label_maps, mixed, memory, start_up)
+BENCHMARKS = (
+    small_maps,
+    small_soft,
+    soft_pairs,
+    atlas,
+    label_maps,
+    mixed,
+    maps_of_labels,
+    many_regions,
+    memory,
+    start_up,
+)
 
 if __name__ == "__main__":
     main()

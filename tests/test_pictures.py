@@ -391,9 +391,21 @@ def test_a_table_of_weights_that_would_not_fit_is_refused(monkeypatch):
         plot(compare(labels, labels), "weights")
 
 
-def test_label_maps_of_many_regions_are_looked_up():
+@pytest.mark.parametrize("similarity", ["absolute", probdice.Aitchison(floor=0.01)])
+@pytest.mark.parametrize("side", ["reference", "prediction"])
+def test_labels_without_a_partner_among_probabilities_are_compared_alike(side, similarity):
+    labels = np.random.default_rng(0).integers(0, 9, (20, 30))
+    pair = (labels, soft((20, 30), 3)) if side == "reference" else (soft((20, 30), 3), labels)
+    result = compare(*pair, similarity=similarity)
+    assert len(result.unmatched[side]) == 6
+    np.testing.assert_array_equal(look(result, (range(20), range(30))).f, result.map())
+
+
+@pytest.mark.parametrize("other", ["labels", "probabilities"])
+def test_label_maps_of_many_regions_are_looked_up(other):
     labels = np.random.default_rng(0).integers(0, 1500, (400, 500))
-    result = compare(labels, np.roll(labels, 1, axis=0))
+    moved = np.roll(labels, 1, axis=0)
+    result = compare(labels, moved if other == "labels" else soft((400, 500), 3))
     look(result, (range(2), range(2)))  # compiled
     durations = []
     for _ in range(3):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.images import Images
-from probdice.engine.passes import BINS, Distribution
+from probdice.engine.passes import Distribution
 from probdice.errors import TooLargeError
 from probdice.groups import Groups, costs
 from probdice.matching import Given
@@ -25,7 +25,9 @@ from probdice.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "chance_of"]
 
-SORTED = 2**15  # pixels whose values are sorted; those of more are counted in bins
+SORTED = 2**11  # pixels whose values are sorted; those of more are counted in bins
+BINS = 2**11, 2**15  # of the values between 0 and 1: the second where the first are too coarse
+ACCURATE = 5e-6  # error that bins may make
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # of both sides that may be held at once
 SEED = 0
@@ -128,26 +130,46 @@ def _floating(regions: Regions) -> Regions:
 
 def _mean_minima(overlap: Overlap, images: Images) -> Floats:
     """E min(p_i(X), q_j(Y)) over independent pixels X and Y, from the values of each region."""
-    if overlap.pixels <= SORTED:
-        from probdice.engine import kernels
+    pixels = overlap.pixels
+    if pixels > SORTED:
+        for bins in BINS:
+            p, q = (images.distribution(side, bins) for side in SIDES)
+            error = _uncertain(p, pixels) @ _uncertain(q, pixels).T / bins
+            values = pixels * sum(error.shape)
+            if error.max(axis=1).sum() <= ACCURATE or (bins == BINS[-1] and values > MOST_VALUES):
+                return _survival(p, pixels) @ _survival(q, pixels).T / bins
+    from probdice.engine import kernels
 
-        every = np.arange(overlap.pixels)
-        p, q = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
-        return np.array([[kernels.distribution.mean_minimum(a, b) for b in q] for a in p])
-    survival = [_survival(images.distribution(side), overlap.pixels) for side in SIDES]
-    return survival[0] @ survival[1].T
+    every = np.arange(pixels)
+    sides = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
+    return np.array(
+        [
+            [kernels.distribution.mean_minimum(a, b) for b in sides.prediction]
+            for a in sides.reference
+        ]
+    )
+
+
+def _uncertain(distribution: Distribution, pixels: int) -> Floats:
+    """How much the place of the values within each bin matters.
+
+    For values at shares a and b of a bin, min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
+    """
+    counts = np.maximum(distribution.counts, 1)
+    share = np.clip(distribution.sums / counts, 0, 1)
+    uncertain: Floats = distribution.counts / pixels * np.sqrt(share * (1 - share))
+    return uncertain
 
 
 def _survival(distribution: Distribution, pixels: int) -> Floats:
-    """∫ P(value > t) dt over each bin, times the square root of the number of bins.
+    """The mean of P(value > t) over each bin.
 
-    E min(X, Y) = ∫ P(X > t) P(Y > t) dt; within a bin, the product of the means stands for the
+    E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means stands for the
     mean of the product.
     """
-    counts = distribution.counts / pixels
+    counts = distribution.counts
     above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
-    within = distribution.sums / pixels - counts * (np.arange(BINS) / BINS)
-    survival: Floats = (above / BINS + within) * sqrt(BINS)
+    survival: Floats = (above + distribution.sums) / pixels
     return survival
 
 

@@ -16,14 +16,21 @@ from probdice.chance import Chance, chance_of
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
-from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
 from probdice.numbers_shown import percent
 from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
 from probdice.overlaps import Overlap
 from probdice.relabelling import relabelled
-from probdice.scoring import Correspondence, Measured, NeedsImages, correspond, key_lists, measure
+from probdice.scoring import (
+    Correspondence,
+    Measured,
+    NeedsImages,
+    correspond,
+    group_costs,
+    key_lists,
+    measure,
+)
 from probdice.segmentation import Array, Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Aitchison, Similarity
@@ -374,7 +381,15 @@ class Comparison:
         result = self._correspondence
         if not result.joins:
             return self.score
-        return measure(self.overlap, result.matched, result.matched_costs, self.images).score
+        return measure(self.overlap, result.matched, None, self.images).score
+
+    @cached_property
+    def _costs(self) -> NDArray[Any]:
+        """Σ 1 − f of every group, in units of the overlap."""
+        result = self._correspondence
+        if result.costs is not None:
+            return result.costs
+        return group_costs(self.overlap, result.groups, self.images)
 
     @cached_property
     def _chance(self) -> Chance:
@@ -503,7 +518,7 @@ class Comparison:
 
     def _label_notes(self) -> list[Note]:
         """What the labels of the two sides say about the correspondence."""
-        rule, groups = self._options.match, self._correspondence.groups
+        rule = self._options.match
         notes = []
         if isinstance(rule, Given):
             known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
@@ -523,7 +538,7 @@ class Comparison:
                 option = Option("match", "labels")
                 notes.append(Note("crossed", (text, option, " compares equal labels")))
         if rule == "paper":
-            apart = self._apart(groups)
+            apart = self._apart()
             if apart:
                 pairs = "pair shares" if apart == 1 else "pairs share"
                 option = Option("match", "overlap")
@@ -545,9 +560,9 @@ class Comparison:
                 crossed.append(label)
         return crossed
 
-    def _apart(self, groups: Groups) -> int:
-        """How many matched groups have no overlap at all."""
-        meeting = self.overlap.meeting
+    def _apart(self) -> int:
+        """How many pairs have no overlap at all."""
+        meeting, groups = self.overlap.meeting, self._correspondence.matched
         numbers = groups.reference[meeting.rows]
         met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
         return groups.matched - met.size
@@ -578,7 +593,7 @@ class Comparison:
 
     # -- images ----------------------------------------------------------------------------------
 
-    def _need_images(self, what: str) -> Images:
+    def need_images(self, what: str) -> Images:
         if self.images is None:
             raise NeedsImages(
                 f"{what} needs the images, which this comparison does not have: it was detached, "
@@ -596,7 +611,7 @@ class Comparison:
         array([1., 1., 0., 1.], dtype=float32)
         """
         lists = key_lists(self.overlap, self._correspondence.groups)
-        return self._need_images("map()").map(self.similarity, lists)
+        return self.need_images("map()").map(self.similarity, lists)
 
     def relabelled(self) -> Segmentation:
         """The prediction with the labels of the reference.
@@ -612,7 +627,7 @@ class Comparison:
         >>> result.relabelled().array
         array([1, 1, 1, 2, 2])
         """
-        images = self._need_images("relabelled()")
+        images = self.need_images("relabelled()")
         return relabelled(self.overlap, self._correspondence, images)
 
     def plot(
@@ -771,7 +786,7 @@ def _adjusted(score: float, chance: float) -> float:
 def _groups(result: Comparison) -> list[Group]:
     """The groups with their labels, Dice and volumes."""
     table, groups = result.overlap, result._correspondence.groups
-    losses = result._correspondence.costs * (table.unit / table.pixels)
+    losses = result._costs * (table.unit / table.pixels)
     try:
         differences = result._measured.differences.tolist()
     except NeedsImages:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Any, Literal
 
 import numpy as np
@@ -75,32 +76,54 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     Of two regions that overlap a third one equally, the one that sticks out less is the partner.
     Every exchange lowers the total weight, so this comes to an end.
     """
-    meeting, alone = overlap.meeting, overlap.alone
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
     column_of[rows], row_of[columns] = columns, rows
+    meeting, alone = overlap.meeting, overlap.alone
     tie = 0 if overlap.crisp else TIE * overlap.pixels
-    while True:
-        exchanged = False
-        for mine, theirs, ends, others, cost in (
-            (column_of, row_of, meeting.rows, meeting.columns, alone.prediction),
-            (row_of, column_of, meeting.columns, meeting.rows, alone.reference),
-        ):
-            paired = mine[ends] == others
-            saved = np.full(mine.size, -1.0 if not overlap.crisp else -1, meeting.savings.dtype)
-            saved[ends[paired]] = meeting.savings[paired]
-            offers = (theirs[others] < 0) & (mine[ends] >= 0)
-            offers &= np.abs(meeting.savings - saved[ends]) <= tie
-            candidates = np.flatnonzero(offers)
-            candidates = candidates[cost[others[candidates]] < cost[mine[ends[candidates]]] - tie]
-            for k in candidates[np.argsort(cost[others[candidates]], kind="stable")].tolist():
-                end, spare = int(ends[k]), int(others[k])
-                if theirs[spare] < 0 and cost[spare] < cost[mine[end]] - tie:
-                    theirs[mine[end]] = -1
-                    mine[end], theirs[spare] = spare, end
-                    exchanged = True
-        if not exchanged:
-            return column_of
+    while _exchange(
+        column_of, row_of, meeting.rows, meeting.columns, meeting.savings, alone.prediction, tie
+    ) | _exchange(
+        row_of, column_of, meeting.columns, meeting.rows, meeting.savings, alone.reference, tie
+    ):
+        pass
+    return column_of
+
+
+def _exchange(
+    partner_of: Integers,
+    taken_by: Integers,
+    ends: Integers,
+    others: Integers,
+    savings: NDArray[Any],
+    cost: NDArray[Any],
+    tie: float,
+) -> bool:
+    """Exchange the partners of one side for spare regions of the other; whether any was."""
+    saved = np.full(partner_of.size, -1, savings.dtype)
+    paired = partner_of[ends] == others
+    saved[ends[paired]] = savings[paired]
+    equal = (partner_of[ends] >= 0) & (np.abs(savings - saved[ends]) <= tie)
+    offers = np.flatnonzero(equal & (taken_by[others] < 0))
+    offers = offers[cost[others[offers]] < cost[partner_of[ends[offers]]] - tie]
+    if not offers.size:
+        return False
+    # Whom each region may take over: those whose partner saves as much as it would.
+    order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
+    starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
+    waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
+    heapify(waiting)
+    while waiting:
+        spare_cost, spare = heappop(waiting)
+        if taken_by[spare] >= 0:
+            continue
+        for end in ends[order[starts[spare] : starts[spare + 1]]].tolist():
+            partner = int(partner_of[end])
+            if spare_cost < cost[partner] - tie:
+                partner_of[end], taken_by[spare], taken_by[partner] = spare, end, -1
+                heappush(waiting, (cost[partner], partner))
+                break
+    return True
 
 
 def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:

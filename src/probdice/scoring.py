@@ -18,7 +18,15 @@ from probdice.overlaps import Overlap
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Absolute, Aitchison
 
-__all__ = ["Correspondence", "Measured", "NeedsImages", "correspond", "key_lists", "measure"]
+__all__ = [
+    "Correspondence",
+    "Measured",
+    "NeedsImages",
+    "correspond",
+    "group_costs",
+    "key_lists",
+    "measure",
+]
 
 
 class NeedsImages(InputError):
@@ -27,13 +35,15 @@ class NeedsImages(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Correspondence:
-    """Who belongs to whom: after matching alone, and after merging; and what each group costs."""
+    """Who belongs to whom: after matching alone, and after merging.
+
+    `costs` is what the groups cost where merging has found that out, and else None.
+    """
 
     matched: Groups
-    matched_costs: NDArray[Any]
     groups: Groups
-    costs: NDArray[Any]
     joins: tuple[Join, ...]
+    costs: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +58,26 @@ class Measured:
 def correspond(overlap: Overlap, options: Options, images: Images | None) -> Correspondence:
     """Match, and merge where that is asked for."""
     matched = find_groups(overlap, options.match)
-    matched_costs = group_costs(overlap, matched, images)
     sides = sides_to_merge(options.merge)
     if not sides:
-        return Correspondence(matched, matched_costs, matched, matched_costs, ())
+        return Correspondence(matched, matched, ())
 
     def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
         return joined_losses(overlap, images, side, own, across, spare)
 
-    groups, after, joins = join_spares(overlap, matched, matched_costs, sides, joined)
-    return Correspondence(matched, matched_costs, groups, after, joins)
+    before = group_costs(overlap, matched, images)
+    groups, after, joins = join_spares(overlap, matched, before, sides, joined)
+    return Correspondence(matched, groups, joins, after)
 
 
 def measure(
-    overlap: Overlap, groups: Groups, losses: NDArray[Any], images: Images | None
+    overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Images | None
 ) -> Measured:
-    """The score of some groups, given what each costs."""
+    """The score of some groups, given what each costs where that is known."""
     pixels = overlap.pixels
     if overlap.separable:
+        if losses is None:
+            losses = group_costs(overlap, groups, images)
         disagreeing = losses.sum() / 2
         score = float((pixels - overlap.unit * disagreeing) / pixels)
         certain = overlap.similarity == Aitchison(floor=0)

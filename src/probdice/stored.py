@@ -52,8 +52,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "correspondence": {
             "matched": _groups_to_dict(found.matched),
             "groups": _groups_to_dict(found.groups),
-            "matched_costs": found.matched_costs.tolist(),
-            "costs": found.costs.tolist(),
+            "costs": result._costs.tolist(),
             "joins": [asdict(join) for join in found.joins],
         },
     }
@@ -110,24 +109,22 @@ def _groups_from_dict(content: dict[str, Any]) -> Groups:
 def _correspondence(content: dict[str, Any]) -> Correspondence:
     return Correspondence(
         _groups_from_dict(content["matched"]),
-        np.asarray(content["matched_costs"]),
         _groups_from_dict(content["groups"]),
-        np.asarray(content["costs"]),
         tuple(Join(**(join | {"into": tuple(join["into"])})) for join in content["joins"]),
+        np.asarray(content["costs"]),
     )
 
 
 def _check(result: Comparison) -> None:
     """The regions of the overlap and those of the groups must be the same."""
-    found = result._correspondence
-    for groups, costs in ((found.matched, found.matched_costs), (found.groups, found.costs)):
-        if (
-            groups.reference.shape != (len(result.overlap.reference),)
-            or groups.prediction.shape != (len(result.overlap.prediction),)
-            or costs.shape != (groups.count,)
-            or costs.dtype.kind not in "if"
+    found, costs = result._correspondence, result._costs
+    for groups in (found.matched, found.groups):
+        if groups.reference.shape != (len(result.overlap.reference),) or (
+            groups.prediction.shape != (len(result.overlap.prediction),)
         ):
             raise InputError("holds no whole comparison: its groups do not fit its overlap")
+    if costs.shape != (found.groups.count,) or costs.dtype.kind not in "if":
+        raise InputError("holds no whole comparison: its costs do not fit its groups")
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:

@@ -114,14 +114,16 @@ class Blocks:
         sides, faults = zip(*(side.read(block, inside) for side in self._sides), strict=True)
         return Ready(sides, faults, inside)
 
-    def bytes_of(self, block: Block) -> list[NDArray[np.uint8]] | None:
-        """Both sides as they lie in memory, where both are label maps of one byte a pixel."""
+    def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Both sides as they lie in memory, where both are label maps and all pixels are in Ω."""
         if not self.whole:
             return None
-        flats = [side.flat for side in self._sides if isinstance(side, _LabelMap)]
-        if len(flats) < 2 or any(flat is None or flat.itemsize > 1 for flat in flats):
+        p, q = self._sides
+        if not (isinstance(p, _LabelMap) and isinstance(q, _LabelMap)):
             return None
-        return [flat[block.start : block.stop] for flat in flats if flat is not None]
+        if p.flat is None or q.flat is None:
+            return None
+        return p.flat[block.start : block.stop], q.flat[block.start : block.stop]
 
     def image(self, flat: NDArray[Any]) -> NDArray[Any]:
         """Values in the order of traversal, along the last axis, as an image."""

@@ -24,7 +24,6 @@ from probdice.values import Fault, examine_values
 
 __all__ = ["Images", "aligned"]
 
-FEW_PIXELS = 2**16  # label maps of one byte with fewer pixels are encoded like all others
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
 
@@ -101,10 +100,11 @@ class Images:
         faults: list[Fault | None] = [None, None]
 
         def visit(block: Block) -> tuple[Overlap, list[Fault | None]]:
-            if block.stop - block.start >= FEW_PIXELS:
-                both = blocks.bytes_of(block)
-                if both is not None:
-                    return passes.bytes_overlap(sides, both[0], both[1], similarity), []
+            labels = blocks.labels_of(block)
+            if labels is not None:
+                quick = passes.labels_overlap(sides, *labels, similarity)
+                if quick is not None:
+                    return quick, []
             ready = blocks.ready(block)
             result, sound = passes.overlap(sides, ready, similarity)
             return result, _faults(ready, sound, block)
@@ -181,14 +181,14 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side) -> Distribution:
+    def distribution(self, side: Side, bins: int) -> Distribution:
         """How the values of every region of a soft side are distributed."""
         blocks, place = self.blocks, SIDES.index(side)
 
         def visit(block: Block) -> Distribution:
             ready = blocks.ready(block).sides[place]
             assert isinstance(ready, Soft)
-            return passes.distribution(ready)
+            return passes.distribution(ready, bins)
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 

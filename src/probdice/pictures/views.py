@@ -15,7 +15,7 @@ from probdice.engine.blocks import Block, Crisp
 from probdice.engine.images import Images
 from probdice.engine.passes import Lists
 from probdice.segmentation import Segmentation
-from probdice.sides import SIDES, Both, Side
+from probdice.sides import SIDES, Both, Side, other
 
 __all__ = [
     "View",
@@ -116,13 +116,12 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
         None if whole.all() else whole,
         images.workers,
     )
-    groups = Both(*(_members(comparison, side) for side in SIDES))
-    return View(ranges, values, sample.map(comparison.similarity, groups))
+    return View(ranges, values, sample.map(comparison.similarity, _members(comparison)))
 
 
 def images_of(comparison: Comparison) -> Images:
     """The images of a comparison; refused where it no longer has them."""
-    return comparison._need_images("a picture of the pixels")
+    return comparison.need_images("a picture of the pixels")
 
 
 def group_numbers(comparison: Comparison, side: Side) -> list[int]:
@@ -247,12 +246,26 @@ def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int3
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
 
 
-def _members(comparison: Comparison, side: Side) -> Lists:
-    """The regions of one side in every group, by their place in ``comparison.labels(side)``."""
-    members: list[list[int]] = [[] for _ in comparison.groups]
-    for region, number in enumerate(group_numbers(comparison, side)):
-        members[number].append(region)
-    return members
+def _members(comparison: Comparison) -> Both[Lists]:
+    """The regions in every group, by their place in ``comparison.labels(side)``.
+
+    Between a label map and probabilities all groups of labels alone count as one: a pixel is in at
+    most one of them, where the probabilities are 0, so f is the same and there is less to compare.
+    """
+    members: dict[Side, list[list[int]]] = {}
+    for side in SIDES:
+        members[side] = [[] for _ in comparison.groups]
+        for region, number in enumerate(group_numbers(comparison, side)):
+            members[side][number].append(region)
+    for side in SIDES:
+        across = other(side)
+        if comparison.overlap.side(side).crisp and not comparison.overlap.side(across).crisp:
+            kept = [k for k, regions in enumerate(members[across]) if regions]
+            alone = [k for k, regions in enumerate(members[across]) if not regions]
+            joined = [region for k in alone for region in members[side][k]]
+            members[side] = [*(members[side][k] for k in kept), joined]
+            members[across] = [*(members[across][k] for k in kept), []]
+    return Both(members["reference"], members["prediction"])
 
 
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:

@@ -45,7 +45,7 @@ class Fact:
 
 def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     """What was asked for, and of which software."""
-    from probdice import __version__
+    from probdice.version import __version__
 
     facts = [
         Fact("Similarity", (measure_of(comparison),)),

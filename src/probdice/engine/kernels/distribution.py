@@ -9,14 +9,19 @@ from probdice.engine.kernels.rows import Rows, Sums
 
 @kernel
 def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums: Sums) -> None:
-    """Add how many values of each row lie in each of the equal bins of [0, 1], and their sums."""
+    """Add how many values of each row lie in each of the equal bins of [0, 1].
+
+    And the sums of what they exceed the left end of their bin by, in widths of a bin.
+    """
     bins = counts.shape[1]
     for i in range(rows.shape[0]):
-        for k in range(start, start + size):
-            value = np.float64(rows[i, k])
-            place = min(max(int(value * bins), 0), bins - 1)
-            counts[i, place] += 1
-            sums[i, place] += value
+        row = rows[i, start : start + size]
+        row_counts, row_sums = counts[i], sums[i]
+        for k in range(size):
+            value = np.float64(row[k]) * bins
+            place = min(max(int(value), 0), bins - 1)
+            row_counts[place] += 1
+            row_sums[place] += value - place
 
 
 @kernel

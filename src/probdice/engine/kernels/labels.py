@@ -82,6 +82,55 @@ def _run(values: NDArray[Any], start: int) -> int:
 
 
 @kernel
+def count_few(
+    p: NDArray[np.int64], q: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The labels of both maps, ascending, and how many pixels have each pair of them.
+
+    For maps of at most `most` labels each, whose table is small; of more, an empty table.
+    """
+    slots = 4 * most
+    p_slots, q_slots = np.full(slots, -1, np.int64), np.full(slots, -1, np.int64)
+    p_labels, q_labels = np.empty(most, np.int64), np.empty(most, np.int64)
+    table = np.zeros((most, most), np.int64)
+    p_count = q_count = start = 0
+    while start < p.size:
+        a, b = p[start], q[start]
+        stop = start + 1
+        while stop < p.size and p[stop] == a and q[stop] == b:
+            stop += 1
+        i = _place(a, p_slots, p_labels, p_count)
+        j = _place(b, q_slots, q_labels, q_count)
+        if i == most or j == most:
+            return p_labels[:0], q_labels[:0], table[:0, :0]
+        p_count, q_count = max(p_count, i + 1), max(q_count, j + 1)
+        table[i, j] += stop - start
+        start = stop
+    p_order, q_order = np.argsort(p_labels[:p_count]), np.argsort(q_labels[:q_count])
+    ascending = np.empty((p_count, q_count), np.int64)
+    for i in range(p_count):
+        for j in range(q_count):
+            ascending[i, j] = table[p_order[i], q_order[j]]
+    return p_labels[:p_count][p_order], q_labels[:q_count][q_order], ascending
+
+
+@inner
+def _place(value: int, slots: NDArray[np.int64], labels: NDArray[np.int64], count: int) -> int:
+    """The place of a label among those so far; it is added if there is room for it."""
+    slot = (np.uint64(value) * np.uint64(GOLDEN)) % np.uint64(slots.size)
+    place = slots[slot]
+    while place >= 0 and labels[place] != value:
+        slot = (slot + np.uint64(1)) % np.uint64(slots.size)
+        place = slots[slot]
+    if place < 0:
+        place = count
+        if count < labels.size:
+            slots[slot] = count
+            labels[count] = value
+    return place
+
+
+@kernel
 def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
     """How many pixels have each pair of labels of one byte."""
     return _count(p, q, 256, 256)
