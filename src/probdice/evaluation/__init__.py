@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from probdice.engine.threads import cores
 from probdice.errors import InputError, MissingExtraError, Option, Words
 from probdice.evaluation.again import compare_again
-from probdice.evaluation.environment import own_version
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
 from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
@@ -30,6 +29,7 @@ from probdice.options import Match, Merging, Options, as_workers
 from probdice.sides import Side
 from probdice.similarity import Similarity
 from probdice.values import Sums
+from probdice.version import __version__
 
 __all__ = [
     "MEASURES",
@@ -301,13 +301,12 @@ def _recorded(
     The latest line of a case is the one that counts.
     """
     asked = {key: request.options.to_dict() for key, request in requests.items()}
-    version = own_version()
     records: dict[tuple[str, str], Record] = {}
     moved: dict[tuple[str, str], int] = {}
     for number, line in enumerate(read_lines(journal.path.parent)):
         key = line["case"], line["method"]
         request = requests.get(key)
-        if request is None or line["version"] != version or line["options"] != asked[key]:
+        if request is None or line["version"] != __version__ or line["options"] != asked[key]:
             continue
         records.pop(key, None)
         moved.pop(key, None)

@@ -13,7 +13,6 @@ from typing import Any
 
 from probdice.comparison import Comparison, compare_images
 from probdice.errors import InputError, Note, Option, ProbdiceError, ProbdiceWarning
-from probdice.evaluation.environment import own_version
 from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.pairing import Job
 from probdice.files.companions import files_read
@@ -22,6 +21,7 @@ from probdice.files.sides import read_images
 from probdice.files.sources import open_source, split_inside
 from probdice.options import Options
 from probdice.sides import SIDES
+from probdice.version import __version__
 
 __all__ = [
     "Request",
@@ -143,7 +143,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
     about = json.dumps(
         {
             "seconds": seconds,
-            "version": own_version(),
+            "version": __version__,
             "options": request.options.to_dict(),
             "inputs": request.inputs,
             "files": files_of(job),
