@@ -39,7 +39,8 @@ def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]
     share = max(1, memory() // 2 // workers)
     shares = [min(workers, -(-need // share)) for need in needs]
     if sum(needs) - OVERHEAD * len(needs) < TINY:
-        shares = [workers] * len(requests)  # one case at a time, so a single process is started
+        # Neither a second process nor a second thread is worth its start.
+        shares, workers = [1] * len(requests), 1
     yield from _shared_out(requests, shares, workers)
 
 
