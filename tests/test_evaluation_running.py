@@ -142,6 +142,18 @@ def test_one_core_runs_one_case_after_the_other(monkeypatch: pytest.MonkeyPatch)
     assert (taken, most) == ([1, 1, 1], 1)
 
 
+def test_the_next_case_begins_before_the_last_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_Worker", Recorder)
+    Recorder.now, Recorder.taken = 0, []
+    lines = running.run([request_of(case) for case in ("c0", "c1", "c2")], workers=1)
+    assert next(lines) == "c0"
+    end = time.monotonic() + 10
+    while len(Recorder.taken) < 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    assert len(Recorder.taken) == 2
+    assert list(lines) == ["c1", "c2"]
+
+
 # Surviving -------------------------------------------------------------------------------------
 
 
