@@ -23,7 +23,7 @@ from probdice.geometry import Geometry
 from probdice.overlaps import Overlap
 from probdice.segmentation import Segmentation
 from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
-from probdice.version import __version__
+from probdice.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from probdice.evaluation import Evaluation, evaluate

@@ -320,6 +320,7 @@ class Comparison:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the images, which may be larger than everything else a million times."""
+        _ = self.notes  # some of them are about the images
         return self.__dict__ | {"images": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -335,7 +336,7 @@ class Comparison:
         True
         """
         result = Comparison(self.overlap, self._correspondence, self._options)
-        result.__dict__.update(self.__dict__ | {"images": None})
+        result.__dict__.update(self.__getstate__())
         return result
 
     # -- what was asked --------------------------------------------------------------------------
@@ -509,7 +510,8 @@ class Comparison:
             text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
             message: tuple[str | Option, ...] = (text,)
             if side in sides_to_merge(self.merge):
-                message = (f"{text}, for want of a matched one that they meet",)
+                meet = "meets" if len(spare) == 1 else "meet"
+                message = (f"{text} and {meet} no matched one",)
             elif not given:
                 join = f" would join {them} to a matched one"
                 message = (f"{text}; ", Option("merge", side), join)
@@ -788,7 +790,8 @@ def _groups(result: Comparison) -> list[Group]:
     table, groups = result.overlap, result._correspondence.groups
     losses = result._costs * (table.unit / table.pixels)
     try:
-        differences = result._measured.differences.tolist()
+        measured = result._measured.differences
+        differences = (result._costs if measured is None else measured).tolist()
     except NeedsImages:
         differences = [nan] * groups.count
     similarities = np.clip(1 - losses, 0, 1).tolist()

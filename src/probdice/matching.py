@@ -1,7 +1,7 @@
 """Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from probdice.assignment import largest_total
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
-from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Regions
+from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
-__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "listed"]
+__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "knows", "listed"]
 
 TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
 
@@ -64,7 +64,7 @@ def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
-    if len(rows) < overlap.reference.occupied.size or len(rows) < overlap.prediction.occupied.size:
+    if len(rows) < max(shape):  # some region may be spare
         partners = _exchanged(overlap, rows, columns)
         rows, columns = np.flatnonzero(partners >= 0), partners[partners >= 0]
     return rows, columns
@@ -191,6 +191,11 @@ def _by_label(overlap: Overlap) -> Groups:
     return Groups.of_pairs(overlap, rows, columns)
 
 
+def knows(overlap: Overlap, label: Label) -> bool:
+    """Whether either side has a label, be it that of an empty region."""
+    return any(str(label) in _known(overlap.side(side)) for side in SIDES)
+
+
 def _known(regions: Regions) -> set[str]:
     """Every label that a side knows, those of empty regions included."""
     return {str(label) for label in (*regions.labels, *regions.empty)}
@@ -219,14 +224,11 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
                 numbers[side][k], held[side][k] = number, True  # type: ignore[index]
     meeting = overlap.meeting
     free = ~held["reference"][meeting.rows] & ~held["prediction"][meeting.columns]
-    rest = np.flatnonzero(free)
-    shape = len(overlap.reference), len(overlap.prediction)
-    chosen = rest[
-        largest_total(meeting.rows[rest], meeting.columns[rest], meeting.savings[rest], shape)
-    ]
-    following = len(group_of) + np.arange(chosen.size)
-    numbers["reference"][meeting.rows[chosen]] = following
-    numbers["prediction"][meeting.columns[chosen]] = following
+    rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
+    rows, columns = _by_overlap(replace(overlap, meeting=rest))
+    following = len(group_of) + np.arange(rows.size)
+    numbers["reference"][rows] = following
+    numbers["prediction"][columns] = following
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
 
 

@@ -48,19 +48,22 @@ class Correspondence:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The score of some groups, how many pixels are infinitely far, and Σ|p − q| of each group."""
+    """The score of some groups, and how many pixels are infinitely far.
+
+    `differences` is Σ|p − q| of each group where that is not what the group costs.
+    """
 
     score: float
     infinite: int
-    differences: NDArray[Any]
+    differences: NDArray[Any] | None = None
 
 
 def correspond(overlap: Overlap, options: Options, images: Images | None) -> Correspondence:
     """Match, and merge where that is asked for."""
     matched = find_groups(overlap, options.match)
-    sides = sides_to_merge(options.merge)
-    if not sides:
+    if options.merge == "none":
         return Correspondence(matched, matched, ())
+    sides = sides_to_merge(options.merge)
 
     def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
         return joined_losses(overlap, images, side, own, across, spare)
@@ -76,12 +79,16 @@ def measure(
     """The score of some groups, given what each costs where that is known."""
     pixels = overlap.pixels
     if overlap.separable:
-        if losses is None:
-            losses = group_costs(overlap, groups, images)
-        disagreeing = losses.sum() / 2
+        if overlap.crisp and losses is None:
+            meeting = overlap.meeting
+            agreeing = groups.reference[meeting.rows] == groups.prediction[meeting.columns]
+            disagreeing = pixels - meeting.savings[agreeing].sum()
+        else:
+            losses = group_costs(overlap, groups, images) if losses is None else losses
+            disagreeing = losses.sum() / 2
         score = float((pixels - overlap.unit * disagreeing) / pixels)
         certain = overlap.similarity == Aitchison(floor=0)
-        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if certain else 0, losses)
+        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if certain else 0)
     if images is None:
         raise NeedsImages(
             "the score of probabilities under aitchison needs the images: compare the "
@@ -107,6 +114,8 @@ def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
 def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDArray[Any]:
     """Σ 1 − f between both sides of each group, in units."""
     total = costs(overlap, groups)
+    if overlap.crisp:
+        return total
     unknown = np.flatnonzero(~known_from_table(overlap, groups))
     if not unknown.size:
         return total

@@ -237,8 +237,8 @@ def _doubt(result: "Comparison", images: "Images") -> None:
 
     for side in SIDES:
         if any(isinstance(label, int) and label < 0 for label in result.labels(side)):
-            text = f"the {side} has negative labels: is it an image of intensities, not a segmentation?"
-            images.notes.append(Note("negative", (text,)))
+            doubt = "is it an image of intensities, not a segmentation?"
+            images.notes.append(Note("negative", (f"the {side} has negative labels: {doubt}",)))
 
 
 def _write(

@@ -75,9 +75,10 @@ def _asked(result: Comparison) -> str:
         asked.append("equal labels matched")
     elif result.match == "paper":
         asked.append("matched by the paper's rule")
+    elif isinstance(result.match, dict):
+        asked.append("matched by the pairs that were given")
     elif not isinstance(result.match, str):
-        given = "pairs" if isinstance(result.match, dict) else "groups of an earlier comparison"
-        asked.append(f"matched by the {given} that were given")
+        asked.append("matched by the groups of an earlier comparison")
     counts = [len(result.labels(side)) for side in SIDES]
     asked.append(
         f"{counts[0]} reference and {counts[1]} prediction regions over {result.pixels:,} pixels"
@@ -95,7 +96,7 @@ def _headline(result: Comparison) -> Table:
     table.add_row(Text("score", style="bold"), Text(score, style="bold"), "")
     if result.merges:
         counts = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
-        regions = " and ".join(f"{_count(count, side)}" for side, count in counts if count)
+        regions = " and ".join(_count(count, side) for side, count in counts if count)
         were = "was" if len(result.merges) == 1 else "were"
         matched = decimal(_known(lambda: result.matched_score))
         table.add_row("matched score", matched, f"before {regions} {were} merged")
@@ -119,11 +120,12 @@ def _headline(result: Comparison) -> Table:
         table.add_row("lowest Dice", decimal(lowest.dice), pair)
     spare = [len(result.unmatched[side]) for side in SIDES]
     if any(spare):
+        totals = [_count(len(result.labels(side)), side) for side in SIDES]
         whose = " and ".join(
-            f"{count} of {_count(len(result.labels(side)), side)}"
-            for side, count in zip(SIDES, spare, strict=True)
-            if count
+            f"{count} of {total}" for count, total in zip(spare, totals, strict=True) if count
         )
+        if not all(spare):  # the count stands there already
+            whose = whose[whose.index("of") :]
         table.add_row("no partner", str(sum(spare)), whose)
     return table
 

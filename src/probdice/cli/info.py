@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, SumsName
+from probdice.cli.options import DebugOption, SumsName, usage
 from probdice.cli.outcome import answering
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def info(
     with answering(debug=debug):
         from probdice.cli.display import show
         from probdice.files import read
+        from probdice.options import as_scale
 
+        with usage("--scale"):
+            scale = as_scale(scale)
         segmentation = read(file, sums=sums.value, scale=scale)
         show(*(_labels(segmentation) if segmentation.crisp else _probabilities(segmentation)))
 

@@ -9,12 +9,9 @@ from typing import NoReturn
 import typer
 
 from probdice.cli import INTERRUPTED, REFUSED
-from probdice.cli.streams import print_text
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
-__all__ = ["INTERRUPTED", "REFUSED", "answering", "shown"]
-
-shown = print_text  # the name by which `show` asks for it
+__all__ = ["INTERRUPTED", "REFUSED", "answering"]
 
 
 @contextmanager

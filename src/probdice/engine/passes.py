@@ -29,7 +29,7 @@ __all__ = [
 
 FEW_PIXELS = 2**16  # fewer do not pay for a table of all pairs of bytes
 MANY_PIXELS = 2**19  # more pay for the general way
-FEW_LABELS = 64  # of maps whose whole table fits in the cache
+FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
 DENSE = 2**20  # pairs of labels in a block that are counted in a table; more are listed
 
 Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
@@ -61,16 +61,15 @@ def labels_overlap(
     if p.size > MANY_PIXELS or np.uint64 in (p.dtype, q.dtype):
         return None
     whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
-    p_keys, q_keys, table = kernels.labels.count_few(*whole, FEW_LABELS)
-    if not table.size:
+    p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
+    if not meeting.size:
         return None
-    rows, columns = table.nonzero()
-    return _crisp_result(
-        sides,
+    return Overlap(
         similarity,
-        Both(p_keys, q_keys),
-        Both(table.sum(axis=1), table.sum(axis=0)),
-        Pairs(rows, columns, table[rows, columns]),
+        p.size,
+        Regions(p_labels[0], p_labels[1], True, sides.reference.names),
+        Regions(q_labels[0], q_labels[1], True, sides.prediction.names),
+        Pairs(*meeting),
     )
 
 

@@ -24,6 +24,7 @@ Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
 
 LONGEST = int(SHORT)  # pixels of a run that are summed at once
+_NONE = np.zeros((0, 0), np.int64)
 GOLDEN = 0x9E3779B97F4A7C15  # multiplying by 2⁶⁴ / φ spreads keys over the upper bits
 
 
@@ -82,52 +83,63 @@ def _run(values: NDArray[Any], start: int) -> int:
 
 
 @kernel
-def count_few(
+def count_range(
     p: NDArray[np.int64], q: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The labels of both maps, ascending, and how many pixels have each pair of them.
+) -> tuple[Indices, Indices, Indices]:
+    """Count pairs of labels that lie close together, in a table of at most `most` cells.
 
-    For maps of at most `most` labels each, whose table is small; of more, an empty table.
+    Returns the labels of both maps with their counts, as two rows each, and the rows, columns and
+    counts of the pairs that occur; nothing where the table would be larger.
     """
-    slots = 4 * most
-    p_slots, q_slots = np.full(slots, -1, np.int64), np.full(slots, -1, np.int64)
-    p_labels, q_labels = np.empty(most, np.int64), np.empty(most, np.int64)
-    table = np.zeros((most, most), np.int64)
-    p_count = q_count = start = 0
-    while start < p.size:
-        a, b = p[start], q[start]
-        stop = start + 1
-        while stop < p.size and p[stop] == a and q[stop] == b:
-            stop += 1
-        i = _place(a, p_slots, p_labels, p_count)
-        j = _place(b, q_slots, q_labels, q_count)
-        if i == most or j == most:
-            return p_labels[:0], q_labels[:0], table[:0, :0]
-        p_count, q_count = max(p_count, i + 1), max(q_count, j + 1)
-        table[i, j] += stop - start
-        start = stop
-    p_order, q_order = np.argsort(p_labels[:p_count]), np.argsort(q_labels[:q_count])
-    ascending = np.empty((p_count, q_count), np.int64)
-    for i in range(p_count):
-        for j in range(q_count):
-            ascending[i, j] = table[p_order[i], q_order[j]]
-    return p_labels[:p_count][p_order], q_labels[:q_count][q_order], ascending
+    p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
+    for k in range(p.size):
+        p_low, p_high = min(p_low, p[k]), max(p_high, p[k])
+        q_low, q_high = min(q_low, q[k]), max(q_high, q[k])
+    p_width, q_width = p_high - p_low + 1, q_high - q_low + 1  # negative where 64 bits overflow
+    if not (0 < p_width <= most and 0 < q_width <= most and p_width * q_width <= most):
+        return _NONE, _NONE, _NONE
+    table = np.zeros((p_width, q_width), np.int64)
+    again = np.zeros((p_width, q_width), np.int64)  # see `_count`
+    for k in range(np.uint64(0), np.uint64(p.size - p.size % 2), np.uint64(2)):
+        one = k + np.uint64(1)
+        table[p[k] - p_low, q[k] - q_low] += 1
+        again[p[one] - p_low, q[one] - q_low] += 1
+    if p.size % 2:
+        table[p[-1] - p_low, q[-1] - q_low] += 1
+    p_places, q_places = np.zeros(p_width, np.int64), np.zeros(q_width, np.int64)
+    pairs = 0
+    for i in range(p_width):
+        for j in range(q_width):
+            table[i, j] += again[i, j]
+            p_places[i] += table[i, j]
+            q_places[j] += table[i, j]
+            pairs += table[i, j] > 0
+    p_labels, q_labels = _occurring(p_places, p_low), _occurring(q_places, q_low)
+    meeting = np.empty((3, pairs), np.int64)
+    pair = 0
+    for i in range(p_width):
+        for j in range(q_width):
+            if table[i, j] > 0:
+                meeting[0, pair], meeting[1, pair] = p_places[i], q_places[j]
+                meeting[2, pair] = table[i, j]
+                pair += 1
+    return p_labels, q_labels, meeting
 
 
 @inner
-def _place(value: int, slots: NDArray[np.int64], labels: NDArray[np.int64], count: int) -> int:
-    """The place of a label among those so far; it is added if there is room for it."""
-    slot = (np.uint64(value) * np.uint64(GOLDEN)) % np.uint64(slots.size)
-    place = slots[slot]
-    while place >= 0 and labels[place] != value:
-        slot = (slot + np.uint64(1)) % np.uint64(slots.size)
-        place = slots[slot]
-    if place < 0:
-        place = count
-        if count < labels.size:
-            slots[slot] = count
-            labels[count] = value
-    return place
+def _occurring(counts: Indices, low: int) -> Indices:
+    """Labels that occur and how often; `counts` then has the place of each label."""
+    labels = 0
+    for count in counts:
+        labels += count > 0
+    kept = np.empty((2, labels), np.int64)
+    place = 0
+    for k in range(counts.size):
+        if counts[k] > 0:
+            kept[0, place], kept[1, place] = low + k, counts[k]
+            counts[k] = place
+            place += 1
+    return kept
 
 
 @kernel
