@@ -346,6 +346,11 @@ class Comparison:
     # -- what was asked --------------------------------------------------------------------------
 
     @property
+    def options(self) -> Options:
+        """All of it, as one object."""
+        return self._options
+
+    @property
     def similarity(self) -> Similarity:
         """How probability vectors were compared."""
         return self._options.similarity
