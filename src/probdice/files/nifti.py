@@ -84,14 +84,14 @@ def of_nibabel(image: Any) -> Image:
     # A NIfTI or Analyze image that does not know where it lies has an affine all the same.
     guessed = has_type(image, "nibabel", "AnalyzeImage")
     affine = affine_of(image.header) if guessed else image.affine
-    stored = [part.get_content() for part in getattr(image.header, "extensions", ())]
+    stored = [_raw(part) for part in getattr(image.header, "extensions", ())]
     return Image(
         array,
         regions=regions,
         affine=affine,
         slope=float(slope),
         inter=float(inter),
-        label_names=_label_table(b"".join(part for part in stored if isinstance(part, bytes))),
+        label_names=_label_table(b"".join(stored)),
     )
 
 
@@ -155,6 +155,12 @@ def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
     extensions = bytes(content[HEADER : min(header.offset, LONGEST)])
     values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
     return values, extensions
+
+
+def _raw(extension: Any) -> bytes:
+    """The bytes of one of nibabel's extensions; those of DICOM and the like it has parsed."""
+    content = extension.content if hasattr(extension, "content") else extension.get_content()
+    return content if isinstance(content, bytes) else b""
 
 
 def _label_table(extensions: bytes) -> dict[int, str]:

@@ -21,6 +21,7 @@ __all__ = [
     "Part",
     "is_image",
     "names_of",
+    "natural",
     "open_source",
     "parts_of",
     "region_names",
@@ -186,7 +187,7 @@ def _matches(text: str) -> list[str]:
     """The files that match a pattern; what is none is itself."""
     if not has_magic(text) or os.path.exists(split_inside(text)[0]):
         return [text]
-    matches = sorted(glob(text, recursive=True), key=_natural)
+    matches = sorted(glob(text, recursive=True), key=natural)
     if not matches:
         raise FormatError(f"{text}: no file matches this pattern")
     return matches
@@ -211,11 +212,11 @@ def split_inside(path: str) -> tuple[Path, str]:
     return Path(path), ""
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
-    """An order in which pve_2 comes before pve_10."""
-    return [
-        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)
-    ]
+def natural(name: str) -> list[tuple[int, str]]:
+    """An order in which pve_2 comes before pve_10; of 1 and 01, which are equal, that of texts."""
+    parts = re.split(r"(\d+)", name)
+    numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return [*numbered, (0, name)]
 
 
 def _common(lists: Sequence[Sequence[str]]) -> int:
