@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from numbers import Real
 from operator import index
-from os import PathLike, fspath
+from os import PathLike
+from os.path import abspath
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
 from probdice.errors import InputError, Option
@@ -17,10 +18,12 @@ from probdice.similarity import Absolute, Similarity, as_similarity
 from probdice.values import Sums
 
 __all__ = [
+    "GivenNames",
     "Match",
     "Merging",
     "Names",
     "Options",
+    "Priority",
     "as_names",
     "as_priority",
     "as_scale",
@@ -49,8 +52,10 @@ _UNSCALED: Both[float | None] = Both(None, None)
 _UNNAMED: Both["Names | None"] = Both(None, None)
 _UNORDERED: Both[tuple[str, ...]] = Both((), ())
 
-# The path of a table, or pairs of a label and its name.
+# The path of a table, or pairs of a label and its name; and what users may say.
 Names: TypeAlias = str | tuple[tuple[Label, str], ...]
+GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
+Priority: TypeAlias = str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,8 @@ class Options:
         ignore: Iterable[int] | int = (),
         sums: Sums | Mapping[Side, Sums] = "error",
         scale: float | Mapping[Side, float] | None = None,
-        names: Any = None,
-        priority: str | Sequence[str] | Mapping[Side, str | Sequence[str]] = (),
+        names: GivenNames | Mapping[Side, GivenNames] = None,
+        priority: Priority | Mapping[Side, Priority] = (),
         ignore_geometry: bool = False,
         geometry_tolerance: float | None = None,
     ) -> "Options":
@@ -285,7 +290,7 @@ def as_names(names: object) -> Names | None:
     if names is None:
         return None
     if isinstance(names, str | PathLike):
-        return fspath(names)
+        return abspath(names)  # wherever the options are used later
     if isinstance(names, Mapping):
         return tuple((_label(label), str(name)) for label, name in names.items())
     if isinstance(names, Iterable):
@@ -331,9 +336,7 @@ def _names_from_json(content: Any) -> Names | None:
     return tuple((label, str(name)) for label, name in content)
 
 
-def _priority_per_side(
-    priority: str | Sequence[str] | Mapping[Side, str | Sequence[str]],
-) -> Both[tuple[str, ...]]:
+def _priority_per_side(priority: Priority | Mapping[Side, Priority]) -> Both[tuple[str, ...]]:
     return _per_side(priority, "priority", ()).map(as_priority)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import typer
 
 if TYPE_CHECKING:
-    from probdice.options import Match, Options
+    from probdice.options import GivenNames, Match, Options
     from probdice.segmentation import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
@@ -301,6 +301,10 @@ def options_of(
     from probdice.options import Options
 
     rule = match_of(match)
+    tables: dict[Side, GivenNames] = {
+        "reference": reference_names or names,
+        "prediction": prediction_names or names,
+    }
     with usage():
         return Options.of(
             similarity=similarity_of(similarity, floor),
@@ -309,10 +313,7 @@ def options_of(
             ignore=ignore or (),
             sums=sums_of(sums),
             scale=scale_of(scale),
-            names={
-                "reference": reference_names or names,
-                "prediction": prediction_names or names,
-            },
+            names=tables,
             priority=priority_of(priority),
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,

@@ -109,10 +109,10 @@ def meaning_of(
     `regions` is the axis that would be that of the regions, `labels` whether whole floating
     numbers are labels.
     """
-    if math.prod(shape) <= 1:
-        return "a single number"
     if dtype.kind not in "biuf":
         return "no numbers"
+    if math.prod(shape) <= 1:
+        return "a single number"
     if dtype.kind != "f":
         return "a label map"
     probabilities = "the probability of one foreground"

@@ -95,9 +95,9 @@ def _text(head: bytes, name: str) -> tuple[str | Option, ...]:
     for pattern, what in TEXTS:
         if re.match(pattern, text.lstrip(), re.IGNORECASE | re.DOTALL):
             return (what, *(TABLE if what == "JSON" else ()))
-    first = text.strip().splitlines()[0] if text.strip() else ""
+    first, second = [*text.strip().splitlines()[:2], "", ""][:2]
     for separator, kind in (("\t", "TSV"), (";", "CSV"), (",", "CSV")):
-        if separator in first:
+        if 0 < first.count(separator) == second.count(separator):
             return f"a table of text ({kind}) that starts with {_shortened(first)!r}", *TABLE
     hint = TABLE if name.endswith((".txt", ".ctab", ".ctbl", ".label", ".lut")) else ()
     return f"a text that starts with {_shortened(first)!r}", *hint
