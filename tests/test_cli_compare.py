@@ -845,7 +845,7 @@ def test_info_lists_what_a_container_holds(tmp_path: Path, monkeypatch: Any) -> 
     assert re.search(r"a\.h5:/one/labels +8 × 2 × 1 +uint8 +a label map", shown)
     assert re.search(r"a\.h5:/two +2 × 3 × 4 × 5 +float32 +probabilities of 2 regions", shown)
     shown = run("info", "a.mat").out
-    assert re.search(r"a\.mat:people/1 +2 × 2 +uint8 +a label map", shown)
+    assert re.search(r"a\.mat:people/1 +2 × 2 × 1 +uint8 +a label map", shown)
     assert run("info", "a.h5:/one/labels").code == 0
     done = run("info", "a.h5:/three")
     assert (done.code, done.out) == (1, "") and "has no data set" in done.err
