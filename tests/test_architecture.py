@@ -22,6 +22,7 @@ ROOMS = [
     "similarity",
     "geometry",
     "values",
+    "arrays",
     "segmentation",
     "overlaps",
     "assignment",

@@ -11,6 +11,7 @@ import h5py
 import nibabel
 import numpy as np
 import pytest
+import scipy.io
 import SimpleITK
 import tifffile
 from numpy.typing import NDArray
@@ -634,8 +635,8 @@ def test_files_that_are_not_what_they_should_be(tmp_path: Path, reference: Path)
             corrupt(tmp_path / "short.nii.gz", gzip.compress(gzip.decompress(packed)[:-3])),
             "incomplete",
         ),
-        (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "does not hold one"),
-        (corrupt(tmp_path / "text.txt", b"hello, this is text"), "no known format"),
+        (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "is a text that starts"),
+        (corrupt(tmp_path / "text.txt", b"hello, this is text"), "is no segmentation"),
         (tmp_path / "rgb.png", "RGB"),
         (save(tmp_path / "series.nii.gz", np.full((8, 2, 1, 5), 300, np.int16)), "time series"),
     ]
@@ -710,7 +711,7 @@ def test_info_of_a_label_map(reference: Path) -> None:
     shown = run("info", reference).out
     assert "label map, 2 labels, stored as uint8" in shown
     assert "8 × 2 × 1" in shown and "2 2 3 mm" in shown and "(RAS)" in shown
-    assert re.search(r"2 +8 +50\.00 %", shown)
+    assert re.search(r"2 +8 +0\.096 mL +50\.00 %", shown)
 
 
 def test_info_of_probabilities(tmp_path: Path, unsure: Path) -> None:
@@ -780,3 +781,90 @@ def test_info_names_a_file_whose_values_are_damaged(tmp_path: Path) -> None:
 def test_a_page_has_the_suffix_of_one(tmp_path: Path, reference: Path) -> None:
     for name in ("-", tmp_path / "page.txt"):
         assert ".html" in refused(reference, reference, "--report", name, code=2)
+
+
+def test_names_before_files_and_in_tables(tmp_path: Path, reference: Path) -> None:
+    for k in range(2):
+        save(tmp_path / f"pve_{k}.nii.gz", UNSURE[..., k])
+    named = f"left={tmp_path}/pve_0.nii.gz,right={tmp_path}/pve_1.nii.gz"
+    (tmp_path / "dseg.tsv").write_text("index\tname\n1\tleft\n2\tright\n9\tother\n")
+    table = tmp_path / "dseg.tsv"
+    result = compared(reference, named, "--reference-names", table, "--match", "labels")
+    assert [group.reference for group in result.groups] == [("left",), ("right",)]
+    assert [group.prediction for group in result.groups] == [("left",), ("right",)]
+    shown = run("compare", reference, reference, "--names", table).out
+    assert re.search(r"left +left +1\.0000", shown) and "other" not in shown
+    (tmp_path / "wrong.csv").write_text("7,csf\n")
+    said = refused(reference, named, "--prediction-names", tmp_path / "wrong.csv")
+    assert "names none of the regions: the image has left, right" in said
+    said = refused(reference, reference, "--names", tmp_path / "wrong.csv", "--json", table)
+    assert "names none of the labels" in said or "also an input" in said
+
+
+def test_an_input_of_names_is_not_overwritten(tmp_path: Path, reference: Path) -> None:
+    (tmp_path / "names.json").write_text('{"1": "a"}')
+    words = ("--names", tmp_path / "names.json", "--json", tmp_path / "names.json")
+    assert "read for --names" in refused(reference, reference, *words, code=2)
+
+
+def test_overlapping_masks_are_settled_by_priority(tmp_path: Path) -> None:
+    kidney, tumour = (LABELS == 1).astype(np.uint8), np.zeros_like(LABELS)
+    tumour[1:3] = 1
+    paths = [save(tmp_path / "kidney.nii.gz", kidney), save(tmp_path / "tumour.nii.gz", tumour)]
+    side = ",".join(map(str, paths))
+    assert "--priority tumour,kidney to say which region" in refused(side, side)
+    shared = noted(side, side, "--sums", "background")
+    assert any("4 pixels are claimed" in note and "--priority" in note for note in shared)
+    result = compared(side, side, "--priority", "tumour,kidney")
+    volumes = {group.reference: group.reference_volume for group in result.groups}
+    assert volumes == {("background",): 8, ("kidney",): 4, ("tumour",): 4}
+    words = ("--priority", "reference:tumour", "--sums", "prediction:background")
+    mixed = compared(side, side, *words)
+    assert mixed.matched_score < 1 and len(mixed.notes) >= 2
+    assert "names cyst, but the regions are kidney, tumour" in refused(
+        side, side, "--priority", "cyst"
+    )
+
+
+def test_volumes_are_in_millilitres_too(reference: Path, prediction: Path) -> None:
+    assert "8 (0.096 mL)" in run("compare", reference, prediction).out
+    assert "0.096 mL" in run("info", reference).out
+
+
+def test_info_lists_what_a_container_holds(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", labels_a=LABELS, soft=SURE.astype(np.float16), x=np.array(["a"]))
+    with h5py.File("a.h5", "w") as store:
+        store["one/labels"], store["two"] = LABELS, np.zeros((2, 3, 4, 5), np.float32)
+    scipy.io.savemat("a.mat", {"people": np.array([LABELS, LABELS[:2]], object)})
+    shown = run("info", "a.npz").out
+    assert re.search(r"a\.npz:labels_a +8 × 2 × 1 +uint8 +a label map", shown)
+    assert re.search(r"a\.npz:soft .* float16 +labels if all are whole, else .* 8 regions", shown)
+    assert re.search(r"a\.npz:x +1 +<U1 +no numbers", shown)
+    shown = run("info", "a.h5").out
+    assert re.search(r"a\.h5:/one/labels +8 × 2 × 1 +uint8 +a label map", shown)
+    assert re.search(r"a\.h5:/two +2 × 3 × 4 × 5 +float32 +probabilities of 2 regions", shown)
+    shown = run("info", "a.mat").out
+    assert re.search(r"a\.mat:people/1 +2 × 2 × 1 +uint8 +a label map", shown)
+    assert run("info", "a.h5:/one/labels").code == 0
+    done = run("info", "a.h5:/three")
+    assert (done.code, done.out) == (1, "") and "has no data set" in done.err
+
+
+def test_info_of_overlapping_segments_says_what_compare_would(tmp_path: Path) -> None:
+    file = save_dicom(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "both": LEFT | TOP})
+    shown = run("info", file).out
+    assert re.search(r"left +12\.0", shown)
+    assert "compare would refuse it" in shown and "--priority left,both" in shown
+    assert re.search(r"2 +both", run("info", file, "--priority", "left").out)
+
+
+def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
+    values = np.clip(np.round(255 / (1 + np.exp(-np.linspace(-8, 8, 60_000)))), 0, 255)
+    np.save(tmp_path / "bytes.npy", values.astype(np.uint8))
+    assert (
+        "looks like probabilities stored as bytes; --scale 255"
+        in run("info", tmp_path / "bytes.npy").out
+    )
+    (tmp_path / "names.csv").write_text("label,name\n1,grey\n2,white\n")
+    assert re.search(r"1 +grey", run("info", reference, "--names", tmp_path / "names.csv").out)

@@ -1,6 +1,7 @@
 """compare(): labels, Ω, groups, notes, maps, and results as values."""
 
 import copy
+import inspect
 import math
 import pickle
 
@@ -11,6 +12,7 @@ from probdice import (
     Absolute,
     Aitchison,
     Comparison,
+    Geometry,
     ProbdiceError,
     ProbdiceWarning,
     Segmentation,
@@ -290,3 +292,32 @@ def test_what_is_public_is_listed_and_there():
     assert dir(probdice) == sorted(dir(probdice))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = probdice.nothing
+
+
+def test_the_volume_of_a_pixel_is_that_of_the_reference():
+    place = Geometry((2, 2, 2), np.diag([0.5, 2.0, 3.0, 1.0]))
+    labels = np.arange(8).reshape(2, 2, 2) // 4
+    side = Segmentation.from_labels(labels, geometry=place)
+    result = compare(side, side)
+    assert result.pixel_volume == pytest.approx(3.0)
+    frame = result.to_frame()
+    assert frame["reference_ml"].tolist() == pytest.approx([0.012, 0.012])
+    assert frame["prediction_ml"].tolist() == pytest.approx([0.012, 0.012])
+    for kept in (result.detach(), pickle.loads(pickle.dumps(result))):
+        assert kept.pixel_volume == result.pixel_volume
+    assert Comparison.from_json(result.to_json()).pixel_volume == result.pixel_volume
+
+
+def test_without_a_place_there_are_no_millilitres():
+    flat = Segmentation.from_labels([[1, 2]], geometry=Geometry((1, 2), np.eye(3)))
+    for result in (compare([1, 2], [1, 2]), compare(flat, flat)):
+        assert result.pixel_volume is None
+        assert "reference_ml" not in result.to_frame()
+    content = compare([1, 2], [1, 2]).to_dict() | {"pixel_volume": "much"}
+    with pytest.raises(ProbdiceError, match="pixel_volume is 'much'"):
+        Comparison.from_dict(content)
+
+
+def test_the_signature_fits_on_a_screen():
+    for function in (compare, similarity_map):
+        assert len(str(inspect.signature(function))) < 300

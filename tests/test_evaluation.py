@@ -762,3 +762,27 @@ def test_results_are_not_put_among_the_images(tmp_path: Path) -> None:
         with pytest.raises(ProbdiceError, match="results need one of their own"):
             evaluate(tmp_path / "reference", {"m": tmp_path / "method"}, out=tmp_path / folder)
         assert [path.name for path in (tmp_path / folder).iterdir()] == ["a.npy"]
+
+
+def test_names_and_priority_are_for_every_case(tmp_path):
+    kidney, tumour = np.array([1, 1, 1, 0], np.uint8), np.array([0, 1, 0, 0], np.uint8)
+    for folder in ("truth", "mine"):
+        (tmp_path / folder / "a").mkdir(parents=True)
+        np.save(tmp_path / folder / "a" / "kidney.npy", kidney)
+        np.save(tmp_path / folder / "a" / "tumour.npy", tumour)
+    (tmp_path / "names.csv").write_text("1,organ\n2,lesion\n")
+    result = evaluate(
+        tmp_path / "truth",
+        {"mine": tmp_path / "mine"},
+        pattern="{case}/*.npy",
+        priority=("tumour", "kidney"),
+        names={"reference": tmp_path / "names.csv"},
+    )
+    (record,) = result.records
+    assert not result.failures
+    groups = [(group.reference, group.prediction) for group in record.comparison.groups]
+    assert groups == [
+        (("background",), ("background",)),
+        (("organ",), ("kidney",)),
+        (("lesion",), ("tumour",)),
+    ]

@@ -272,3 +272,18 @@ def test_mgz_keeps_its_regions_and_its_byte_order(tmp_path: Path) -> None:
     segmentation = read(tmp_path / "a.mgz")
     assert segmentation.array.dtype == np.dtype(">f4")
     assert np.array_equal(whole(segmentation), np.moveaxis(both, -1, 0))
+
+
+def test_names_in_the_label_table_of_connectome_workbench_are_read(tmp_path: Path) -> None:
+    table = (
+        b'<CaretExtension><VolumeInformation><LabelTable><Label Key="0" Red="1" Alpha="0">???'
+        b'</Label>\n<Label Key="2" Red="0.5"><![CDATA[CORTEX_LEFT]]></Label>'
+        b'<Label Key="7" Red="0.5">grey &amp; white</Label></LabelTable></VolumeInformation>'
+    )
+    image = nibabel.Nifti1Image(np.array([[[0, 2, 7]]], np.uint8), np.eye(4))
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension(30, table))
+    for name in ("a.nii", "a.nii.gz"):
+        nibabel.save(image, tmp_path / name)
+        for segmentation in (read(tmp_path / name), read(nibabel.load(tmp_path / name))):
+            assert segmentation.names == {0: "???", 2: "CORTEX_LEFT", 7: "grey & white"}
+            assert whole(segmentation).tolist() == [[[0, 2, 7]]]

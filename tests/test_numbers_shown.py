@@ -5,7 +5,7 @@ from math import nan, nextafter
 import numpy as np
 import pytest
 
-from probdice.numbers_shown import decimal, percent
+from probdice.numbers_shown import decimal, millilitres, percent
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,18 @@ def test_less_than_all_is_never_shown_as_all(value: float | None, expected: str)
 def test_the_number_of_decimals_can_be_chosen() -> None:
     assert (decimal(0.996, 2), decimal(0.9, 0), decimal(0.4, digits=0)) == ("0.99", "0", "0")
     assert (percent(0.999, 0), percent(0.99999, digits=3)) == ("99 %", "99.999 %")
+
+
+@pytest.mark.parametrize(
+    ("pixels", "pixel_volume", "expected"),
+    [
+        (54_372, 8.0, "435 mL"),
+        (12_345, 1.0, "12.3 mL"),
+        (3, 8.0, "0.024 mL"),
+        (0, 8.0, "0 mL"),
+        (5e8, 8.0, "4,000,000 mL"),
+        (54_372, None, ""),
+    ],
+)
+def test_volumes_in_millilitres(pixels, pixel_volume, expected):
+    assert millilitres(pixels, pixel_volume) == expected

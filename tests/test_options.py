@@ -45,6 +45,10 @@ def test_the_defaults():
         ({"scale": True}, "scale must be a positive number"),
         ({"scale": "255"}, "scale must be a positive number"),
         ({"scale": {"reference": -1}}, "scale must be a positive number"),
+        ({"priority": 3}, "priority must be names of regions"),
+        ({"priority": ("a", "a")}, "priority must name every region once"),
+        ({"priority": {"left": "a"}}, "priority: expected values for"),
+        ({"names": 3}, "names must be a mapping of labels to names"),
         ({"geometry_tolerance": -1}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": "1"}, "geometry_tolerance must be a number of pixels"),
@@ -97,6 +101,17 @@ def test_options_for_one_side():
     assert Options.of(sums="background").sums == Both("background", "background")
 
 
+def test_names_and_priority_for_both_sides_or_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Options.of().names == Both(None, None)
+    assert Options.of(names=["air", "bone"]).names.prediction == ((0, "air"), (1, "bone"))
+    one = Options.of(names={"reference": "lut.txt"}).names
+    assert one == Both(str(tmp_path / "lut.txt"), None)  # wherever the options are used later
+    both = Options.of(priority=("tumour", "kidney"))
+    assert both.priority == Both(("tumour", "kidney"), ("tumour", "kidney"))
+    assert Options.of(priority={"prediction": "tumour"}).priority == Both((), ("tumour",))
+
+
 def test_the_sides_that_may_be_merged():
     assert sides_to_merge("none") == ()
     assert sides_to_merge("prediction") == ("prediction",)
@@ -110,6 +125,8 @@ def test_the_sides_that_may_be_merged():
         Options.of(),
         Options.of(similarity=Aitchison(0.01), merge="both", ignore=[255], sums="normalise"),
         Options.of(match={5: 1, "a": "b"}, scale={"prediction": 100}, ignore_geometry=True),
+        Options.of(names={1: "grey", "a": "b"}, priority={"reference": ("tumour", "kidney")}),
+        Options.of(names={"prediction": "/tables/lut.txt"}, priority="tumour"),
         Options.of(match=Given((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
     ],
 )

@@ -320,7 +320,7 @@ def test_what_cannot_be_probabilities_is_refused() -> None:
     with pytest.raises(InputError, match=r"probabilities sum to 0\.75 at pixel"):
         blur([[0.5, 0.25], [0.5, 0.5]], 1)
     with pytest.raises(InputError, match=r"^segmentation: must hold labels"):
-        blur(["a", "b"], 1)
+        blur(np.array(["a", "b"]), 1)
 
 
 def test_ignored_labels_are_refused() -> None:

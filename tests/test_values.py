@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from probdice import ProbdiceError, Segmentation, compare
+from probdice.errors import in_command
+from probdice.values import scale_of_labels
 
 GOOD = np.full((2, 3, 4), 0.5, np.float32)
 
@@ -157,7 +159,7 @@ def test_a_foreground_lies_between_0_and_1():
             r"mask must hold 0 and whole numbers, found 0.5 at pixel \(1,\); say .* mask > 0.5",
         ),
         (lambda: compare([1, 2], [1, 2], mask=[1.0, math.inf]), r"found inf at pixel \(1,\)"),
-        (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask must hold booleans or whole"),
+        (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask: a mask is one file, found 2"),
         (lambda: compare(np.zeros((0, 3), int), np.zeros((0, 3), int)), "have no pixels"),
         (
             lambda: compare(Segmentation.from_labels([5, 5], ignore=[5]), [1, 2]),
@@ -238,3 +240,33 @@ def test_large_labels_are_not_ignored_by_mistake():
     assert compare(reference, [1, 2]).reference_labels == (5, 2**63 - 1)
     top = Segmentation.from_labels(np.array([2**64 - 1, 5, 2**63], np.uint64), ignore=2**64 - 1)
     assert compare(top, [1, 2, 3]).reference_labels == (5, 2**63)
+
+
+@pytest.mark.parametrize(("top", "scale"), [(255, 255), (249, 255), (100, 100)])
+def test_bytes_that_were_probabilities_are_recognised(top, scale):
+    labels = np.arange(top + 1)
+    volumes = np.round(2000 / (1 + labels) + 2000 / (1 + top - labels) + 50).astype(int)
+    assert scale_of_labels(labels, volumes) == scale
+    assert scale_of_labels(labels[::2], volumes[::2]) == (scale if top > 200 else None)
+
+
+def test_an_atlas_is_not_taken_for_bytes():
+    rng = np.random.default_rng(0)
+    for count in (101, 117, 201, 256):
+        assert scale_of_labels(np.arange(count), rng.integers(200, 2000, count)) is None
+        assert scale_of_labels(np.arange(count), np.full(count, 50)) is None
+    smooth = np.arange(1, 102)
+    assert scale_of_labels(np.arange(101) + 1, smooth) is None  # does not start at 0
+    assert scale_of_labels(np.arange(101) * 3, smooth) is None  # ends above 255
+    assert scale_of_labels(np.r_[np.arange(100), 255], smooth) is None  # with a wide gap
+
+
+def test_a_map_of_bytes_is_noted():
+    values = np.clip(np.round(255 / (1 + np.exp(-np.linspace(-8, 8, 60_000)))), 0, 255)
+    labels = values.astype(np.uint8).reshape(200, 300)
+    result = compare(labels, labels)
+    (note,) = (note for note in result.notes if note.kind == "bytes" and "prediction" in str(note))
+    assert str(note) == (
+        "the prediction looks like probabilities stored as bytes; read(…, scale=255) reads them so"
+    )
+    assert "--scale prediction:255" in in_command(note.message)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.chance import Chance, chance_of
-from probdice.engine.images import Images
+from probdice.engine.images import Images, one_hot_axis
 from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
+from probdice.geometry import Geometry
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
@@ -33,15 +34,15 @@ from probdice.scoring import (
     key_lists,
     measure,
 )
-from probdice.segmentation import Array, Label, Segmentation
+from probdice.segmentation import Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Aitchison, Similarity
 from probdice.storage import null_for_nan
+from probdice.values import scale_of_labels
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from probdice.pictures import Kind, Palette
 
@@ -54,22 +55,23 @@ FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
 
 def compare(
-    reference: Comparable,
-    prediction: Comparable,
+    reference: "Comparable",
+    prediction: "Comparable",
     *,
-    similarity: str | Similarity = "absolute",
-    match: Match = "overlap",
-    merge: Merging = "none",
-    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
+    similarity: "str | Similarity" = "absolute",
+    match: "Match" = "overlap",
+    merge: "Merging" = "none",
+    mask: "Comparable | None" = None,
     workers: int | None = None,
 ) -> "Comparison":
     """Compare two segmentations of one image.
 
     Parameters
     ----------
-    reference, prediction : Segmentation, array_like or path
+    reference, prediction : Segmentation, array_like, path or image
         An array of integers is a label map, one of floating numbers holds probabilities with the
-        regions along the first axis. Anything else is said with a `Segmentation`.
+        regions along the first axis; arrays, tensors and images of other libraries, and paths,
+        are taken as well. Anything else is said with a `Segmentation`, or with `read`.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         How two probability vectors are compared.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
@@ -79,7 +81,7 @@ def compare(
         the rest to overlap; or the groups of an earlier comparison.
     merge : {"none", "prediction", "reference", "both"}, optional
         The sides whose spare regions may be merged into matched ones.
-    mask : array_like, Segmentation or path, optional
+    mask : array_like, Segmentation, path or image, optional
         Pixels to compare: booleans, or whole numbers of which 0 is outside. Nothing is asked of
         the values outside.
     workers : int, optional
@@ -112,13 +114,19 @@ def compare(
 def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
-    result = Comparison(table, correspond(table, options, images), options, images)
+    found = correspond(table, options, images)
+    result = Comparison(table, found, options, images, _pixel_volume(images.reference.geometry))
     if not table.crisp:
         _ = result.score, result._costs  # while there are images: these may need a pass
     if isinstance(options.similarity, Aitchison):
         for note in result._infinite():
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
     return result
+
+
+def _pixel_volume(geometry: Geometry | None) -> float | None:
+    """In mm³, of a volume whose place is known."""
+    return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 
 
 def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
@@ -128,11 +136,11 @@ def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Compa
 
 
 def overlap(
-    reference: Comparable,
-    prediction: Comparable,
+    reference: "Comparable",
+    prediction: "Comparable",
     *,
-    similarity: str | Similarity = "absolute",
-    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
+    similarity: "str | Similarity" = "absolute",
+    mask: "Comparable | None" = None,
     workers: int | None = None,
 ) -> Overlap:
     """The overlap of two segmentations of one image: one pass over the pixels.
@@ -166,11 +174,11 @@ def overlap(
 
 
 def similarity_map(
-    reference: Comparable,
-    prediction: Comparable,
+    reference: "Comparable",
+    prediction: "Comparable",
     *,
-    similarity: str | Similarity = "absolute",
-    mask: "Segmentation | ArrayLike | Array | PathLike[str] | None" = None,
+    similarity: "str | Similarity" = "absolute",
+    mask: "Comparable | None" = None,
 ) -> NDArray[np.float32]:
     """f at every pixel between two segmentations whose labels correspond.
 
@@ -298,6 +306,8 @@ class Comparison:
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
         |Ω|.
+    pixel_volume : float or None
+        What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
         What was asked for.
 
@@ -321,6 +331,7 @@ class Comparison:
     _correspondence: Correspondence
     _options: Options
     images: Images | None = None
+    pixel_volume: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the images, which may be larger than everything else a million times."""
@@ -506,7 +517,39 @@ class Comparison:
     def notes(self) -> tuple[Note, ...]:
         """Sentences worth knowing."""
         notes = [] if self.images is None else list(self.images.notes)
-        return (*notes, *self._unmatched_notes(), *self._label_notes(), *self._infinite())
+        return (
+            *notes,
+            *self._misread_notes(),
+            *self._unmatched_notes(),
+            *self._label_notes(),
+            *self._infinite(),
+        )
+
+    def _misread_notes(self) -> list[Note]:
+        """What looks like something else than the label map it was taken for."""
+        notes = []
+        for side in SIDES:
+            regions = self.overlap.side(side)
+            if not regions.crisp:
+                continue
+            scale = scale_of_labels(regions.keys, regions.volumes)
+            if scale is not None:
+                option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
+                text = f"the {side} looks like probabilities stored as bytes; "
+                notes.append(Note("bytes", (text, option, " reads them so")))
+            if self.images is not None and regions.keys.tolist() == [0, 1]:
+                segmentation = self.images.side(side)
+                # One in every so many values is 1, or it is not worth looking at them.
+                share = self.pixels / int(regions.volumes[1])
+                likely = share in (segmentation.shape[0], segmentation.shape[-1])
+                axis = one_hot_axis(segmentation) if likely else None
+                if axis is not None:
+                    text = (
+                        f"the {side} looks like one-hot regions taken for labels 0 and 1; "
+                        f"Segmentation.from_probabilities(array, axis={axis}) reads them so"
+                    )
+                    notes.append(Note("one-hot", (text,)))
+        return notes
 
     def _unmatched_notes(self) -> list[Note]:
         notes = []
@@ -761,6 +804,9 @@ class Comparison:
     def to_frame(self) -> "pandas.DataFrame":
         """The groups as a table, one row each; labels are tuples.
 
+        Volumes are in pixels; where `pixel_volume` is known, `reference_ml` and `prediction_ml`
+        have them in millilitres.
+
         Examples
         --------
         >>> import probdice
@@ -774,7 +820,11 @@ class Comparison:
             raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
         columns = [entry.name for entry in fields(Group)]
         rows = [[getattr(group, name) for name in columns] for group in self.groups]
-        return pandas.DataFrame(rows, columns=columns)
+        frame = pandas.DataFrame(rows, columns=columns)
+        if self.pixel_volume is not None:
+            for side in SIDES:
+                frame[f"{side}_ml"] = frame[f"{side}_volume"] * (self.pixel_volume / 1000)
+        return frame
 
     # -- showing ---------------------------------------------------------------------------------
 

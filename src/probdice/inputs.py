@@ -1,18 +1,21 @@
 """Whatever people have, as a Segmentation: an array, a path, an image of another library."""
 
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
 
+from probdice.arrays import AnyArray, as_array, region_dimension
 from probdice.errors import InputError, ProbdiceError
-from probdice.files import read
-from probdice.segmentation import Array, Segmentation, as_array
+from probdice.files import read, read_mask
+from probdice.files.sources import is_image
+from probdice.segmentation import Array, Segmentation
 from probdice.sides import Side
 
 __all__ = ["Comparable", "as_mask", "as_segmentation"]
 
-Comparable = Segmentation | ArrayLike | Array | PathLike[str]
+# What can be compared, and what can be a mask: see the table in docs/inputs.md.
+Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
 def as_segmentation(value: Comparable, side: Side) -> Segmentation:
@@ -20,27 +23,42 @@ def as_segmentation(value: Comparable, side: Side) -> Segmentation:
     if isinstance(value, Segmentation):
         return value
     try:
-        if isinstance(value, str | PathLike):
+        if isinstance(value, np.ndarray):
+            return _of_array(as_array(value))
+        if _is_file(value):
             return read(value)
-        array = as_array(cast(ArrayLike, value))
-        if array.dtype.kind in "biu":
-            return Segmentation(array, crisp=True)
-        if array.dtype.kind == "f":
-            return Segmentation.from_probabilities(array)
-        raise InputError(
-            f"must hold labels (integers) or probabilities (floating numbers), found {array.dtype}"
-        )
+        dimension = region_dimension(value)
+        if dimension is not None:
+            axis, names = dimension
+            return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
+        return _of_array(as_array(value))
     except ProbdiceError as error:
         raise error.prefixed(f"{side}: ") from None
 
 
-def as_mask(mask: Any) -> Segmentation | Array | None:
+def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
     """The pixels to compare, as an array or a label map."""
     if mask is None or isinstance(mask, Segmentation):
         return mask
     try:
-        if isinstance(mask, str | PathLike):
-            return read(mask)
-        return as_array(mask)
+        return read_mask(mask) if _is_file(mask) else as_array(mask)
     except ProbdiceError as error:
         raise error.prefixed("mask: ") from None
+
+
+def _of_array(array: Array) -> Segmentation:
+    if array.dtype.kind in "biu":
+        return Segmentation(array, crisp=True)
+    if array.dtype.kind == "f":
+        return Segmentation.from_probabilities(array)
+    raise InputError(
+        f"must hold labels (integers) or probabilities (floating numbers), found {array.dtype}"
+    )
+
+
+def _is_file(value: Any) -> bool:
+    """Whether it is a path, an image of another library, or several of them."""
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if isinstance(first, np.ndarray | list | tuple | int | float):
+        return False
+    return isinstance(first, str | PathLike | dict) or is_image(first)

@@ -2,7 +2,7 @@
 
 from math import isnan
 
-__all__ = ["decimal", "percent"]
+__all__ = ["decimal", "millilitres", "percent"]
 
 ABSENT = "–"  # stands for a number that does not exist
 
@@ -27,6 +27,28 @@ def decimal(value: float | None, digits: int = 4) -> str:
     ('0.1235', '0.9999', '1.0000', '–')
     """
     return ABSENT if value is None or isnan(value) else _rounded(float(value), 1, digits)
+
+
+def millilitres(pixels: float, pixel_volume: float | None) -> str:
+    """Write a volume in millilitres, or nothing where the volume of a pixel is not known.
+
+    Parameters
+    ----------
+    pixels : float
+        The volume in pixels.
+    pixel_volume : float or None
+        What one of them covers, in mm³.
+
+    Examples
+    --------
+    >>> from probdice.numbers_shown import millilitres
+    >>> millilitres(54_372, 8.0), millilitres(3, 8.0), millilitres(1e6, 8.0), millilitres(3, None)
+    ('435 mL', '0.024 mL', '8,000 mL', '')
+    """
+    if pixel_volume is None:
+        return ""
+    volume = pixels * pixel_volume / 1000
+    return f"{volume:,.0f} mL" if volume >= 100 else f"{volume:.3g} mL"
 
 
 def percent(value: float | None, digits: int = 1) -> str:

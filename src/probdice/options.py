@@ -1,10 +1,12 @@
 """What compare, evaluate and the commands are asked, checked once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from numbers import Real
 from operator import index
+from os import PathLike
+from os.path import abspath
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
 from probdice.errors import InputError, Option
@@ -15,7 +17,19 @@ from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Similarity, as_similarity
 from probdice.values import Sums
 
-__all__ = ["Match", "Merging", "Options", "as_workers", "sides_to_merge"]
+__all__ = [
+    "GivenNames",
+    "Match",
+    "Merging",
+    "Names",
+    "Options",
+    "Priority",
+    "as_names",
+    "as_priority",
+    "as_scale",
+    "as_workers",
+    "sides_to_merge",
+]
 
 Merging = Literal["none", "prediction", "reference", "both"]
 
@@ -35,6 +49,13 @@ T = TypeVar("T")
 
 _AS_THEY_ARE: Both[Sums] = Both("error", "error")
 _UNSCALED: Both[float | None] = Both(None, None)
+_UNNAMED: Both["Names | None"] = Both(None, None)
+_UNORDERED: Both[tuple[str, ...]] = Both((), ())
+
+# The path of a table, or pairs of a label and its name; and what users may say.
+Names: TypeAlias = str | tuple[tuple[Label, str], ...]
+GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
+Priority: TypeAlias = str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -56,6 +77,10 @@ class Options:
         The number that stands for certainty, for the sides that need it.
     scales : Both of float or None
         The same for one side, whatever it holds.
+    names : Both of path, pairs or None
+        What labels are called: the path of a table, or pairs of a label and its name.
+    priority : Both of tuple of str
+        Which region gets a pixel that several masks claim, the first one first.
     ignore_geometry : bool
         Whether images are compared by array order, wherever they lie.
     tolerance : float
@@ -69,6 +94,8 @@ class Options:
     sums: Both[Sums] = _AS_THEY_ARE
     scale: float | None = None
     scales: Both[float | None] = _UNSCALED
+    names: Both[Names | None] = _UNNAMED
+    priority: Both[tuple[str, ...]] = _UNORDERED
     ignore_geometry: bool = False
     tolerance: float = TOLERANCE
 
@@ -82,6 +109,8 @@ class Options:
         ignore: Iterable[int] | int = (),
         sums: Sums | Mapping[Side, Sums] = "error",
         scale: float | Mapping[Side, float] | None = None,
+        names: GivenNames | Mapping[Side, GivenNames] = None,
+        priority: Priority | Mapping[Side, Priority] = (),
         ignore_geometry: bool = False,
         geometry_tolerance: float | None = None,
     ) -> "Options":
@@ -114,6 +143,8 @@ class Options:
             sums=_AS_THEY_ARE if sums == "error" else _sums_per_side(sums),
             scale=None if by_side else as_scale(scale),
             scales=_per_side(scale, "scale", None).map(as_scale) if by_side else _UNSCALED,
+            names=_UNNAMED if names is None else _names_per_side(names),
+            priority=_UNORDERED if not priority else _priority_per_side(priority),
             ignore_geometry=bool(ignore_geometry),
             tolerance=TOLERANCE if geometry_tolerance is None else as_tolerance(geometry_tolerance),
         )
@@ -146,6 +177,8 @@ class Options:
             "sums": asdict(self.sums),
             "scale": self.scale,
             "scales": asdict(self.scales),
+            "names": asdict(self.names),
+            "priority": {side: list(self.priority[side]) for side in SIDES},
             "ignore_geometry": self.ignore_geometry,
             "tolerance": self.tolerance,
         }
@@ -161,6 +194,8 @@ class Options:
             sums=Both(**content["sums"]).map(as_sums),
             scale=as_scale(content["scale"]),
             scales=Both(**content["scales"]).map(as_scale),
+            names=Both(**content["names"]).map(_names_from_json),
+            priority=Both(**content["priority"]).map(as_priority),
             ignore_geometry=bool(content["ignore_geometry"]),
             tolerance=as_tolerance(content["tolerance"]),
         )
@@ -236,6 +271,36 @@ def as_scale(scale: object) -> float | None:
     return float(scale)
 
 
+def as_priority(priority: object) -> tuple[str, ...]:
+    """Names of regions, of which there may be a single one."""
+    if isinstance(priority, str):
+        return (priority,)
+    if not isinstance(priority, Iterable) or isinstance(priority, Mapping):
+        raise InputError(
+            f'priority must be names of regions, such as ("tumour", "kidney"), found {priority!r}'
+        )
+    names = tuple(str(name) for name in priority)
+    if len(set(names)) < len(names):
+        raise InputError(f"priority must name every region once, found {names}")
+    return names
+
+
+def as_names(names: object) -> Names | None:
+    """The path of a table of names, or pairs of a label and its name."""
+    if names is None:
+        return None
+    if isinstance(names, str | PathLike):
+        return abspath(names)  # wherever the options are used later
+    if isinstance(names, Mapping):
+        return tuple((_label(label), str(name)) for label, name in names.items())
+    if isinstance(names, Iterable):
+        return tuple(enumerate(str(name) for name in names))
+    raise InputError(
+        f"names must be a mapping of labels to names, a list of names, or the path of a table, "
+        f"found {names!r}"
+    )
+
+
 def as_workers(workers: object) -> int | None:
     """A number of threads or processes, or None for as many as there are cores."""
     if workers is None:
@@ -256,6 +321,23 @@ def _label(value: object) -> Label:
         raise InputError(
             f"match must map labels (whole numbers or names) to labels, found {value!r}"
         ) from None
+
+
+def _names_per_side(names: Any) -> Both[Names | None]:
+    """One table for both sides, or one for each; a mapping of labels is one for both."""
+    by_side = isinstance(names, Mapping) and names and set(names) <= set(SIDES)
+    table: Mapping[Side, Any] = names if by_side else dict.fromkeys(SIDES, names)
+    return Both(as_names(table.get("reference")), as_names(table.get("prediction")))
+
+
+def _names_from_json(content: Any) -> Names | None:
+    if content is None or isinstance(content, str):
+        return content
+    return tuple((label, str(name)) for label, name in content)
+
+
+def _priority_per_side(priority: Priority | Mapping[Side, Priority]) -> Both[tuple[str, ...]]:
+    return _per_side(priority, "priority", ()).map(as_priority)
 
 
 def _sums_per_side(sums: Sums | Mapping[Side, Sums]) -> Both[Sums]:

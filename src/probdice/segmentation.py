@@ -7,12 +7,13 @@ structure (types, axes, names) is checked here, the values are checked while the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Any, Protocol, SupportsIndex, cast, get_args
+from typing import Any, SupportsIndex, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from probdice.errors import GeometryError, InputError
+from probdice.arrays import AnyArray, Array, as_array, region_dimension
+from probdice.errors import GeometryError, InputError, Note
 from probdice.geometry import Geometry
 from probdice.values import Fault, Reading, Sums, as_probabilities, examine_labels, examine_values
 
@@ -27,16 +28,6 @@ __all__ = [
 ]
 
 Label = int | str
-
-
-class Array(Protocol):
-    """What can be sliced into blocks: an ndarray, a memory map, a data set in a file."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    def __getitem__(self, index: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +52,8 @@ class Segmentation:
         Where the image lies, if known.
     source : str
         The file it came from, or "".
+    notes : tuple of Note
+        What is worth knowing about how it was read; a comparison repeats it.
 
     Examples
     --------
@@ -79,6 +72,7 @@ class Segmentation:
     reading: Reading = "error"
     geometry: Geometry | None = None
     source: str = ""
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the structure; the values are checked while they are read."""
@@ -131,7 +125,7 @@ class Segmentation:
     @classmethod
     def from_labels(
         cls,
-        array: ArrayLike | Array,
+        array: "AnyArray",
         *,
         ignore: Iterable[int] | int = (),
         names: Mapping[int, str] | Sequence[str] | None = None,
@@ -143,7 +137,7 @@ class Segmentation:
         ----------
         array : array_like
             One label per pixel: integers of any type and size, booleans (labels 0 and 1), or
-            floating numbers that are whole.
+            floating numbers that are whole. Tensors and arrays of other libraries work as well.
         ignore : int or iterable of int, optional
             Labels whose pixels are left out of the comparison. Only a reference may have them.
         names : mapping or sequence, optional
@@ -159,6 +153,11 @@ class Segmentation:
         >>> probdice.compare(reference, [1, 1, 2, 2]).pixels
         3
         """
+        if not isinstance(array, np.ndarray) and region_dimension(array) is not None:
+            raise InputError(
+                f"labels have one number for each pixel, found an array with the dimensions "
+                f"{getattr(array, 'dims', ())}, one of them of regions; use from_probabilities"
+            )
         if names is None:
             numbered: Mapping[int, str] = {}
         else:
@@ -175,7 +174,7 @@ class Segmentation:
     @classmethod
     def from_probabilities(
         cls,
-        array: ArrayLike | Array,
+        array: "AnyArray",
         *,
         axis: int | None = 0,
         names: Sequence[Label] | None = None,
@@ -188,11 +187,13 @@ class Segmentation:
         ----------
         array : array_like
             Probabilities, of type float16, float32 or float64, or a one-hot array of integers.
+            Tensors and arrays of other libraries work as well; bfloat16 becomes float32.
         axis : int or None, optional
             The axis of the regions. None when there is none: the array is then the probability
-            of a single foreground, and the regions are 0 (its complement) and 1.
+            of a single foreground, and the regions are 0 (its complement) and 1. In an xarray
+            DataArray a dimension called region, class, label or channel is that of the regions.
         names : sequence, optional
-            A label for each region; 0, 1, … by default.
+            A label for each region; by default the coordinates of an xarray dimension, or 0, 1, …
         sums : {"error", "normalise", "background"}, optional
             What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
             refuse, divide by the sum ("normalize" too), or add a region called "background" for
@@ -218,6 +219,7 @@ class Segmentation:
             array = as_array(array)
             regions = _region_names(names, 2)
             return cls(array, crisp=False, regions=regions, reading="foreground", geometry=geometry)
+        axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "probabilities")
         regions = _region_names(names, array.shape[0])
         if how == "background":
@@ -227,7 +229,7 @@ class Segmentation:
     @classmethod
     def from_logits(
         cls,
-        array: ArrayLike | Array,
+        array: "AnyArray",
         *,
         axis: int = 0,
         names: Sequence[Label] | None = None,
@@ -245,6 +247,7 @@ class Segmentation:
         >>> round(compare(logits, [[0.5, 0.5], [0.5, 0.5]], match="labels").score, 6)
         0.758993
         """
+        axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "logits")
         regions = _region_names(names, array.shape[0])
         return cls(array, crisp=False, regions=regions, reading="softmax", geometry=geometry)
@@ -289,7 +292,8 @@ class Segmentation:
             np.asarray(image.array).reshape((*image.array.shape[:1], -1) if image._rows else (-1,))
             for image in several
         ]
-        return replace(first, array=np.concatenate(flat, axis=-1), geometry=None, source="")
+        array = np.concatenate(flat, axis=-1)
+        return replace(first, array=array, geometry=None, source="", notes=())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -440,24 +444,19 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
     return _Reordered(array, order, flips)
 
 
-def as_array(value: ArrayLike | Array) -> Array:
-    """An ndarray, or what already slices like one."""
-    if isinstance(value, np.ndarray):
-        if isinstance(value, np.ma.MaskedArray):
-            raise InputError(
-                "is a NumPy masked array, whose mask would be lost; pass its data and say which "
-                "pixels to compare: array.data and mask=~array.mask"
-            )
-        return value
-    if hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype):
-        return cast(Array, value)
-    try:
-        return np.asarray(value)
-    except ValueError as error:
-        raise InputError(f"must be an array of one shape: {error}") from None
+def _by_dimension(
+    array: AnyArray, axis: int, names: Sequence[Label] | None
+) -> tuple[int, Sequence[Label] | None]:
+    """The axis of the regions and their names, where an xarray DataArray says them itself."""
+    if axis != 0 or isinstance(array, np.ndarray):
+        return axis, names
+    dimension = region_dimension(array)
+    if dimension is None:
+        return axis, names
+    return dimension[0], dimension[1] if names is None else names
 
 
-def _regions_first(value: ArrayLike | Array, axis: int, what: str) -> Array:
+def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
     """A view of `value` with the axis of the regions in front."""
     array = as_array(value)
     _check_floating(array.dtype, what)

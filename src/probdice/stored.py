@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import asdict, fields
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from operator import index
 from typing import Any
 
@@ -50,6 +50,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "empty": {side: list(result.empty[side]) for side in SIDES},
         "notes": [note.to_dict() for note in result.notes],
         "pixels": result.pixels,
+        "pixel_volume": result.pixel_volume,
         "options": result._options.to_dict(),
         "overlap": result.overlap.to_dict(),
         "correspondence": {
@@ -71,6 +72,7 @@ def comparison_from_dict(content: Any) -> Comparison:
             Overlap.from_dict(content["overlap"]),
             _correspondence(content["correspondence"]),
             Options.from_dict(content["options"]),
+            pixel_volume=_volume(content["pixel_volume"]),
         )
         _check(result)
         known: dict[str, Any] = {
@@ -173,6 +175,12 @@ def _plain(value: Group | Merge) -> dict[str, Any]:
         name: list(item) if isinstance(item, tuple) else item
         for name, item in value.__dict__.items()
     }
+
+
+def _volume(value: Any) -> float | None:
+    if value is not None and not (isinstance(value, int | float) and 0 < value < inf):
+        raise InputError(f"holds no whole comparison: pixel_volume is {value!r}")
+    return value
 
 
 def _number(value: Any) -> float:

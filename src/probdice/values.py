@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from probdice.errors import Option
 
 __all__ = [
+    "BACKGROUND",
     "FORGIVEN",
     "MASK",
     "NORMALISE",
@@ -22,6 +23,7 @@ __all__ = [
     "as_probabilities",
     "examine_labels",
     "examine_values",
+    "scale_of_labels",
     "whole_numbers",
 ]
 
@@ -31,6 +33,9 @@ Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
 LARGEST = 2.0**63  # labels are integers of 64 bits
 FORGIVEN = 0.5  # how far above 1 a value may be where it is then divided by the sum
+MANY = 100  # labels up to which a map of them is no map of bytes
+WIDEST_GAP = 8  # between neighbouring numbers of a map of bytes
+SMOOTH = 0.8  # correlation of how often neighbours occur: bytes have 0.9 and more, atlases 0.6
 ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
 
 NORMALISE, BACKGROUND = Option("sums", "normalise"), Option("sums", "background")
@@ -166,6 +171,23 @@ def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
     return whole
+
+
+def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
+    """100 or 255 where the labels of a map look like probabilities stored as bytes; or None.
+
+    They then are more than a hundred, from 0 to 255 at most without large gaps, and neighbouring
+    numbers are about equally frequent. Regions of an atlas or superpixels have volumes that say
+    nothing about that of the next one.
+    """
+    if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
+        return None
+    if not volumes.all() or int(np.diff(labels.astype(np.int64)).max()) > WIDEST_GAP:
+        return None
+    between = np.log(volumes[1:-1].astype(np.float64))
+    if np.ptp(between) == 0 or np.corrcoef(between[:-1], between[1:])[0, 1] < SMOOTH:
+        return None
+    return 100 if int(labels[-1]) <= 100 else 255
 
 
 def examine_labels(values: NDArray[Any]) -> Fault | None:

@@ -14,14 +14,14 @@ from probdice.cli.streams import print_text, printing
 from probdice.comparison import Comparison
 from probdice.errors import in_command
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
+from probdice.numbers_shown import decimal, millilitres
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, other
 
 if TYPE_CHECKING:
     from probdice.segmentation import Label
 
-__all__ = ["plain_table", "show", "show_comparison"]
+__all__ = ["note_line", "plain_table", "show", "show_comparison"]
 
 T = TypeVar("T")
 
@@ -39,9 +39,11 @@ def show_comparison(result: Comparison, title: str, written: Sequence[str] = ())
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"
             parts.append(
-                _note(f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})")
+                note_line(
+                    f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})"
+                )
             )
-    parts += [_note(in_command(note.message)) for note in result.notes]
+    parts += [note_line(in_command(note.message)) for note in result.notes]
     parts += [f"wrote {line}" for line in written]
     show(*parts)
 
@@ -141,8 +143,8 @@ def _groups(result: Comparison) -> Table:
             decimal(group.dice),
             decimal(group.jaccard),
             decimal(group.similarity),
-            _volume(group.reference_volume),
-            _volume(group.prediction_volume),
+            _volume(group.reference_volume, result.pixel_volume),
+            _volume(group.prediction_volume, result.pixel_volume),
             style="yellow" if alone else None,
         )
     return table
@@ -152,9 +154,13 @@ def _labels(labels: "Sequence[Label]") -> Text:
     return Text(listed(labels))
 
 
-def _volume(pixels: float) -> str:
-    return f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:.2f}"
+def _volume(pixels: float, pixel_volume: float | None) -> str:
+    """In pixels, and in millilitres where these are known."""
+    text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:.2f}"
+    size = millilitres(pixels, pixel_volume)
+    return f"{text} ({size})" if size else text
 
 
-def _note(text: str) -> Text:
+def note_line(text: str) -> Text:
+    """A note, in a terminal."""
     return Text.assemble(("note: ", "yellow"), text)

@@ -1,12 +1,13 @@
 """`probdice info`: what the reader made of a file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, SumsName, usage
+from probdice.cli.options import DebugOption, SumsName, names_in, usage
 from probdice.cli.outcome import answering
 
 if TYPE_CHECKING:
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from probdice.errors import Option
+    from probdice.files.model import Content
     from probdice.geometry import Geometry
     from probdice.segmentation import Segmentation
-    from probdice.values import Fault
+    from probdice.values import Fault, Sums
 
 __all__ = ["info"]
 
@@ -37,18 +39,80 @@ def info(
         float | None,
         typer.Option(metavar="S", help="The number that stands for certainty: 100, 255, …"),
     ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A table of what labels are called, as for compare."),
+    ] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Where masks overlap, the first of these regions wins."),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
-    """Show what a file holds: labels or probabilities, which regions, and where it lies."""
+    """Show what a file holds: labels or probabilities, which regions, and where it lies.
+
+    Of a container with several arrays it lists them, and what to write for each.
+    """
     with answering(debug=debug):
-        from probdice.cli.display import show
+        from probdice.cli.display import note_line, show
+        from probdice.errors import FormatError, in_command
         from probdice.files import read
+        from probdice.files.masks import OverlappingMasks
         from probdice.options import as_scale
 
         with usage("--scale"):
             scale = as_scale(scale)
-        segmentation = read(file, sums=sums.value, scale=scale)
-        show(*(_labels(segmentation) if segmentation.crisp else _probabilities(segmentation)))
+
+        def read_by(sums: "Sums") -> "Segmentation":
+            order = names_in(priority or "")
+            return read(file, names=names, scale=scale, sums=sums, priority=order)
+
+        refusal = None
+        try:
+            segmentation = read_by(sums.value)
+        except OverlappingMasks as error:
+            refusal = error
+            segmentation = read_by("background")
+        except FormatError:
+            contents = _contents(file)
+            if len(contents) < 2:
+                raise
+            show(*_container(file, contents))
+            return
+        parts = _labels(segmentation) if segmentation.crisp else _probabilities(segmentation)
+        if refusal is not None:
+            parts[-1] = f"compare would refuse it: {refusal.in_command()}"
+        else:
+            parts += [note_line(in_command(note.message)) for note in segmentation.notes]
+        show(*parts)
+
+
+def _contents(file: str) -> "list[Content]":
+    """The arrays of a container; none where it cannot be read, which is said elsewhere."""
+    from probdice.errors import ProbdiceError
+    from probdice.files import contents_of
+    from probdice.files.sources import split_paths
+
+    try:
+        paths = split_paths(file)
+        return contents_of(paths[0]) if len(paths) == 1 else []
+    except ProbdiceError:
+        return []
+
+
+def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
+    """The arrays of a container, each with what to write for it."""
+    from rich.text import Text
+
+    from probdice.cli.display import MOST, plain_table
+
+    table = plain_table("write", ">shape", "type", "could be")
+    for content in contents[:MOST]:
+        shape = " × ".join(map(str, content.shape)) or "1"
+        write = Text(f"{file}:{content.inside}", overflow="fold")
+        table.add_row(write, shape, str(content.dtype), content.meaning)
+    head = f"{file} holds {len(contents)} arrays; say which one is meant:"
+    return [head, table, *_rest(len(contents), "arrays")]
 
 
 @dataclass
@@ -70,9 +134,11 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     """A label map: every label with its pixels."""
     import numpy as np
 
-    from probdice.cli.display import MOST, plain_table
+    from probdice.cli.display import MOST, note_line, plain_table
     from probdice.engine.blocks import Blocks, Crisp
-    from probdice.numbers_shown import percent
+    from probdice.errors import Option
+    from probdice.numbers_shown import millilitres, percent
+    from probdice.values import scale_of_labels
 
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
@@ -85,22 +151,32 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     total = max(sum(pixel_counts.values()), 1)
     stored = segmentation.array.dtype
     head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
-    table = plain_table(">label", "name", ">pixels", ">share")
-    for label in sorted(pixel_counts)[:MOST]:
+    labels = sorted(pixel_counts)
+    pixel_volume = _pixel_volume(segmentation)
+    millilitre_column = () if pixel_volume is None else (">volume",)
+    table = plain_table(">label", "name", ">pixels", *millilitre_column, ">share")
+    for label in labels[:MOST]:
+        count = pixel_counts[label]
+        size = () if pixel_volume is None else (millilitres(count, pixel_volume),)
         name = segmentation.names.get(label, "")
-        table.add_row(
-            str(label), name, f"{pixel_counts[label]:,}", percent(pixel_counts[label] / total, 2)
-        )
-    return [head, table, *_rest(len(pixel_counts), "labels")]
+        table.add_row(str(label), name, f"{count:,}", *size, percent(count / total, 2))
+    parts = [head, table, *_rest(len(labels), "labels")]
+    counts = np.array([pixel_counts[label] for label in labels])
+    scale = scale_of_labels(np.array(labels), counts) if labels else None
+    if scale is not None:
+        option = Option("scale", scale).in_command()
+        parts.append(note_line(f"looks like probabilities stored as bytes; {option}"))
+    return parts
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST, plain_table
     from probdice.errors import in_command
-    from probdice.numbers_shown import percent
+    from probdice.numbers_shown import millilitres, percent
 
     census, fault = _counted(segmentation)
+    pixel_volume = _pixel_volume(segmentation)
     single = segmentation.reading == "foreground"
     count = len(census.volumes)
     what = "probability of one foreground" if single else f"probabilities of {count} regions"
@@ -116,7 +192,9 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     names = segmentation.regions[1:] if single else segmentation.regions
     for k, name in enumerate(names[:count][:MOST]):
         numbers = census.volumes[k], census.least[k], census.most[k]
-        table.add_row(str(name), f"{numbers[0]:,.1f}", f"{numbers[1]:g}", f"{numbers[2]:g}")
+        size = millilitres(numbers[0], pixel_volume)
+        volume = f"{numbers[0]:,.1f} ({size})" if size else f"{numbers[0]:,.1f}"
+        table.add_row(str(name), volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
     parts = [head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append("what is missing to a sum of 1 is added as a region called background")
@@ -186,6 +264,12 @@ def _head(segmentation: "Segmentation", kind: str) -> "Table":
     table.add_row("origin", f"{described['origin']} mm")
     table.add_row("direction", f"{described['direction']}{_orientation(geometry)}")
     return table
+
+
+def _pixel_volume(segmentation: "Segmentation") -> float | None:
+    """In mm³, of a volume whose place is known."""
+    geometry = segmentation.geometry
+    return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 
 
 def _orientation(geometry: "Geometry") -> str:

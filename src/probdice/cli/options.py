@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import typer
 
 if TYPE_CHECKING:
-    from probdice.options import Match, Options
+    from probdice.options import GivenNames, Match, Options
     from probdice.segmentation import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
@@ -32,9 +32,13 @@ __all__ = [
     "MatchOption",
     "MergeName",
     "MergeOption",
+    "NamesOption",
     "PredictionArgument",
+    "PredictionNamesOption",
+    "PriorityOption",
     "QuietOption",
     "ReferenceArgument",
+    "ReferenceNamesOption",
     "RelabelledOption",
     "ReportOption",
     "ScaleOption",
@@ -46,7 +50,9 @@ __all__ = [
     "WorkersOption",
     "file_of_match",
     "match_of",
+    "names_in",
     "options_of",
+    "priority_of",
     "scale_of",
     "similarity_of",
     "sums_of",
@@ -89,7 +95,7 @@ ReferenceArgument = Annotated[
         metavar="REFERENCE",
         show_default=False,
         help="A file; a part of one as file.h5:/path or file.npz:key; or one file per region as "
-        "a.nii.gz,b.nii.gz or 'pve_*.nii.gz'.",
+        "a.nii.gz,b.nii.gz, 'pve_*.nii.gz' or csf=pve_0.nii.gz,grey=pve_1.nii.gz.",
     ),
 ]
 PredictionArgument = Annotated[
@@ -177,6 +183,32 @@ ScaleOption = Annotated[
         "that side whatever it holds.",
     ),
 ]
+NamesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=READING,
+        help="A table of what labels are called, for both sides: FreeSurfer's or 3D Slicer's "
+        "colours, ITK-SNAP's label description, BIDS' dseg.tsv, CSV or JSON.",
+    ),
+]
+ReferenceNamesOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", rich_help_panel=READING, help="The same for the reference."),
+]
+PredictionNamesOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", rich_help_panel=READING, help="The same for the prediction."),
+]
+PriorityOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+        rich_help_panel=READING,
+        help="Where masks overlap, the first of these regions gets the pixel: tumour,kidney. For "
+        "one side: reference:NAMES.",
+    ),
+]
 ToleranceOption = Annotated[
     float | None,
     typer.Option(
@@ -254,6 +286,10 @@ def options_of(
     ignore: Sequence[int] | None = None,
     sums: Sequence[str] | None = None,
     scale: Sequence[str] | None = None,
+    names: str | None = None,
+    reference_names: str | None = None,
+    prediction_names: str | None = None,
+    priority: Sequence[str] | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
 ) -> "Options":
@@ -265,6 +301,10 @@ def options_of(
     from probdice.options import Options
 
     rule = match_of(match)
+    tables: dict[Side, GivenNames] = {
+        "reference": reference_names or names,
+        "prediction": prediction_names or names,
+    }
     with usage():
         return Options.of(
             similarity=similarity_of(similarity, floor),
@@ -273,6 +313,8 @@ def options_of(
             ignore=ignore or (),
             sums=sums_of(sums),
             scale=scale_of(scale),
+            names=tables,
+            priority=priority_of(priority),
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
         )
@@ -337,6 +379,16 @@ def sums_of(words: Sequence[str] | None) -> "Sums | dict[Side, Sums]":
     """What --sums asks for."""
     sums = _per_side(words, "--sums", lambda word: cast("Sums", word))
     return "error" if sums is None else sums
+
+
+def priority_of(words: Sequence[str] | None) -> "Sequence[str] | dict[Side, Sequence[str]]":
+    """What --priority asks for."""
+    return _per_side(words, "--priority", names_in) or ()
+
+
+def names_in(word: str) -> Sequence[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in word.split(",") if name.strip()]
 
 
 def scale_of(words: Sequence[str] | None) -> "float | dict[Side, float] | None":

@@ -22,8 +22,9 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.values import Fault, examine_values
 
-__all__ = ["Images", "aligned"]
+__all__ = ["Images", "aligned", "one_hot_axis"]
 
+ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
 
@@ -66,10 +67,17 @@ class Images:
                 Option("mask", "FILE", python="mask=…"),
             )
         prediction = aligned(reference, prediction, tolerance=tolerance)
+        notes = []
+        if reference.notes or prediction.notes:
+            notes = [
+                Note(note.kind, (f"{side}: ", *note.message))
+                for side, segmentation in zip(SIDES, (reference, prediction), strict=True)
+                for note in segmentation.notes
+            ]
         if mask is None:
-            return cls(reference, prediction, None, workers or cores())
+            return cls(reference, prediction, None, workers or cores(), notes)
         array, unknown = _mask_on(reference, mask, tolerance)
-        images = cls(reference, prediction, array, workers or cores())
+        images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
             text = f"{unknown} {pixels} NaN in the mask and counted as outside"
@@ -306,9 +314,28 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
     return known & (values != 0), int(np.isnan(values).sum())
 
 
+def one_hot_axis(side: Segmentation) -> int | None:
+    """The first or last axis, if it makes a label map of 0 and 1 a one-hot array; or None."""
+    array = side.array
+    if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
+        return None
+    for axis in (0, -1):
+        if array.ndim > 1 and array.shape[axis] >= ONE_HOT and array.max(initial=0) == 1:
+            sums = np.add.reduce(array, axis=axis, dtype=np.int64)
+            if array.min() == 0 and (sums == 1).all():
+                return axis
+    return None
+
+
 def _misread(*sides: Segmentation) -> str:
-    """A hint where a floating array of one number a pixel was taken for probabilities."""
+    """A hint where an array was taken for labels or for probabilities and seems to be the other."""
     for side, across in (sides, sides[::-1]):
+        axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
+        if axis is not None:
+            return (
+                f"; integers are labels, and these look like one-hot regions, so say "
+                f"Segmentation.from_probabilities(array, axis={axis})"
+            )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
                 "; a floating array has its regions along the first axis, so say "

@@ -25,7 +25,7 @@ from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Request, files_of, inputs_of, same_inputs
-from probdice.options import Match, Merging, Options, as_workers
+from probdice.options import GivenNames, Match, Merging, Options, Priority, as_workers
 from probdice.sides import Side
 from probdice.similarity import Similarity
 from probdice.values import Sums
@@ -79,6 +79,8 @@ def evaluate(
     ignore: Iterable[int] | int = (),
     sums: Sums | Mapping[Side, Sums] = "error",
     scale: float | Mapping[Side, float] | None = None,
+    names: "GivenNames | Mapping[Side, GivenNames]" = None,
+    priority: "Priority | Mapping[Side, Priority]" = (),
     pattern: str | Mapping[str, str] | None = None,
     probabilities: bool = False,
     allow_missing: bool = False,
@@ -115,6 +117,10 @@ def evaluate(
         The number that stands for certainty, such as 100 or 255, for the files that need it: a
         label map stays one, and values within 1 stay as they are. ``{"prediction": 255}`` scales
         one side whatever it holds.
+    names : mapping, sequence or path, optional
+        What labels are called, as in `read`; ``{"reference": …, "prediction": …}`` for each side.
+    priority : sequence of str or mapping, optional
+        Which region gets a pixel that several masks claim, as in `read`; a mapping for each side.
     pattern : str or mapping, optional
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
         ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
@@ -176,6 +182,8 @@ def evaluate(
         ignore=ignore,
         sums=sums,
         scale=scale,
+        names=names,
+        priority=priority,
         ignore_geometry=ignore_geometry,
         geometry_tolerance=geometry_tolerance,
     )

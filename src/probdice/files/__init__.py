@@ -5,12 +5,14 @@ they know the first bytes of a file. The libraries behind a format are imported 
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from probdice.arrays import has_type
 from probdice.errors import (
     FormatError,
     GeometryError,
@@ -22,19 +24,24 @@ from probdice.files.arrays import NPY, NPZ
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
 from probdice.files.images import JPEG, PNG, TIFF
-from probdice.files.itk import ITK
+from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.model import Format, Image, Source
-from probdice.files.nifti import NIFTI
-from probdice.files.sources import open_source, region_names, split_paths
+from probdice.files.model import Content, Format, Image, Source
+from probdice.files.names import Names, called, named
+from probdice.files.nifti import NIFTI, of_nibabel
+from probdice.files.sources import names_of, open_source, parts_of
+from probdice.files.strangers import described
 from probdice.files.writing import payload_of, write_atomically
 from probdice.geometry import Geometry
-from probdice.options import as_scale
+from probdice.options import as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.values import MASK, Sums
 
-__all__ = ["FORMATS", "read", "write"]
+__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "write"]
+
+# A path, an image of nibabel or SimpleITK, or several of them, one for each region.
+Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
 # DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
 # are; ITK last, since it knows the others as well.
@@ -42,10 +49,12 @@ FORMATS: tuple[Format, ...] = (NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, 
 
 
 def read(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: "Readable",
     *,
+    names: "Names | None" = None,
     scale: float | None = None,
     sums: Sums = "error",
+    priority: str | Sequence[str] = (),
     ignore: Iterable[int] | int = (),
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
@@ -56,19 +65,28 @@ def read(
 
     Parameters
     ----------
-    path : path or sequence of paths
+    path : path, image, or sequence or mapping of them
         NIfTI, MGZ, NPY, NPZ, TIFF or PNG; with the extras `itk`, `dicom` and `hdf5` also NRRD, MHA
         and what else SimpleITK reads, DICOM SEG, and HDF5; MATLAB. What lies inside a file follows
         a colon: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
         what differs in their names: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1.
+        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"`` gives them names. An image of
+        nibabel or SimpleITK is read like its file.
+    names : mapping, sequence or path, optional
+        Names of labels or regions, as ``{label: name}``, as a list that starts with label 0 or the
+        first region, or the path of a table: FreeSurfer's or 3D Slicer's colours, ITK-SNAP's label
+        description, BIDS' dseg.tsv, CSV or JSON. A table may name more labels than there are.
     scale : float, optional
         The number that stands for certainty: 100 for percent, 255 for bytes. It makes any map one
         of probabilities.
     sums : {"error", "normalise", "background"}, optional
         What to do where probabilities do not sum to 1, as in `Segmentation.from_probabilities`.
-        Segments that overlap need "normalise" or "background", which then mean the same: shared
-        pixels are divided, and what no segment covers is background.
+        Masks that overlap need `priority`, or "normalise" or "background", which then mean the
+        same: shared pixels are divided, and what no mask covers is background.
+    priority : sequence of str, optional
+        For masks of 0 and 1 that overlap, the names of regions, the first of which gets a pixel
+        that several claim: ``("tumour", "kidney")``. The result is a label map.
     ignore : int or iterable of int, optional
         One label or several whose pixels are left out of the comparison; only for a reference.
 
@@ -97,6 +115,8 @@ def read(
     >>> segmentation = read(file, ignore=[2])
     >>> segmentation.crisp, segmentation.shape, segmentation.ignore
     (True, (2, 3), (2,))
+    >>> read(file, names={0: "air", 1: "bone", 2: "tissue"}).names[2]
+    'tissue'
     >>> read(file, scale=2).array[0]
     array([0., 0., 1.], dtype=float32)
     >>> del segmentation
@@ -105,24 +125,47 @@ def read(
     scale = as_scale(scale)
     sums = as_sums(sums)
     ignored = several_labels(ignore, "ignore")
-    paths = split_paths(path)
-    if len(paths) == 1:
-        with _naming(paths[0]):
-            image = _image(paths[0])
-            segmentation = segmentation_of(image, scale=scale, sums=sums, ignore=ignored)
-        return replace(segmentation, source=paths[0])
-    if ignored:
-        raise InputError(
-            ignoring(ignored),
-            f" names labels, but {len(paths)} files are one region each; leave pixels out with ",
-            MASK,
+    order = as_priority(priority)
+    parts = parts_of(path)
+    source = ",".join(part.source for part in parts)
+    if len(parts) == 1:
+        with _naming(source):
+            segmentation = segmentation_of(
+                _image(parts[0].file), scale=scale, sums=sums, ignore=ignored, priority=order
+            )
+            if parts[0].name:
+                segmentation = called(segmentation, parts[0].name)
+    else:
+        if ignored:
+            raise InputError(
+                ignoring(ignored),
+                f" names labels, but {len(parts)} files are one region each; leave pixels out "
+                f"with ",
+                MASK,
+            )
+        images = []
+        for part in parts:
+            with _naming(part.source):
+                images.append((part.source, _image(part.file)))
+        segmentation = segmentation_of_many(
+            images, names_of(parts), scale=scale, sums=sums, priority=order
         )
-    images = []
-    for file in paths:
-        with _naming(file):
-            images.append((file, _image(file)))
-    segmentation = segmentation_of_many(images, region_names(paths), scale=scale, sums=sums)
-    return replace(segmentation, source=",".join(paths))
+    if names is not None:
+        segmentation = named(segmentation, names)
+    return replace(segmentation, source=source)
+
+
+def read_mask(path: Readable) -> Segmentation:
+    """A mask from a file or an image of another library: whole numbers, of which 0 is outside."""
+    parts = parts_of(path)
+    if len(parts) > 1:
+        raise InputError(f"a mask is one file, found {len(parts)}")
+    with _naming(parts[0].source):
+        image = _image(parts[0].file)
+        if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is one of space
+            image = replace(image, regions=None)
+        segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
+    return replace(segmentation, source=parts[0].source)
 
 
 def write(
@@ -178,9 +221,21 @@ def write(
         write_atomically(os.fspath(path), form, payload)
 
 
-def _image(path: str) -> Image:
-    """What the file holds, by the first format that knows it."""
-    source = open_source(path)
+def contents_of(path: str) -> list[Content]:
+    """The arrays in a container of several, such as .npz, .mat or .h5; none for other files."""
+    with _naming(path):
+        source = open_source(path)
+        form = _format(source)
+        if source.inside or form.contents is None:
+            return []
+        return form.contents(source)
+
+
+def _image(file: Any) -> Image:
+    """What a file holds, by the first format that knows it, or an image of another library."""
+    if not isinstance(file, str):
+        return of_simpleitk(file) if has_type(file, "SimpleITK", "Image") else of_nibabel(file)
+    source = open_source(file)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
         raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
@@ -203,15 +258,15 @@ def _format(source: Source) -> Format:
     for form in FORMATS:
         if form.recognises(source):
             return form
-    start = source.head[:8]
+    what, start = described(source), f"(it starts with {source.head[:8]!r})"
     for form in FORMATS:
         if source.name.endswith(form.suffixes):
-            raise FormatError(
-                f"is named like a {form.name} file but does not hold one (it starts with "
-                f"{start!r}); is it complete, and the name right?"
-            )
+            but = ("is ", *what) if what else (f"does not hold one {start}; is it complete?",)
+            raise FormatError(f"is named like a {form.name} file but ", *but)
+    if what:
+        raise FormatError("is no segmentation: it is ", *what)
     known = ", ".join(form.name for form in FORMATS if form is not JPEG)
-    raise FormatError(f"is of no known format (it starts with {start!r}); probdice reads {known}")
+    raise FormatError(f"is of no known format {start}; probdice reads {known}")
 
 
 def _format_of_suffix(path: str) -> Format:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.meaning import beyond_one, fraction_in
-from probdice.files.model import Format, Image, Payload, Source, as_label
+from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
+from probdice.files.strangers import archive_of
 from probdice.segmentation import Array
 
 __all__ = ["NPY", "NPZ", "label_image", "regions_of_plain"]
@@ -60,6 +61,8 @@ def _read_npz(source: Source) -> Image:
     with source.path.open("rb") as stream:
         with library_call():
             archive = zipfile.ZipFile(stream)
+        if stranger := archive_of(archive.namelist()):
+            raise FormatError(f"is no segmentation: it is {stranger}")
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = _member(archive, members[key])
@@ -95,7 +98,21 @@ def _write_npz(path: Path, payload: Payload) -> None:
         np.savez_compressed(stream, **arrays)
 
 
-NPZ = Format("NPZ", (".npz",), _is_npz, _read_npz, (".npz",), _write_npz)
+def _contents_npz(source: Source) -> list[Content]:
+    """Every array of an archive, by its header alone."""
+    contents = []
+    with source.path.open("rb") as stream, library_call():
+        archive = zipfile.ZipFile(stream)
+        for name in archive.namelist():
+            with archive.open(name) as member, _numpy_call():
+                shape, _, dtype = _header(member)
+            key = name.removesuffix(".npy")
+            axis = 0 if shape else None
+            contents.append(Content(key, shape, dtype, meaning_of(shape, dtype, axis)))
+    return contents
+
+
+NPZ = Format("NPZ", (".npz",), _is_npz, _read_npz, (".npz",), _write_npz, contents=_contents_npz)
 
 
 # NumPy parses the header of a file as Python, which CPython 3.11 cannot do on two threads at once.
@@ -114,6 +131,15 @@ def _numpy_call() -> Iterator[None]:
         raise
 
 
+def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array that starts here."""
+    version = np.lib.format.read_magic(stream)
+    read_header = np.lib.format.read_array_header_2_0
+    if version == (1, 0):
+        read_header = np.lib.format.read_array_header_1_0
+    return read_header(stream)
+
+
 def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """One array of an archive, whose header is held against the size of the member."""
     info = archive.getinfo(name)
@@ -124,11 +150,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         stream = archive.open(info)
     with stream:
         with _numpy_call():
-            version = np.lib.format.read_magic(stream)
-            read_header = np.lib.format.read_array_header_2_0
-            if version == (1, 0):
-                read_header = np.lib.format.read_array_header_1_0
-            shape, fortran_order, dtype = read_header(stream)
+            shape, fortran_order, dtype = _header(stream)
         if dtype.hasobject:
             raise FormatError(OBJECTS)
         if any(length < 0 for length in shape):

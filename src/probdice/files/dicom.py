@@ -5,13 +5,13 @@ and 0 is what no segment covers. Masks that overlap stay one region each.
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_size, library_call, whole_number
-from probdice.files.model import Format, Image, Source, lps_to_ras, need
+from probdice.files.model import Format, Image, Source, distinct_names, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
@@ -50,7 +50,7 @@ def _read(source: Source) -> Image:
     with library_call():
         if fractional:
             volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
-            return _regions(seg, volume, overlapping=False)
+            return _regions(seg, volume, "probabilities")
         try:
             volume = seg.get_volume(combine_segments=True)
         except RuntimeError as error:
@@ -58,14 +58,13 @@ def _read(source: Source) -> Image:
                 raise
             # The failed call leaves a locked table behind, so the file is opened afresh.
             seg = highdicom.seg.segread(source.path)
-            return _regions(seg, seg.get_volume(combine_segments=False), overlapping=True)
+            return _regions(seg, seg.get_volume(combine_segments=False), "values")
         names = {number: _name(seg, number) for number in seg.segment_numbers}
         affine = _affine(volume)
-    repeated = {name for name in names.values() if list(names.values()).count(name) > 1}
     return Image(
         volume.array.transpose(2, 1, 0),
         affine=affine,
-        label_names={k: f"{v} ({k})" if v in repeated else v for k, v in names.items()},
+        label_names=distinct_names(names),
     )
 
 
@@ -85,14 +84,13 @@ def _checked_frames(dataset: Any) -> int:
     return frames
 
 
-def _regions(seg: Any, volume: Any, *, overlapping: bool) -> Image:
+def _regions(seg: Any, volume: Any, kind: Literal["values", "probabilities"]) -> Image:
     return Image(
         volume.array.transpose(2, 1, 0, 3),
         regions=3,
-        kind="values" if overlapping else "probabilities",
+        kind=kind,
         affine=_affine(volume),
         region_names=[_name(seg, number) for number in seg.segment_numbers],
-        overlapping=overlapping,
     )
 
 

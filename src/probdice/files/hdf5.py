@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.lazy import Lazy, zeros_and_ones
-from probdice.files.model import Format, Image, Source, need
+from probdice.files.model import Content, Format, Image, Source, meaning_of, need
 
 __all__ = ["HDF5", "OnDisk", "check_dataset", "datasets"]
 
@@ -50,7 +50,23 @@ def _read(source: Source) -> Image:
     return Image(array, regions=axes.index("c"))
 
 
-HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read)
+def _contents(source: Source) -> list[Content]:
+    """Every data set of numbers."""
+    h5py = need("h5py", "hdf5", "reading HDF5")
+    contents = []
+    with library_call(), h5py.File(source.path, "r") as file:
+        for name, dataset in datasets(h5py, file).items():
+            axes = _axes(dataset)
+            regions = 0 if axes is None and len(dataset.shape) == 4 else None
+            if axes is not None and "c" in axes:
+                regions = axes.index("c")
+            whole = regions is None
+            meaning = meaning_of(dataset.shape, dataset.dtype, regions, labels=whole)
+            contents.append(Content(name, tuple(dataset.shape), dataset.dtype, meaning))
+    return contents
+
+
+HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, contents=_contents)
 
 
 class OnDisk(Lazy):

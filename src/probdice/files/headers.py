@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError
 from probdice.files.damage import library_call
 
-__all__ = ["Header", "header_of", "is_header"]
+__all__ = ["Header", "affine_of", "header_of", "is_header"]
 
 NIFTI_1 = {  # where the fields lie that we need
     "sizeof_hdr": ("i4", 0),
@@ -157,7 +157,7 @@ def _by_nibabel(name: str, head: bytes) -> Header:
     if dtype.names or dtype.kind == "c":
         raise FormatError(f"holds colours or complex numbers ({dtype}), expected one number each")
     with library_call():
-        affine = _affine_by_nibabel(header)
+        affine = affine_of(header)
     return Header(
         shape=shape,
         dtype=dtype,
@@ -168,7 +168,8 @@ def _by_nibabel(name: str, head: bytes) -> Header:
     )
 
 
-def _affine_by_nibabel(header: Any) -> NDArray[np.float64] | None:
+def affine_of(header: Any) -> NDArray[np.float64] | None:
+    """Where nibabel's header says that the image lies, in millimetres."""
     if hasattr(header, "get_sform"):
         forms = (
             (int(header[f"{form}_code"]), getattr(header, f"get_{form}")())

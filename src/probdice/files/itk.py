@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError, InputError
 from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.detached import check_metaimage, check_nrrd
-from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
+from probdice.files.model import (
+    Format,
+    Image,
+    Payload,
+    Source,
+    distinct_names,
+    lps_to_ras,
+    need,
+)
 
-__all__ = ["ITK"]
+__all__ = ["ITK", "of_simpleitk"]
 
 READS = (".nrrd", ".nhdr", ".mha", ".mhd", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
@@ -57,23 +65,30 @@ def _read(source: Source) -> Image:
     _check_values(sitk, reader, source, io)
     with _itk_call():
         image = reader.Execute()
-    array = _turned(sitk, image)
+    placeless = io == "BMPImageIO" or (
+        source.head.startswith(b"NRRD") and b"space directions:" not in source.head
+    )
+    return of_simpleitk(image, placeless=placeless)
+
+
+def of_simpleitk(image: Any, *, placeless: bool = False) -> Image:
+    """What an image of SimpleITK holds; one that is `placeless` does not know where it lies."""
+    sitk = need("SimpleITK", "itk", "reading an image of SimpleITK")
+    with _itk_call():
+        array = _turned(sitk, image)
     dimension = image.GetDimension()
     regions = dimension if image.GetNumberOfComponentsPerPixel() > 1 else None
     if dimension == 4:
         if regions is not None:
             raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
         regions = 3
-    placeless = io == "BMPImageIO" or (
-        source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    )
     affine = None if placeless else _affine(image)
     keys = [key for key in image.GetMetaDataKeys() if SEGMENT.fullmatch(key)]
     segments = _segments({key: image.GetMetaData(key) for key in keys})
     if segments and regions is not None:
         return _layers(array, segments, affine)
     names = {segment.label: segment.name for segment in segments}
-    return Image(array, regions=regions, affine=affine, label_names=_distinct_names(names))
+    return Image(array, regions=regions, affine=affine, label_names=distinct_names(names))
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -201,20 +216,11 @@ def _layers(
     masks = np.stack([array[..., s.layer] == s.label for s in segments]).astype(np.uint8)
     if int(masks.sum(axis=0, dtype=np.int64).max(initial=0)) > 1:
         names = [segment.name for segment in segments]
-        return Image(masks, regions=0, affine=affine, region_names=names, overlapping=True)
+        return Image(masks, regions=0, affine=affine, region_names=names)
     labels = [segment.label for segment in segments]
     if len(set(labels)) < len(labels):  # each layer counts from 1
         labels = list(range(1, len(segments) + 1))
     weights = np.array(labels, dtype=np.int32)
     combined = np.tensordot(weights, masks.astype(np.int32), axes=1)
     named = {label: s.name for label, s in zip(labels, segments, strict=True)}
-    return Image(combined, affine=affine, label_names=_distinct_names(named))
-
-
-def _distinct_names(names: Mapping[int, str]) -> dict[int, str]:
-    """Names that two labels share say nothing without the label."""
-    values = list(names.values())
-    return {
-        label: name if values.count(name) == 1 else f"{name} ({label})"
-        for label, name in names.items()
-    }
+    return Image(combined, affine=affine, label_names=distinct_names(named))

@@ -20,7 +20,7 @@ from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.hdf5 import check_dataset, datasets
 from probdice.files.matfile import Cells, Struct, Value, variables_of
 from probdice.files.meaning import fraction_in
-from probdice.files.model import Format, Image, Source, need
+from probdice.files.model import Content, Format, Image, Source, meaning_of, need
 
 __all__ = ["MATLAB"]
 
@@ -40,7 +40,28 @@ def _read(source: Source) -> Image:
     return Image(array, regions=array.ndim - 1 if floating else None, assumed=True)
 
 
-MATLAB = Format("MATLAB", (".mat",), _recognises, _read)
+def _contents(source: Source) -> list[Content]:
+    """Every array of more than one number."""
+    if source.head.startswith(b"MATLAB 7.3"):
+        h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
+        with library_call(), h5py.File(source.path, "r") as file:
+            arrays = {
+                name.strip("/"): (tuple(reversed(item.shape)), item.dtype)
+                for name, item in datasets(h5py, file).items()
+                if not name.startswith("/#refs#")
+            }
+    else:
+        found = _arrays(variables_of(memoryview(source.path.read_bytes())))
+        arrays = {path: (array.shape, array.dtype) for path, array in found.items()}
+    return [
+        Content(
+            path, shape, dtype, meaning_of(shape, dtype, len(shape) - 1 if len(shape) > 2 else None)
+        )
+        for path, (shape, dtype) in arrays.items()
+    ]
+
+
+MATLAB = Format("MATLAB", (".mat",), _recognises, _read, contents=_contents)
 
 
 def _older(path: Path, inside: str) -> NDArray[Any]:
@@ -119,20 +140,25 @@ def _entered(value: Value, step: str) -> Value:
 
 
 def _paths(variables: dict[str, Value]) -> list[str]:
+    """The paths of every array of more than one number."""
+    return list(_arrays(variables))
+
+
+def _arrays(variables: dict[str, Value]) -> dict[str, NDArray[Any]]:
     """Every array of more than one number, by its path."""
-    return [path for name, value in variables.items() for path in _paths_in(value, name)]
+    return dict(pair for name, value in variables.items() for pair in _arrays_in(value, name))
 
 
-def _paths_in(value: Value, prefix: str) -> list[str]:
+def _arrays_in(value: Value, prefix: str) -> list[tuple[str, NDArray[Any]]]:
     value = _opened(value)
     if isinstance(value, np.ndarray):
-        return [prefix] if value.size > 1 else []
+        return [(prefix, value)] if value.size > 1 else []
     steps: Iterable[tuple[object, Value]] = ()
     if isinstance(value, Cells):
         steps = enumerate(value.items)
     elif isinstance(value, Struct):
         steps = ((name, _entered(value, name)) for name in value.names)
-    return [path for step, inner in steps for path in _paths_in(inner, f"{prefix}/{step}")]
+    return [pair for step, inner in steps for pair in _arrays_in(inner, f"{prefix}/{step}")]
 
 
 def _listed(paths: list[str]) -> str:

@@ -19,13 +19,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from probdice.errors import FormatError, GeometryError, InputError, Option
+from probdice.errors import FormatError, GeometryError, InputError, Note, Option
 from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
+from probdice.files.masks import Claims, claims_of, settled
 from probdice.files.model import Image
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.segmentation import Array, Label, Segmentation
-from probdice.values import MASK, NORMALISE, Sums
+from probdice.values import BACKGROUND, MASK, NORMALISE, Sums
 
 __all__ = ["beyond_one", "fraction_in", "ignoring", "segmentation_of", "segmentation_of_many"]
 
@@ -33,7 +34,12 @@ SCALES = (Option("scale", 100), " or ", Option("scale", 255))
 
 
 def segmentation_of(
-    image: Image, *, scale: float | None, sums: Sums, ignore: Iterable[int]
+    image: Image,
+    *,
+    scale: float | None,
+    sums: Sums,
+    ignore: Iterable[int],
+    priority: Sequence[str] = (),
 ) -> Segmentation:
     """The segmentation that one image is."""
     image = _without_single_region(image)
@@ -52,21 +58,32 @@ def segmentation_of(
             " instead",
         )
     if image.regions is None:
-        names = image.region_names
+        called = image.region_names
         return Segmentation.from_probabilities(
             values,
             axis=None,
-            names=None if names is None else ("background", names[0]),
+            names=None if called is None else ("background", called[0]),
             geometry=geometry,
         )
-    if image.overlapping:
-        sums = _sums_of_overlapping(sums)
-    elif values.dtype.kind in "iu":
+    names: Sequence[Label] = range(values.shape[image.regions])
+    if image.region_names is not None:
+        names = _distinct(image.region_names)
+    if values.dtype.kind in "iu":
         _check_masks(values)
-    names = None if image.region_names is None else _distinct(image.region_names)
-    return Segmentation.from_probabilities(
-        values, axis=image.regions, names=names, sums=sums, geometry=geometry
+    notes: tuple[Note, ...] = ()
+    if _are_masks(image, values):
+        masks = _along(values, image.regions)
+        if priority:
+            return settled(masks, names, priority, geometry)
+        claims = claims_of(masks, names)
+        if claims.pixels:
+            sums, notes = _shared(claims, sums)
+    elif priority:
+        raise _no_masks(priority, beyond_one(values))
+    result = Segmentation.from_probabilities(
+        values, axis=image.regions, names=list(names), sums=sums, geometry=geometry
     )
+    return replace(result, notes=notes)
 
 
 def ignoring(labels: Sequence[int]) -> Option:
@@ -81,10 +98,12 @@ def segmentation_of_many(
     *,
     scale: float | None,
     sums: Sums,
+    priority: Sequence[str] = (),
 ) -> Segmentation:
     """The segmentation of several images, each the probability or the mask of one region."""
     first: Segmentation | None = None
     arrays: list[Array] = []
+    beyond: float | int | None = None  # what the masks hold beside 0 and 1
     for file, image in images:
         image = _without_single_region(image)
         if image.regions is not None and not image.assumed:
@@ -94,19 +113,34 @@ def segmentation_of_many(
             )
         image = replace(image, regions=None)
         values = _scaled(image, scale)
-        if values.dtype.kind in "iu" and (other := beyond_one(values)) is not None:
-            raise FormatError(
-                f"{file}: one file per region needs a probability or a mask of 0 and 1, "
-                f"found {other}; a label map is read alone, and percent or 0 to 255 with ",
-                *SCALES,
-            )
+        if beyond is None or values.dtype.kind in "iu":
+            other = beyond_one(values)
+            beyond = other if beyond is None else beyond
+            if values.dtype.kind in "iu" and other is not None:
+                raise FormatError(
+                    f"{file}: one file per region needs a probability or a mask of 0 and 1, "
+                    f"found {other}; a label map is read alone, and percent or 0 to 255 with ",
+                    *SCALES,
+                )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
         first = first or region
         arrays.append(_onto(region, first, file, images[0][0]).array)
     assert first is not None
-    return Segmentation.from_probabilities(
-        Stacked(arrays), names=_distinct(names), sums=sums, geometry=first.geometry
+    names = _distinct(names)
+    notes: tuple[Note, ...] = ()
+    if beyond is None:
+        if priority:
+            return settled(arrays, names, priority, first.geometry)
+        claims = claims_of(arrays, names)
+        if claims.pixels:
+            files = f"{images[0][0]} and {len(images) - 1} more: "
+            sums, notes = _shared(claims, sums, prefix=files)
+    elif priority:
+        raise _no_masks(priority, beyond)
+    result = Segmentation.from_probabilities(
+        Stacked(arrays), names=names, sums=sums, geometry=first.geometry
     )
+    return replace(result, notes=notes)
 
 
 def fraction_in(array: Array) -> float | None:
@@ -156,16 +190,35 @@ def _are_labels(image: Image, values: Array) -> bool:
     return image.kind == "labels"
 
 
-def _sums_of_overlapping(sums: Sums) -> Sums:
-    """Masks leave the background out, so dividing where they overlap is not enough."""
+def _are_masks(image: Image, values: Array) -> bool:
+    """Whether every region holds 0 and 1 alone; integers were looked at before."""
+    if image.kind == "probabilities":
+        return False
+    return values.dtype.kind in "biu" or beyond_one(values) is None
+
+
+def _along(values: Array, axis: int) -> list[Array]:
+    """One array for each region."""
+    regions_first = np.moveaxis(np.asarray(values), axis, 0)
+    return list(regions_first)
+
+
+def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[Note, ...]]:
+    """How overlapping masks are mended, which must be said; and how many pixels it changes."""
     if sums == "error":
-        raise FormatError(
-            "its segments overlap, so a pixel may belong to several and there is no one label "
-            "map; pass ",
-            NORMALISE,
-            " to share such pixels equally, or save the segments without overlap",
-        )
-    return "background"
+        raise claims.refusal.prefixed(prefix) if prefix else claims.refusal
+    # Masks leave the background out, so dividing where they overlap is not enough.
+    return "background", (claims.shared,)
+
+
+def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
+    return InputError(
+        Option("priority", ",".join(priority), python=f"priority={tuple(priority)}"),
+        f" is for masks of 0 and 1, found {value:g}; probabilities need ",
+        NORMALISE,
+        " or ",
+        BACKGROUND,
+    )
 
 
 def _check_masks(values: Array) -> None:

@@ -4,6 +4,8 @@ A reader says what the file says and no more; `meaning` decides whether that is 
 probabilities. Readers raise short errors, and `read` puts the name of the file in front.
 """
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,7 +19,18 @@ from probdice.errors import MissingExtraError
 from probdice.geometry import Geometry
 from probdice.segmentation import Array, Label
 
-__all__ = ["Format", "Image", "Payload", "Source", "as_label", "lps_to_ras", "need"]
+__all__ = [
+    "Content",
+    "Format",
+    "Image",
+    "Payload",
+    "Source",
+    "as_label",
+    "distinct_names",
+    "lps_to_ras",
+    "meaning_of",
+    "need",
+]
 
 
 @dataclass(frozen=True)
@@ -47,8 +60,17 @@ class Image:
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_names: Sequence[Label] | None = None
-    overlapping: bool = False  # masks of which several may hold at one pixel
     beside: Path | None = None  # another file, whose geometry this image has
+
+
+@dataclass(frozen=True)
+class Content:
+    """One of the arrays in a container: the path inside it, and what it could be read as."""
+
+    inside: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    meaning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +98,27 @@ class Format:
     read: Callable[[Source], Image]
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
+    contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
+
+
+def meaning_of(
+    shape: tuple[int, ...], dtype: np.dtype[Any], regions: int | None, *, labels: bool = True
+) -> str:
+    """What an array could be, by its shape and type alone.
+
+    `regions` is the axis that would be that of the regions, `labels` whether whole floating
+    numbers are labels.
+    """
+    if dtype.kind not in "biuf":
+        return "no numbers"
+    if math.prod(shape) <= 1:
+        return "a single number"
+    if dtype.kind != "f":
+        return "a label map"
+    probabilities = "the probability of one foreground"
+    if regions is not None:
+        probabilities = f"probabilities of {shape[regions]} regions"
+    return f"labels if all are whole, else {probabilities}" if labels else probabilities
 
 
 def need(module: str, extra: str, what: str) -> Any:
@@ -93,6 +136,14 @@ def as_label(name: str) -> Label:
     """The name of a region: an integer where it is a whole number, as the labels of a map are."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
+
+
+def distinct_names(names: Mapping[int, str]) -> dict[int, str]:
+    """The names of labels; one that two labels share says nothing without the label."""
+    counts = Counter(names.values())
+    return {
+        label: name if counts[name] == 1 else f"{name} ({label})" for label, name in names.items()
+    }
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:

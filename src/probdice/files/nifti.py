@@ -12,8 +12,10 @@ with one that has geometry only where the user says to ignore it. The same holds
 
 import math
 import mmap
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,14 +23,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size
-from probdice.files.headers import Header, header_of, is_header
-from probdice.files.model import Format, Image, Payload, Source
+from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.headers import Header, affine_of, header_of, is_header
+from probdice.files.model import Format, Image, Payload, Source, distinct_names
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
-__all__ = ["NIFTI", "other_half"]
+__all__ = ["NIFTI", "of_nibabel", "other_half"]
+
+HEADER = 352  # bytes of a NIfTI-1 header
+LONGEST = 1 << 24  # bytes that are looked through for a label table
+LABEL = re.compile(r'<Label\s[^>]*?Key="(-?\d+)"[^>]*>(?:<!\[CDATA\[)?([^<\]]*)')
 
 
 def _recognises(source: Source) -> bool:
@@ -50,13 +57,41 @@ def _read(source: Source) -> Image:
     if header_path != source.path:
         head = open_source(str(header_path)).head
     header = header_of(head)
-    array, regions = _axes(_values(data_path, header))
+    values, extensions = _values(data_path, header)
+    array, regions = _axes(values)
     return Image(
         array,
         regions=regions,
         affine=header.affine,
+        label_names=_label_table(extensions) if head[344:347] == b"n+1" else {},
         slope=header.slope,
         inter=header.inter,
+    )
+
+
+def of_nibabel(image: Any) -> Image:
+    """What an image of nibabel holds; its values are those of a file wherever it has one."""
+    if not hasattr(image, "affine") or len(image.shape) < 1:
+        raise FormatError(
+            f"is {type_named(image)}, which is no image on a grid; pass an array of its values"
+        )
+    values, slope, inter = image.dataobj, 1.0, 0.0
+    if hasattr(values, "get_unscaled") and hasattr(values, "inter"):
+        with library_call():
+            values, slope, inter = values.get_unscaled(), values.slope, values.inter
+    with library_call():
+        array, regions = _axes(np.asanyarray(values))
+    # A NIfTI or Analyze image that does not know where it lies has an affine all the same.
+    guessed = has_type(image, "nibabel", "AnalyzeImage")
+    affine = affine_of(image.header) if guessed else image.affine
+    stored = [_raw(part) for part in getattr(image.header, "extensions", ())]
+    return Image(
+        array,
+        regions=regions,
+        affine=affine,
+        slope=float(slope),
+        inter=float(inter),
+        label_names=_label_table(b"".join(stored)),
     )
 
 
@@ -100,8 +135,11 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(path: Path, header: Header) -> NDArray[Any]:
-    """The values as they are stored, without slope: mapped, or unpacked into memory."""
+def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
+    """The values as they are stored, without slope: mapped, or unpacked into memory.
+
+    And what lies between the header and them.
+    """
     needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -114,7 +152,24 @@ def _values(path: Path, header: Header) -> NDArray[Any]:
             f"is incomplete: {len(content)} bytes, expected {needed} for {header.shape} values of "
             f"{header.dtype}; copy or write it again"
         )
-    return np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
+    extensions = bytes(content[HEADER : min(header.offset, LONGEST)])
+    values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
+    return values, extensions
+
+
+def _raw(extension: Any) -> bytes:
+    """The bytes of one of nibabel's extensions; those of DICOM and the like it has parsed."""
+    content = extension.content if hasattr(extension, "content") else extension.get_content()
+    return content if isinstance(content, bytes) else b""
+
+
+def _label_table(extensions: bytes) -> dict[int, str]:
+    """The names in the label table that Connectome Workbench and Caret store with an image."""
+    if b"<LabelTable>" not in extensions:
+        return {}
+    table = extensions.partition(b"<LabelTable>")[2].partition(b"</LabelTable>")[0]
+    labels = LABEL.findall(table.decode("utf-8", "replace"))
+    return distinct_names({int(key): unescape(name.strip()) for key, name in labels})
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:

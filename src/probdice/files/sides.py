@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from probdice.engine.images import Images
 from probdice.errors import InputError, Note
-from probdice.files import read
+from probdice.files import read, read_mask
 from probdice.files.lazy import Scaled, blocks
 from probdice.geometry import Geometry
 from probdice.options import Options
@@ -36,7 +36,7 @@ def read_images(
     if workers == 1:
         first, first_notes = read_side(reference, options, "reference")
         second, second_notes = read_side(prediction, options, "prediction")
-        inside = None if mask is None else read(mask)
+        inside = None if mask is None else read_mask(mask)
     else:
         pool = ThreadPoolExecutor(2)
         try:
@@ -44,7 +44,7 @@ def read_images(
                 pool.submit(read_side, reference, options, "reference"),
                 pool.submit(read_side, prediction, options, "prediction"),
             ]
-            inside = None if mask is None else read(mask)
+            inside = None if mask is None else read_mask(mask)
             (first, first_notes), (second, second_notes) = (side.result() for side in reading)
         finally:  # an interrupt does not wait for what is being unpacked
             pool.shutdown(wait=False, cancel_futures=True)
@@ -67,22 +67,30 @@ def read_side(path: Paths, options: Options, side: Side) -> tuple[Segmentation, 
     A scale for both sides is only for those that need it: the reference may well be a label map
     where the prediction is in percent.
     """
-    sums, ignore = options.sums[side], options.ignore if side == "reference" else ()
-    scale = options.scales[side]
-    if scale is not None:
-        segmentation, scaled = read(path, scale=scale, sums=sums, ignore=ignore), True
-    elif options.scale is None:
-        segmentation, scaled = read(path, sums=sums, ignore=ignore), False
+    scale, names = options.scales[side], options.names[side]
+
+    def read_by(scale: float | None) -> Segmentation:
+        return read(
+            path,
+            names=dict(names) if isinstance(names, tuple) else names,
+            scale=scale,
+            sums=options.sums[side],
+            priority=options.priority[side],
+            ignore=options.ignore if side == "reference" else (),
+        )
+
+    if scale is not None or options.scale is None:
+        segmentation, scaled = read_by(scale), scale is not None
     else:
         scale = options.scale
         try:
-            segmentation = read(path, sums=sums, ignore=ignore)
+            segmentation = read_by(None)
             scaled = not segmentation.crisp and _exceeds_one(segmentation)
             if scaled:
                 array = Scaled(segmentation.array, 1.0, 0.0, scale)
                 segmentation = replace(segmentation, array=array)
         except InputError:  # several integers per pixel mean nothing without a scale
-            segmentation, scaled = read(path, scale=scale, sums=sums, ignore=ignore), True
+            segmentation, scaled = read_by(scale), True
     text = f"the values of the {side} were divided by {scale:g}" if scaled else ""
     return segmentation, [Note("scaled", (text,))] if scaled else []
 

@@ -1,35 +1,91 @@
-"""From what the user wrote to files: a path, a list, a glob, `file.h5:/path`."""
+"""From what the user wrote to files: a path, a list, a glob, `name=file`, `file.h5:/path`."""
 
 import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
+from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
 from probdice.segmentation import Label
 
-__all__ = ["HEAD", "natural", "open_source", "region_names", "split_inside", "split_paths"]
+__all__ = [
+    "HEAD",
+    "Part",
+    "is_image",
+    "names_of",
+    "natural",
+    "open_source",
+    "parts_of",
+    "region_names",
+    "split_inside",
+    "split_paths",
+]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # the suffixes a colon may follow
-EXPECTED = "the path of a file, or a list of paths, one for each region"
+EXPECTED = "the path of a file, an image, or a list of them, one for each region"
+NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz
 
 
-def split_paths(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files that `path` names, in the order of their regions."""
+@dataclass(frozen=True)
+class Part:
+    """One thing to read: a path, or an image of another library; and what the user calls it."""
+
+    file: Any
+    name: str = ""
+
+    @property
+    def source(self) -> str:
+        """Its path, as far as there is one."""
+        if isinstance(self.file, str):
+            return self.file
+        return _filename(self.file) or f"a {type_named(self.file)}"
+
+
+def parts_of(path: Any) -> list[Part]:
+    """What is to be read, one part for each region, in their order."""
     if isinstance(path, str | os.PathLike):
-        return _split(_text(path))
-    if not isinstance(path, Iterable) or isinstance(path, bytes):
+        parts = _split(_text(path))
+    elif is_image(path):
+        parts = [Part(path)]
+    elif isinstance(path, Mapping):
+        parts = [
+            Part(item if is_image(item) else _only(_text(item), str(name)), str(name))
+            for name, item in path.items()
+        ]
+    elif not isinstance(path, Iterable) or isinstance(path, bytes):
         raise InputError(f"path must be {EXPECTED}, found {path!r}")
-    paths = [part for item in path for part in _split(_text(item))]
-    if not paths:
-        raise InputError(f"path is an empty list, expected {EXPECTED}")
-    return paths
+    else:
+        parts = []
+        for item in path:
+            parts += [Part(item)] if is_image(item) else _split(_text(item))
+    if not parts:
+        raise InputError(f"path is empty, expected {EXPECTED}")
+    unnamed = [part.source for part in parts if not part.name]
+    if unnamed and len(unnamed) < len(parts):
+        raise InputError(
+            f"some of the files have a name and {unnamed[0]} has none; write name=file for each "
+            f"of them, or for none"
+        )
+    return parts
+
+
+def split_paths(path: Any) -> list[str]:
+    """The files that `path` names, in the order of their regions."""
+    return [part.file for part in parts_of(path) if isinstance(part.file, str)]
+
+
+def is_image(value: object) -> bool:
+    """Whether it is an image of nibabel or SimpleITK, which knows where it lies."""
+    return has_type(value, "nibabel", "FileBasedImage") or has_type(value, "SimpleITK", "Image")
 
 
 def open_source(path: str) -> Source:
@@ -60,6 +116,18 @@ def open_source(path: str) -> Source:
     return Source(file, inside, head[:HEAD], gzipped)
 
 
+def names_of(parts: Sequence[Part]) -> list[Label]:
+    """What the user calls the regions, or what differs in the names of their files.
+
+    Images without a file are counted from 0.
+    """
+    if parts[0].name:
+        return [as_label(part.name) for part in parts]
+    if all(isinstance(part.file, str) or _filename(part.file) for part in parts):
+        return region_names([part.source for part in parts])
+    return list(range(len(parts)))
+
+
 def region_names(paths: Sequence[str]) -> list[Label]:
     """What differs in the names of the files: 0, 1 for pve_0.nii.gz, pve_1.nii.gz.
 
@@ -87,6 +155,11 @@ def _differences(paths: Sequence[str]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else list(paths)
 
 
+def _filename(image: Any) -> str:
+    """The file of an image of nibabel, or ""."""
+    return (image.get_filename() or "") if hasattr(image, "get_filename") else ""
+
+
 def _text(path: object) -> str:
     """A path as text."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
@@ -95,21 +168,39 @@ def _text(path: object) -> str:
     return text
 
 
-def _split(path: str) -> list[str]:
+def _split(path: str) -> list[Part]:
     # os.path.exists, unlike that of a Path, takes a long list for a file that does not exist.
     if os.path.exists(split_inside(path)[0]):
-        return [path]
-    parts = [part.strip() for part in path.split(",") if part.strip()]
-    files: list[str] = []
-    for part in parts or [path]:
-        if has_magic(part) and not os.path.exists(split_inside(part)[0]):
-            matches = sorted(glob(part, recursive=True), key=natural)
-            if not matches:
-                raise FormatError(f"{part}: no file matches this pattern")
-            files += matches
+        return [Part(path)]
+    texts = [text.strip() for text in path.split(",") if text.strip()]
+    parts: list[Part] = []
+    for text in texts or [path]:
+        named = None if os.path.exists(split_inside(text)[0]) else NAMED.fullmatch(text)
+        if named:
+            parts.append(Part(_only(named[2], named[1]), named[1]))
         else:
-            files.append(part)
-    return files
+            parts += [Part(file) for file in _matches(text)]
+    return parts
+
+
+def _matches(text: str) -> list[str]:
+    """The files that match a pattern; what is none is itself."""
+    if not has_magic(text) or os.path.exists(split_inside(text)[0]):
+        return [text]
+    matches = sorted(glob(text, recursive=True), key=natural)
+    if not matches:
+        raise FormatError(f"{text}: no file matches this pattern")
+    return matches
+
+
+def _only(text: str, name: str) -> str:
+    """The one file that a name stands before."""
+    files = _matches(text)
+    if len(files) > 1:
+        raise FormatError(
+            f"{text}: {len(files)} files match this pattern, but {name!r} is the name of one region"
+        )
+    return files[0]
 
 
 def split_inside(path: str) -> tuple[Path, str]:

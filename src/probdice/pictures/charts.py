@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.numbers_shown import decimal
+from probdice.numbers_shown import decimal, millilitres
 from probdice.pictures.colours import Palette, colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
@@ -226,6 +226,8 @@ def _write(ax: "Axes", node: Node, x: float) -> None:
     left = x == 0
     at, align = (x - 0.07, "right") if left else (x + 0.07, "left")
     volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
+    size = millilitres(node.volume, node.pixel_volume)
+    volume = f"{volume} ({size})" if size else volume
     volume = volume.replace(",", "\u2009")
     ax.text(at, node.row - 0.02, _short(node.label, 24), ha=align, va="bottom", fontsize=9)
     ax.text(at, node.row + 0.06, volume, ha=align, va="top", fontsize=7, color="#666666")

@@ -26,6 +26,7 @@ class Node:
     group: int
     row: float
     volume: float
+    pixel_volume: float | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,14 @@ def _nodes(comparison: Comparison, groups: Sequence[Group], merged: Merged) -> I
             ordered += [label for label in group.side(side) if (side, label) in merged]
             start = top + (_height(group) - len(ordered)) / 2
             for k, label in enumerate(ordered):
-                yield Node(side, label, number, start + k, volumes[side][label])
+                yield Node(
+                    side,
+                    label,
+                    number,
+                    start + k,
+                    volumes[side][label],
+                    comparison.pixel_volume,
+                )
         top += _height(group)
 
 

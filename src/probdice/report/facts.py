@@ -10,7 +10,7 @@ import numpy as np
 
 from probdice.comparison import Comparison
 from probdice.matching import listed
-from probdice.numbers_shown import percent
+from probdice.numbers_shown import millilitres, percent
 from probdice.report.packing import shortened
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Side
@@ -49,7 +49,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
         Fact("Similarity", (str(comparison.similarity),)),
         Fact("Regions", (_rule(comparison),)),
         Fact("Merging", (_merging(comparison),)),
-        Fact("Pixels compared", (volume(comparison.pixels),)),
+        Fact("Pixels compared", (volume(comparison.pixels, comparison.pixel_volume),)),
     ]
     if (omitted := _omitted(comparison)) is not None:
         facts.append(omitted)
@@ -165,7 +165,9 @@ def _name(source: str) -> str:
     return shortened(name, 90) + (f" (+{len(more)})" if more else "")
 
 
-def volume(pixels: float) -> str:
-    """A volume in pixels, in groups of three digits."""
+def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:
+    """A volume in pixels, in groups of three digits; in millilitres too where these are known."""
     text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
+    size = millilitres(pixels, pixel_volume)
+    text = f"{text}{unit} ({size})" if size else f"{text}{unit}"
     return text.replace(",", "\u2009")

@@ -112,7 +112,8 @@ def page_of(
     notes = [in_words(note.message, as_words(words)) for note in comparison.notes]
     colours = colours_of(comparison)
     rows = tuple(
-        _row(k, group, colours.groups[k]) for k, group in enumerate(comparison.groups[:LISTED])
+        _row(k, group, colours.groups[k], comparison.pixel_volume)
+        for k, group in enumerate(comparison.groups[:LISTED])
     )
     viewer, axes = None, 0
     omissions: tuple[str, ...] = ("This comparison does not have its images any more.",)
@@ -151,7 +152,11 @@ def _subtitle(comparison: Comparison) -> str:
     return f"{text}, {comparison.similarity} similarity"
 
 
-def _row(number: int, group: Group, colour: str) -> Row:
+def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> Row:
+    sizes = {
+        "reference": volume(group.reference_volume, pixel_volume),
+        "prediction": volume(group.prediction_volume, pixel_volume),
+    }
     return Row(
         number,
         shortened(listed(group.reference), 300),
@@ -161,8 +166,8 @@ def _row(number: int, group: Group, colour: str) -> Row:
             ("Dice", group.dice, decimal(group.dice)),
             ("Jaccard", group.jaccard, decimal(group.jaccard)),
             ("Similarity", group.similarity, decimal(group.similarity)),
-            ("Volume, reference", group.reference_volume, volume(group.reference_volume)),
-            ("Volume, prediction", group.prediction_volume, volume(group.prediction_volume)),
+            ("Volume, reference", group.reference_volume, sizes["reference"]),
+            ("Volume, prediction", group.prediction_volume, sizes["prediction"]),
         ),
     )
 
@@ -176,7 +181,7 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
             group=node.group,
             name=shortened(node.label, 18),
             full=shortened(node.label, 200),
-            volume=f"{volume(node.volume)} px",
+            volume=volume(node.volume, node.pixel_volume, unit=" px"),
             colour=shades[node.side, node.label],
             y=ABOVE + ROW * (node.row + 0.5),
             alone=id(node) not in linked,

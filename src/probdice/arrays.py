@@ -1,0 +1,194 @@
+"""Arrays of other libraries as NumPy's; each is known by the name of its type, none is imported.
+
+| array | what becomes of it |
+|---|---|
+| NumPy array, memory map, data set in a file, Dask or Zarr array | kept as it is, read in blocks |
+| torch tensor | detached, fetched from its device, bfloat16 as float32 |
+| JAX or CuPy array | fetched from its device, bfloat16 as float32 |
+| xarray DataArray | the array inside; a dimension named like regions is their axis |
+| whatever speaks DLPack or NumPy's protocols | what they give |
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probdice.errors import InputError
+
+__all__ = ["AnyArray", "Array", "as_array", "has_type", "region_dimension", "type_named"]
+
+# What an xarray dimension is called that counts regions; in the plural as well.
+REGION_DIMENSIONS = ("region", "class", "label", "channel")
+
+
+class Array(Protocol):
+    """What can be sliced into blocks: an ndarray, a memory map, a data set in a file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+class Exchangeable(Protocol):
+    """An array of another library that speaks DLPack."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+AnyArray: TypeAlias = ArrayLike | Array | Exchangeable
+
+
+def as_array(value: Any) -> Array:
+    """An ndarray, or what already slices like one."""
+    if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError(
+                "is a NumPy masked array, whose mask would be lost; pass its data and say which "
+                "pixels to compare: array.data and mask=~array.mask"
+            )
+        return value if value.dtype.kind != "V" else _widened(value)
+    if isinstance(value, list | tuple | int | float):
+        return _converted(value)
+    if isinstance(value, str | bytes | PathLike):
+        raise InputError(
+            f"found a path, {str(value)!r}, where an array is expected; read it first, with "
+            f"probdice.read(path)"
+        )
+    if has_type(value, "torch", "Tensor"):
+        return _of_torch(value)
+    if has_type(value, "xarray", "DataArray"):
+        return as_array(value.data)
+    for library, name in (("nibabel", "FileBasedImage"), ("SimpleITK", "Image")):
+        if has_type(value, library, name):
+            raise InputError(
+                f"found {type_named(value)} where an array is expected, which would not know "
+                f"where it lies; read it with its geometry, with probdice.read(image)"
+            )
+    library = type(value).__module__.split(".")[0]
+    if library == "cupy":
+        return as_array(value.get())
+    # Slicing a JAX array or a pandas column is slow or means something else.
+    if library not in ("jax", "jaxlib", "pandas") and _slices(value):
+        return cast(Array, value)
+    if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+        return _of_dlpack(value)
+    return _converted(value)
+
+
+def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
+    """The axis of the regions of an xarray DataArray and their names, where it says so."""
+    if not has_type(value, "xarray", "DataArray"):
+        return None
+    array = cast(Any, value)
+    named = [
+        axis for axis, dimension in enumerate(array.dims) if str(dimension).lower() in _DIMENSIONS
+    ]
+    if not named:
+        return None
+    if len(named) > 1:
+        raise InputError(
+            f"has several dimensions that are named like one of regions, of {array.dims}; "
+            f"rename all but one"
+        )
+    dimension = array.dims[named[0]]
+    if dimension not in array.coords:
+        return named[0], None
+    return named[0], tuple(_label(name) for name in array.coords[dimension].values.tolist())
+
+
+_DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s", f"{name}es")}
+
+
+def has_type(value: object, library: str, name: str) -> bool:
+    """Whether a value is an instance of a class of some library, which is not imported for it."""
+    return any(
+        kind.__name__ == name and kind.__module__.split(".")[0] == library
+        for kind in type(value).__mro__
+    )
+
+
+def type_named(value: object) -> str:
+    """The type of a value as its users know it, such as torch.Tensor."""
+    library = type(value).__module__.split(".")[0]
+    return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
+
+
+def _slices(value: Any) -> bool:
+    return hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype)
+
+
+def _converted(value: Any) -> NDArray[Any]:
+    """By whatever protocol NumPy finds."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"must be an array of one shape: {error}") from None
+    except (TypeError, RuntimeError, BufferError) as error:
+        raise InputError(
+            f"found {type_named(value)}, which NumPy cannot read ({_reason(error)}); "
+            f"pass a NumPy array"
+        ) from None
+    if array.dtype.kind == "O":
+        raise InputError(f"must be an array of numbers, found {_described(value)}")
+    return array if array.dtype.kind != "V" else _widened(array)
+
+
+def _of_torch(tensor: Any) -> NDArray[Any]:
+    """The values of a tensor, wherever it lies and whatever it remembers."""
+    try:
+        tensor = tensor.detach()
+        if str(tensor.layout) != "torch.strided":
+            tensor = tensor.to_dense()
+        if str(tensor.dtype).startswith(("torch.bfloat16", "torch.float8")):
+            tensor = tensor.float()
+        return np.asarray(tensor.cpu().resolve_conj().resolve_neg().numpy())
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise InputError(
+            f"found a tensor of {tensor.dtype} on {tensor.device} whose values cannot be read: "
+            f"{_reason(error)}"
+        ) from None
+
+
+def _of_dlpack(value: Any) -> NDArray[Any]:
+    """An array of any library that speaks DLPack; from another device if it can be copied."""
+    try:
+        return np.from_dlpack(value)
+    except (TypeError, RuntimeError, BufferError, ValueError):
+        pass
+    try:
+        return np.from_dlpack(value, device="cpu", copy=True)
+    except (TypeError, RuntimeError, BufferError, ValueError) as error:
+        raise InputError(
+            f"found {type_named(value)}, which NumPy cannot read ({_reason(error)}); bring it to "
+            f"the memory of the computer first"
+        ) from None
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    """Short floating numbers that NumPy does not know, such as bfloat16, as float32."""
+    if array.dtype.name.startswith(("bfloat16", "float8")):
+        return array.astype(np.float32)
+    return array
+
+
+def _label(name: object) -> int | str:
+    """A coordinate as a label: whole numbers are integers."""
+    if isinstance(name, int | float) and not isinstance(name, bool) and float(name).is_integer():
+        return int(name)
+    return str(name)
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        return f"a {type_named(value)} of {type_named(value[0])}"
+    return type_named(value)
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,113 @@
+"""Masks that overlap: how many pixels are claimed twice, and who gets them."""
+
+import numpy as np
+import pytest
+
+from probdice import FormatError, InputError, compare, read
+from probdice.errors import in_command
+from probdice.files.masks import claims_of
+
+KIDNEY = np.zeros((4, 4), np.uint8)
+KIDNEY[:2] = 1
+TUMOUR = np.zeros((4, 4), np.uint8)
+TUMOUR[1, :3] = 1
+OTHER = np.zeros((4, 4), np.uint8)
+OTHER[1:3, 0] = 1
+
+
+@pytest.fixture(params=[np.uint8, np.bool_, np.float32])
+def files(request, tmp_path):
+    """Kidney and tumour, of which three pixels lie in both, whatever type they are stored in."""
+    for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR)):
+        np.save(tmp_path / f"{name}.npy", mask.astype(request.param))
+    return [tmp_path / "kidney.npy", tmp_path / "tumour.npy"]
+
+
+def test_overlapping_masks_need_a_word_which_the_message_has(files):
+    with pytest.raises(FormatError) as caught:
+        read(files)
+    error = caught.value
+    assert "kidney.npy and 1 more: 3 pixels are claimed by several of the masks" in str(error)
+    assert 'pass priority=("tumour", "kidney") to say which region comes first' in str(error)
+    assert "pass --priority tumour,kidney to say which region comes first" in error.in_command()
+    assert "--sums background to share such pixels equally" in error.in_command()
+
+
+def test_shared_pixels_are_a_note(files):
+    segmentation = read(files, sums="background")
+    assert segmentation.probabilities()[:, 1, 0].tolist() == [0.5, 0.5, 0.0]
+    note, _ = (n for n in compare(segmentation, segmentation).notes if n.kind == "claimed")
+    assert str(note).startswith("reference: 3 pixels are claimed by several of the masks")
+    assert "shared equally" in str(note)
+    assert "--priority tumour,kidney" in in_command(note.message)
+
+
+def test_priority_settles_them(files):
+    segmentation = read(files, priority=("tumour", "kidney"))
+    assert segmentation.crisp
+    assert segmentation.names == {0: "background", 1: "kidney", 2: "tumour"}
+    expected = np.where(TUMOUR, 2, np.where(KIDNEY, 1, 0))
+    assert np.array_equal(segmentation.array, expected)
+    assert np.array_equal(read(files, priority="tumour").array, expected)
+    kidney_first = read(files, priority=("kidney", "tumour"))
+    assert np.array_equal(kidney_first.array, KIDNEY)
+    result = compare(segmentation, segmentation)
+    notes = [str(note) for note in result.notes if note.kind == "claimed"]
+    assert notes == [
+        f"{side}: 3 pixels were claimed by several masks and went to the first of tumour, kidney"
+        for side in ("reference", "prediction")
+    ]
+
+
+def test_the_dice_of_a_tumour_in_its_kidney_is_its_own(tmp_path):
+    moved = np.roll(TUMOUR, 1, axis=1)
+    for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR)):
+        np.save(tmp_path / f"a_{name}.npy", mask)
+    for name, mask in (("kidney", KIDNEY), ("tumour", moved)):
+        np.save(tmp_path / f"b_{name}.npy", mask)
+    order = ("tumour", "kidney")
+    sides = [read(str(tmp_path / f"{side}_*.npy"), priority=order) for side in "ab"]
+    dice = {group.reference: group.dice for group in compare(*sides).groups}
+    assert dice["tumour",] == pytest.approx(2 * 2 / 6)
+    assert dice["kidney",] == pytest.approx(2 * 4 / 10)
+
+
+def test_masks_that_do_not_overlap_are_a_label_map_by_priority(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([1, 0, 0]))
+    np.save(tmp_path / "b.npy", np.array([0, 1, 1]))
+    segmentation = read([tmp_path / "a.npy", tmp_path / "b.npy"], priority="a")
+    assert segmentation.array.tolist() == [1, 2, 2]
+    assert segmentation.names == {1: "a", 2: "b"}
+    assert segmentation.notes == ()
+
+
+def test_what_priority_leaves_open_is_refused(tmp_path):
+    for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR), ("other", OTHER)):
+        np.save(tmp_path / f"{name}.npy", mask)
+    files = [tmp_path / f"{name}.npy" for name in ("kidney", "tumour", "other")]
+    assert read(files, priority=("tumour", "other")).array[1].tolist() == [2, 2, 2, 1]
+    assert read(files, priority="tumour").array[1].tolist() == [2, 2, 2, 1]
+    with pytest.raises(InputError, match=r"leaves 2 pixels that several of the other masks claim"):
+        read(files, priority="other")
+    with pytest.raises(InputError, match="names cyst, but the regions are kidney, tumour, other"):
+        read(files, priority=("cyst",))
+    with pytest.raises(InputError, match="priority must name every region once"):
+        read(files, priority=("tumour", "tumour"))
+    with pytest.raises(InputError, match="priority must be names of regions"):
+        read(files, priority=3)
+
+
+def test_priority_is_for_masks(tmp_path):
+    for k in range(2):
+        np.save(tmp_path / f"p_{k}.npy", np.full(3, 0.5))
+    np.save(tmp_path / "both.npy", np.full((2, 3), 0.5))
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 2]))
+    for path in (str(tmp_path / "p_*.npy"), tmp_path / "both.npy"):
+        with pytest.raises(InputError, match=r"is for masks of 0 and 1, found 0\.5"):
+            read(path, priority=("0", "1"))
+    assert read(tmp_path / "labels.npy", priority="0").array.tolist() == [0, 1, 2]
+
+
+def test_claims_are_counted_and_the_smallest_comes_first():
+    claims = claims_of([KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"])
+    assert (claims.pixels, claims.names) == (3, ("o", "t", "k"))

@@ -1,0 +1,184 @@
+"""What labels are called: tables of names, and names that the user says."""
+
+import json
+
+import numpy as np
+import pytest
+
+from probdice import FormatError, InputError, compare, read
+from probdice.files.names import read_names
+
+EXPECTED = {0: "Unknown", 2: "White Matter", 11101: "ctx_lh_G"}
+TABLES = {
+    "FreeSurferColorLUT.txt": (
+        "#$Id: table $\n\n#No. Label Name:        R   G   B   A\n"
+        "0   Unknown        0   0   0   0\n2   White Matter   245 245 245 0\n"
+        "11101  ctx_lh_G  23 220 60 0\n"
+    ),
+    "colours.ctbl": (
+        "# Color table file colours.ctbl\n# 3 values\n"
+        "0 Unknown 0 0 0 0\n2 White Matter 245 245 245 255\n7 (none) 1 2 3 255\n"
+        "11101 ctx_lh_G 23 220 60 255\n"
+    ),
+    "labels.label": (
+        "################\n# ITK-SnAP Label Description File\n# IDX   -R-  -G-  -B-  -A--\n"
+        '    0     0    0    0        0  0  0    "Unknown"\n'
+        '    2   255    0    0        1  1  1    "White Matter"\n'
+        '11101   255    0    0      0.5  1  1    "ctx_lh_G"\n'
+    ),
+    "dseg.tsv": (
+        "index\tabbreviation\tname\tcolor\n0\tU\tUnknown\t#000000\n"
+        "2\tWM\tWhite Matter\t#f5f5f5\n11101\tG\tctx_lh_G\t#17dc3c\n"
+    ),
+    "slicer.csv": (
+        "LabelValue,Name,Color_R,Color_G,Color_B,Color_A\n0,Unknown,0,0,0,0\n"
+        '2,"White Matter",245,245,245,255\n11101,ctx_lh_G,23,220,60,255\n'
+    ),
+    "bare.csv": "0,Unknown\n2,White Matter\n11101,ctx_lh_G\n",
+    "semicolons.csv": "name;label\nUnknown;0\nWhite Matter;2\nctx_lh_G;11101\n",
+    "by_label.json": json.dumps({str(label): name for label, name in EXPECTED.items()}),
+    "by_name.json": json.dumps({name: label for label, name in EXPECTED.items()}),
+    "dataset.json": json.dumps(
+        {"channel_names": {}, "labels": {name: label for label, name in EXPECTED.items()}}
+    ),
+    "entries.json": json.dumps([{"id": label, "name": name} for label, name in EXPECTED.items()]),
+}
+
+
+@pytest.mark.parametrize("file", TABLES)
+def test_every_table_says_the_same(file, tmp_path):
+    (tmp_path / file).write_text(TABLES[file])
+    assert read_names(tmp_path / file) == EXPECTED
+
+
+def test_a_byte_order_mark_and_old_encodings_are_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes("\ufeffindex,name\n1,Käse\n".encode())
+    (tmp_path / "b.csv").write_bytes("index,name\n1,Käse\n".encode("latin-1"))
+    assert read_names(tmp_path / "a.csv") == read_names(tmp_path / "b.csv") == {1: "Käse"}
+
+
+def test_a_list_in_json_starts_with_label_0(tmp_path):
+    (tmp_path / "a.json").write_text('["background", "grey"]')
+    assert read_names(tmp_path / "a.json") == {0: "background", 1: "grey"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x93NUMPY\x01\x00", "is no table of names"),
+        (b"dear diary", "is no table of names: it starts with 'dear diary'"),
+        (b"1,2\n3,4\n", "has no column of names"),
+        (b"{", "is not JSON"),
+        (b"{}", "holds no names"),
+        (b'{"1": [1, 2]}', r"'1' must have a name, found \[1, 2\]"),
+        (b'[{"name": "grey"}]', "has an entry without a label or a name"),
+    ],
+)
+def test_what_is_no_table_is_refused(content, message, tmp_path):
+    (tmp_path / "names.txt").write_bytes(content)
+    with pytest.raises(FormatError, match=rf"names\.txt: {message}"):
+        read_names(tmp_path / "names.txt")
+    with pytest.raises(FormatError, match=r"none\.txt: cannot be read: No such file"):
+        read_names(tmp_path / "none.txt")
+
+
+@pytest.fixture
+def labels(tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([0, 2, 2, 11101]))
+    return tmp_path / "labels.npy"
+
+
+def test_a_table_names_the_labels_that_are_there(labels, tmp_path):
+    (tmp_path / "lut.txt").write_text(TABLES["FreeSurferColorLUT.txt"] + "77 WM 1 2 3 0\n")
+    segmentation = read(labels, names=tmp_path / "lut.txt")
+    assert segmentation.names == EXPECTED
+    result = compare(segmentation, read(labels, names=str(tmp_path / "lut.txt")))
+    assert result.reference_labels == ("Unknown", "White Matter", "ctx_lh_G")
+    assert result.empty == {"reference": (), "prediction": ()}
+    assert result.to_dict()["groups"][2]["reference"] == ["ctx_lh_G"]
+
+
+def test_names_that_are_said_stay_where_no_pixel_has_the_label(labels):
+    segmentation = read(labels, names={2: "white", 5: "lesion"})
+    assert segmentation.names == {2: "white", 5: "lesion"}
+    assert compare(segmentation, labels).empty["reference"] == ("lesion",)
+    assert read(labels, names=["air", "bone", "tissue"]).names[2] == "tissue"
+
+
+def test_a_name_that_two_labels_share_is_told_apart_in_a_table(labels, tmp_path):
+    (tmp_path / "a.csv").write_text("0,air\n2,tissue\n11101,tissue\n")
+    names = read(labels, names=tmp_path / "a.csv").names
+    assert names == {0: "air", 2: "tissue (2)", 11101: "tissue (11101)"}
+
+
+def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_path):
+    (tmp_path / "a.csv").write_text("1,csf\n3,grey\n")
+    message = r"a\.csv: names none of the labels: the image has 0, 2, 11101, .* for 1=csf, 3=grey"
+    with pytest.raises(InputError, match=message):
+        read(labels, names=tmp_path / "a.csv")
+    with pytest.raises(InputError, match="names none of the labels"):
+        read(labels, names={1: "csf"})
+    with pytest.raises(InputError, match="names must be those of whole numbers, found grey"):
+        read(labels, names={"grey": "white"})
+    with pytest.raises(InputError, match="names must be a mapping of labels to names"):
+        read(labels, names=3)
+
+
+@pytest.fixture
+def maps(tmp_path):
+    for k, value in enumerate((0.25, 0.25, 0.5)):
+        np.save(tmp_path / f"pve_{k}.npy", np.full(4, value))
+    return str(tmp_path / "pve_*.npy")
+
+
+def test_regions_are_named_by_a_list_a_mapping_or_a_table(maps, tmp_path):
+    assert read(maps).regions == (0, 1, 2)
+    assert read(maps, names=["csf", "grey", "white"]).regions == ("csf", "grey", "white")
+    assert read(maps, names={0: "csf"}).regions == ("csf", 1, 2)
+    (tmp_path / "t.tsv").write_text("index\tname\n0\tcsf\n1\tgrey\n2\twhite\n9\tbone\n")
+    assert read(maps, names=tmp_path / "t.tsv").regions == ("csf", "grey", "white")
+    named = read(maps, names=["csf", "grey", "white"], sums="background")
+    assert named.regions == ("csf", "grey", "white", "background")
+    with pytest.raises(InputError, match="names must be a list of 3 names, one a region, found 1"):
+        read(maps, names=["csf"])
+    with pytest.raises(InputError, match="names none of the regions: the image has 0, 1, 2"):
+        read(maps, names={7: "csf"})
+
+
+def test_a_name_stands_before_its_file(maps, tmp_path):
+    files = [tmp_path / f"pve_{k}.npy" for k in range(3)]
+    text = f"csf={files[0]}, grey={files[1]},white = {files[2]}"
+    assert read(text).regions == ("csf", "grey", "white")
+    mapping = dict(zip(("csf", "grey", "white"), files, strict=True))
+    assert read(mapping).regions == ("csf", "grey", "white")
+    assert read(f"csf={tmp_path}/pve_0*.npy,grey={files[1]},white={files[2]}").regions[0] == "csf"
+    with pytest.raises(InputError, match=r"pve_1\.npy has none; write name=file for each"):
+        read(f"csf={files[0]},{files[1]}")
+    with pytest.raises(FormatError, match="3 files match this pattern, but 'csf' is the name of"):
+        read(f"csf={maps}")
+    with pytest.raises(FormatError, match=r"none\.npy: no such file"):
+        read("csf=none.npy,grey=other.npy")
+
+
+def test_a_file_with_an_equals_sign_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run=1").mkdir()
+    for file in ("a=b.npy", "run=1/c.npy"):
+        np.save(file, np.array([1, 2]))
+        assert read(file).crisp
+    with pytest.raises(FormatError, match=r"^\./run=2/c\.npy: no such file"):
+        read("./run=2/c.npy")
+
+
+def test_one_named_file_is_one_region(tmp_path):
+    np.save(tmp_path / "mask.npy", np.array([0, 1, 1], np.uint8))
+    np.save(tmp_path / "map.npy", np.array([[0.0, 0.5, 1.0]]))
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 5], np.uint8))
+    np.save(tmp_path / "three.npy", np.full((3, 4), 1 / 3))
+    assert read(f"tumour={tmp_path}/mask.npy").names == {0: "background", 1: "tumour"}
+    assert read(f"tumour={tmp_path}/map.npy").regions == ("background", "tumour")
+    with pytest.raises(InputError, match=r"labels\.npy: holds the label 5, but 'tumour' is the"):
+        read(f"tumour={tmp_path}/labels.npy")
+    with pytest.raises(InputError, match=r"three\.npy: holds 3 regions, but 'tumour' is the name"):
+        read(f"tumour={tmp_path}/three.npy")
