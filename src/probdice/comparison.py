@@ -126,7 +126,9 @@ def compare_images(images: Images, options: Options) -> "Comparison":
 
 def _pixel_volume(geometry: Geometry | None) -> float | None:
     """In mm³, of a volume whose place is known."""
-    return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
+    if geometry is None or len(geometry.shape) != 3:
+        return None
+    return float(f"{geometry.pixel_volume:.12g}")  # a determinant ends in rounding errors
 
 
 def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
