@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
+    from probdice.indices import Indices
     from probdice.pictures import Kind, Palette
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "similarity_map"]
@@ -590,6 +591,28 @@ class Comparison:
                 ),
             )
         ]
+
+    # -- the field's other numbers -----------------------------------------------------------------
+
+    def indices(self, *, background: Label | None = None) -> "Indices":
+        """Rand, variation of information, covering, mean IoU, κ and others.
+
+        Parameters
+        ----------
+        background : int or str, optional
+            The label that is no foreground. None by default: nothing is.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 0, 1, 1], [0, 1, 1, 1], match="labels")
+        >>> indices = result.indices(background=0)
+        >>> round(indices.mean_dice, 4), indices.mean_foreground_dice
+        (0.7333, 0.8)
+        """
+        from probdice.indices import indices_of
+
+        return indices_of(self, self._correspondence.groups, background)
 
     # -- images ----------------------------------------------------------------------------------
 
