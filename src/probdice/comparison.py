@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
+    from probdice.detection import Detection, Measure
     from probdice.indices import Indices
     from probdice.pictures import Kind, Palette
 
@@ -613,6 +614,35 @@ class Comparison:
         from probdice.indices import indices_of
 
         return indices_of(self, self._correspondence.groups, background)
+
+    def detection(
+        self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
+    ) -> "Detection":
+        """Which regions were found, missed and false: the groups as instances.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is no instance. It must be said; None where there is
+            none.
+        threshold : float, optional
+            A group is found where its Jaccard index is at least this.
+        by : {"jaccard", "dice"}, optional
+            What is held against the threshold.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
+        >>> detection = result.detection(background=0)
+        >>> detection.true_positives, detection.false_positives, detection.misses
+        (1, 0, 1)
+        """
+        from probdice.detection import detection_of
+
+        return detection_of(
+            self, self._correspondence, threshold=threshold, background=background, by=by
+        )
 
     # -- images ----------------------------------------------------------------------------------
 
