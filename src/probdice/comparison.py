@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
+    from probdice.components import ComponentScores
     from probdice.detection import Detection, Measure
     from probdice.indices import Indices
     from probdice.pictures import Kind, Palette
@@ -642,6 +643,40 @@ class Comparison:
 
         return detection_of(
             self, self._correspondence, threshold=threshold, background=background, by=by
+        )
+
+    def component_scores(
+        self, *, background: Label | None, connectivity: int | None = None
+    ) -> "ComponentScores":
+        """Every connected component of the reference with a score of its own.
+
+        A component is compared with what the prediction has of its group among the pixels that
+        are nearer to it than to the group's other components (as CC-Metrics does, with distances
+        in pixels). The reference must be a label map. Needs connected-components-3d (extra
+        `instances`) and the whole images in memory.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is left out. It must be said; None where there is none.
+        connectivity : {4, 8, 6, 18, 26}, optional
+            How many neighbours a pixel has; all of them by default.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0])
+        >>> result.component_scores(background=0).mean_dice
+        0.5
+        """
+        from probdice.components import component_scores
+
+        return component_scores(
+            self.overlap,
+            self._correspondence.groups,
+            self.need_images("component_scores()"),
+            background=background,
+            connectivity=connectivity,
         )
 
     # -- images ----------------------------------------------------------------------------------
