@@ -16,6 +16,7 @@ A message is a sequence of texts and options. An option is data, a name and a va
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any, Self
 
 __all__ = [
@@ -118,10 +119,20 @@ class Note:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Note":
         """Back from JSON."""
-        return cls(
-            content["kind"],
-            tuple(part if isinstance(part, str) else Option(**part) for part in content["message"]),
+        message = tuple(
+            part if isinstance(part, str) else Option(**part) for part in content["message"]
         )
+        texts, values = [content["kind"]], []
+        for part in message:
+            if isinstance(part, Option):
+                texts += [part.name, part.python, part.command]
+                values.append(part.value)
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
+            for value in values
+        ):
+            raise InputError(f"expected a note made of texts and options, found {content!r}")
+        return cls(content["kind"], message)
 
 
 class ProbdiceError(Exception):

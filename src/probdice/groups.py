@@ -1,6 +1,5 @@
 """Which regions of the two sides belong together, and what they cost."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -138,8 +137,3 @@ def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(numbers[order], minlength=count), out=starts[1:])
     return starts, order
-
-
-def as_lists(starts: Integers, members: Integers) -> Sequence[list[int]]:
-    """The members of each group."""
-    return [part.tolist() for part in np.split(members, starts[1:-1])]

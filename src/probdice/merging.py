@@ -97,6 +97,8 @@ class _Joining:
         self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
+        self.ready: list[tuple[int, int, int, Any]] = []  # those that tie, by the order of ties
+        self.level: Any = 0  # the best gain when they were taken from the heap
         group_of = {side: groups.numbers(side).tolist() for side in ORDER}
         for side in ORDER:
             across = group_of[other(side)]
@@ -122,22 +124,30 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """The join with the largest gain; among ties, in the order of METHOD."""
+        """The join with the largest gain; among ties, in the order of METHOD.
+
+        Joins that tie with the best one wait in `ready` for their turn, so that many of them are
+        not looked at again for each that is made.
+        """
+        heap, ready = self.heap, self.ready
         tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
-        tied: list[tuple[Any, int, int, int]] = []
-        while self.heap and (not tied or self.heap[0][0] <= tied[0][0] + tie):
-            entry = heappop(self.heap)
-            if self._valid(entry):
-                tied.append(entry)
-                if not tie:
-                    break
-        if not tied:
-            return None
-        chosen = min(tied, key=lambda entry: entry[1:])
-        for entry in tied:
-            if entry is not chosen:
-                heappush(self.heap, entry)
-        return chosen[1:]
+        while True:
+            while heap and not self._valid(heap[0]):
+                heappop(heap)
+            if heap and ready and -heap[0][0] > self.level:  # a join has made a better one
+                for *key, negative_gain in ready:
+                    heappush(heap, (negative_gain, *key))
+                ready.clear()
+            if not ready:
+                if not heap:
+                    return None
+                self.level = -heap[0][0]
+            while heap and -heap[0][0] >= self.level - tie:
+                negative_gain, *key = heappop(heap)
+                heappush(ready, (*key, negative_gain))
+            *key, negative_gain = heappop(ready)
+            if self._valid((negative_gain, *key)):
+                return key[0], key[1], key[2]
 
     def _valid(self, entry: tuple[Any, int, int, int]) -> bool:
         negative_gain, order, region, group = entry

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from probdice import __version__
+from probdice.version import __version__
 from probdice.cli.compare import compare
 from probdice.cli.demo import demo
 from probdice.cli.evaluate import evaluate
