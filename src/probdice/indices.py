@@ -6,7 +6,7 @@ of the pairs that meet; no table of all pairs is made.
 """
 
 from dataclasses import dataclass, field
-from math import log, nan, sqrt
+from math import fsum, log, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -344,10 +344,11 @@ def _information(overlap: Overlap) -> dict[str, float]:
     a = overlap.reference.volumes[meeting.rows]
     b = overlap.prediction.volumes[meeting.columns]
     shares = counts / pixels
-    split = float(shares @ np.log2(a / counts))
-    merge = float(shares @ np.log2(b / counts))
-    joint = float(shares @ np.log2(pixels / counts))
-    mutual = max(float(shares @ np.log2((counts / a) * (pixels / b))), 0.0)
+    # Sums that do not depend on the order: a renamed map has exactly the same entropy.
+    split = fsum(shares * np.log2(a / counts))
+    merge = fsum(shares * np.log2(b / counts))
+    joint = fsum(shares * np.log2(pixels / counts))
+    mutual = max(fsum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
     entropies = Both(*(_entropy(_occupied(overlap.side(side)), pixels) for side in SIDES))
     return {
         "variation_of_information": split + merge,
@@ -523,7 +524,7 @@ def _occupied(regions: Regions) -> NDArray[Any]:
 
 def _entropy(volumes: NDArray[Any], pixels: int) -> float:
     """In bits."""
-    return float((volumes / pixels) @ np.log2(pixels / volumes))
+    return fsum((volumes / pixels) * np.log2(pixels / volumes))
 
 
 def _expected_information(volumes: Both[NDArray[Any]], pixels: int) -> float:
