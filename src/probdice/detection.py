@@ -6,6 +6,7 @@ The groups of a comparison are the instances. Nothing here looks at a pixel.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import nan
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, MissingExtraError, Option
-from probdice.groups import Groups, as_lists
+from probdice.groups import Groups
 from probdice.indices import Shares, background_of, shares_of
 from probdice.matching import listed
 from probdice.numbers_shown import decimal
@@ -351,9 +352,11 @@ class Detection:
 
     def _labels(self, side: Side) -> Sequence[tuple[Label, ...]]:
         labels, outside = self._overlap.side(side).labels, self._outside[side]
+        starts, regions = self._groups.members[side]
+        members: list[int] = regions.tolist()
         return [
-            tuple(labels[k] for k in members if not outside[k])
-            for members in as_lists(*self._groups.members[side])
+            tuple(labels[k] for k in members[start:stop] if not outside[k])
+            for start, stop in pairwise(starts.tolist())
         ]
 
     def _pair_rows(self) -> dict[str, Any]:
