@@ -17,15 +17,15 @@ from probdice.engine import kernels
 SOURCE = Path(probdice.__file__).parent
 
 COMPARE = """
-    import numpy as np, probdice
-    p = np.array([[0.75, 0.25, 0.5], [0.25, 0.75, 0.5]])
-    result = probdice.compare(p, p[::-1], match="labels")
-    labels = probdice.compare([1, 1, 2], [5, 5, 6])
-    grid = np.arange(300 * 300 * 2) // 2
-    many = probdice.compare(grid // 300, (grid + 7) % 90_000 // 300)
-    print(result.weights.tolist(), result.score, labels.score, round(many.score, 3))
+    import probdice
+    print(probdice.compare([1, 1, 2], [5, 5, 6]).score)
 """
-EXPECTED = "[[0.3333333333333333, 0.0], [0.0, 0.3333333333333333]] 0.6666666666666666 1.0 0.977"
+EXPECTED = "1.0"
+MANY = """
+    import numpy as np, probdice
+    grid = np.arange(300 * 300 * 2) // 2
+    print(round(probdice.compare(grid // 300, (grid + 7) % 90_000 // 300).score, 3))
+"""
 
 
 def run(code, source, cache, **options):
@@ -101,11 +101,11 @@ def test_a_full_disk_costs_nothing_but_time(tmp_path):
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
-    ) + textwrap.dedent(COMPARE)
+    ) + textwrap.dedent(MANY)
     if sys.platform == "win32":
         pytest.skip("this system has no limit on the size of files")
     out = run(code, SOURCE.parent, tmp_path / "cache")
-    assert out.stdout.strip() == EXPECTED, out.stderr
+    assert out.stdout.strip() == "0.977", out.stderr
 
 
 def test_a_folder_that_may_not_be_written_to(tmp_path):

@@ -201,8 +201,6 @@ def test_labels_in_a_row():
 
 def test_a_mapping_the_wrong_way_round_is_refused():
     reference = Segmentation.from_labels([0, 0, 1], names={0: "csf", 1: "grey"})
-    with pytest.raises(
-        ProbdiceError, match="first is a label of the reference"
-    ):
+    with pytest.raises(ProbdiceError, match="first is a label of the reference"):
         compare(reference, [4, 4, 5], match={"csf": 4})
     assert compare(reference, [4, 4, 5], match={4: "csf"}).score == 1

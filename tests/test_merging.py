@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from probdice import Aitchison, Segmentation, compare
+from probdice import Aitchison, Segmentation, compare, overlap
 from probdice.engine.images import Images
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
@@ -166,3 +166,12 @@ def test_thousands_of_equal_gains_are_merged_soon():
         merge.region for merge in result.merges
     )
     assert len(result.merges) == 19_998
+
+
+def test_sums_above_one_count_as_they_are_while_there_are_pixels():
+    prediction = np.array([[0.6, 0.5, 0.4], [0.4005, 0.5, 0.6005]])  # 1.0005, 1 and 1.0005
+    merged = compare([1, 1, 1], prediction, merge="prediction")
+    assert merged.score == pytest.approx(1 - 0.5 * 0.001 / 3, abs=1e-12)
+    added = overlap([1, 1, 1], prediction).compare(merge="prediction")
+    assert added.score == pytest.approx(merged.score, abs=1e-3)
+    assert [(m.region, m.into) for m in added.merges] == [(m.region, m.into) for m in merged.merges]

@@ -120,14 +120,12 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
     single = Both(*(sizes[side] <= 1 for side in SIDES))
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
-    if isinstance(overlap.similarity, Absolute):
-        if crisp.reference or crisp.prediction:
-            return np.ones(groups.count, np.bool_)
-        # Of regions without a partner, absolute costs are volumes, and add up.
-        lone = (sizes.reference == 0) | (sizes.prediction == 0)
-        return np.asarray((single.reference & single.prediction) | lone)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
-    return np.asarray(single_or_crisp.reference & single_or_crisp.prediction)
+    known = single_or_crisp.reference & single_or_crisp.prediction
+    if isinstance(overlap.similarity, Absolute):
+        # Of regions without a partner, absolute costs are volumes, and add up.
+        known |= (sizes.reference == 0) | (sizes.prediction == 0)
+    return np.asarray(known)
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:

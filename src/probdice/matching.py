@@ -240,9 +240,9 @@ def _check_order(overlap: Overlap, fixed: Fixed) -> None:
         first, second = str(prediction_label), str(reference_label)
         if first not in prediction and second not in reference:
             raise InputError(
-                f"match pairs {prediction_label!r} with {reference_label!r}, but the first is a label "
-                f"of the reference and the second one of the prediction: say the prediction's "
-                f"label first"
+                f"match pairs {prediction_label!r} with {reference_label!r}, but the first is a "
+                f"label of the reference and the second one of the prediction: say the "
+                f"prediction's label first"
             )
 
 

@@ -37,7 +37,13 @@ class Join:
 
 
 def join_spares(
-    overlap: Overlap, groups: Groups, costs: NDArray[Any], sides: Sequence[Side], joined: Joined
+    overlap: Overlap,
+    groups: Groups,
+    costs: NDArray[Any],
+    sides: Sequence[Side],
+    joined: Joined,
+    *,
+    by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
     """Join every spare region of `sides` to a group that it meets, even at a loss.
 
@@ -47,6 +53,8 @@ def join_spares(
         Σ 1 − f of each group, in units of the overlap.
     joined : callable
         Computes gains that need the pixels.
+    by_table : bool
+        Whether all gains are read from the table, for want of pixels.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def join_spares(
     """
     if not groups.matched or not any(groups.spare(side).size for side in sides):
         return groups, costs, ()
-    joining = _Joining(overlap, groups, costs, sides, joined)
+    joining = _Joining(overlap, groups, costs, sides, joined, by_table)
     joins = tuple(joining.run())
     numbers = {side: groups.numbers(side).copy() for side in ORDER}
     for join in joins:
@@ -80,9 +88,11 @@ class _Joining:
         costs: NDArray[Any],
         sides: Sequence[Side],
         joined: Joined,
+        by_table: bool,
     ) -> None:
         self.overlap = overlap
         self.joined = joined
+        self.by_table = by_table
         self.cost = costs[: groups.matched].tolist()
         self.alone = {side: overlap.alone[side].tolist() for side in ORDER}
         self.members: dict[Side, list[list[int]]] = {
@@ -159,7 +169,7 @@ class _Joining:
         """Add a region to a group, and bring the gains into that group up to date."""
         self.spare[side].discard(region)
         self.members[side][group].append(region)
-        self.cost[group] -= gain
+        self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
         across = other(side)
         for partner, saving in self.meeting[side].get(region, ()):
             if partner in self.spare[across]:
@@ -193,13 +203,15 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the table: the side that grows is a label map, and …"""
+        """Whether gains follow from the table: see METHOD §5 on sides that are label maps."""
         overlap = self.overlap
+        if overlap.crisp or self.by_table:
+            return True
         if not overlap.side(side).crisp:
             return False
-        if overlap.crisp or isinstance(overlap.similarity, Absolute):
-            return True
-        return len(self.members[other(side)][group]) == 1
+        return isinstance(overlap.similarity, Absolute) or (
+            len(self.members[other(side)][group]) == 1
+        )
 
     def _from_table(self, side: Side, region: int, group: int) -> Any:
         return 2 * self.saved[side][region][group] - self.alone[side][region]

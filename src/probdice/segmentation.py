@@ -545,11 +545,12 @@ def _check_distinct(names: Sequence[Label]) -> None:
 
 def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     """Labels, of which there may be a single one."""
-    if (
-        isinstance(labels, Iterable) and getattr(labels, "ndim", None) != 0
-    ):  # no array of one number
-        return tuple(_whole(label, what) for label in labels)
-    return (_whole(labels, what),)
+    single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
+    given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
+    for label in given:
+        if isinstance(label, bool):  # more likely meant as "yes" than as label 1
+            raise InputError(f"{what} must hold whole numbers, found {label!r}")
+    return tuple(_whole(label, what) for label in given)
 
 
 def as_sums(sums: object) -> Sums:

@@ -127,7 +127,7 @@ class Images:
             return total
         self.notes[:] = [note for note in self.notes if note.kind != "ignore"]
         keys = set(total.reference.keys.tolist())
-        for label in ignored:
+        for label in dict.fromkeys(ignored):
             if label not in keys:
                 text = f"label {label} to be ignored does not occur in the reference"
                 self.notes.append(Note("ignore", (text,)))
@@ -243,8 +243,12 @@ def aligned(
         if lacking.geometry is None and known.geometry is not None:
             raise GeometryError(
                 f"{side} has no geometry but the {other(side)} does, so nothing says that they "
-                f"lie in the same place; give it geometry=…, or compare by array order with ",
-                IGNORE_GEOMETRY,
+                f"lie in the same place; ",
+                Option(
+                    "ignore_geometry",
+                    python="give it geometry=…, or compare by array order with without_geometry()",
+                    command="compare by array order with --ignore-geometry",
+                ),
             )
     if reference.shape != prediction.shape:
         raise InputError(

@@ -13,7 +13,7 @@ from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
 from probdice.segmentation import Label
 
-__all__ = ["HEAD", "open_source", "region_names", "split_inside", "split_paths"]
+__all__ = ["HEAD", "natural", "open_source", "region_names", "split_inside", "split_paths"]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # the suffixes a colon may follow
@@ -103,7 +103,7 @@ def _split(path: str) -> list[str]:
     files: list[str] = []
     for part in parts or [path]:
         if has_magic(part) and not os.path.exists(split_inside(part)[0]):
-            matches = sorted(glob(part, recursive=True), key=_natural)
+            matches = sorted(glob(part, recursive=True), key=natural)
             if not matches:
                 raise FormatError(f"{part}: no file matches this pattern")
             files += matches
@@ -121,11 +121,11 @@ def split_inside(path: str) -> tuple[Path, str]:
     return Path(path), ""
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
-    """An order in which pve_2 comes before pve_10."""
-    return [
-        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)
-    ]
+def natural(name: str) -> list[tuple[int, str]]:
+    """An order in which pve_2 comes before pve_10; of 1 and 01, which are equal, that of texts."""
+    parts = re.split(r"(\d+)", name)
+    numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return [*numbered, (0, name)]
 
 
 def _common(lists: Sequence[Sequence[str]]) -> int:

@@ -17,6 +17,7 @@ from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE
 from probdice.paper.survey import data_address, write_scores, write_survey
 from probdice.report.rendering import render, write_page
 from probdice.storage import null_for_nan, replacing
+from probdice.version import __version__
 
 FORMAT = 2  # version of numbers.json
 DOTS_PER_INCH = 110
@@ -51,8 +52,6 @@ def run_paper(
         The page, ``index.html``. Beside it are ``numbers.json``, ``scores.csv``,
         ``stand-in-rankings.csv`` and the folder ``figures``.
     """
-    from probdice.evaluation.environment import own_version
-
     require_extra()  # at once, not after a minute
     out = Path(out)
     (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -102,7 +101,7 @@ def run_paper(
         partial.write_text(text + "\n", encoding="utf-8")
     page = {
         "title": "The multi-region probabilistic Dice coefficient, reproduced",
-        "version": own_version(),
+        "version": __version__,
         "seed": seed,
         "claims": claims,
         "figures": [_painted(section, out) for section in figures],
