@@ -344,11 +344,10 @@ def _information(overlap: Overlap) -> dict[str, float]:
     a = overlap.reference.volumes[meeting.rows]
     b = overlap.prediction.volumes[meeting.columns]
     shares = counts / pixels
-    # Sums that do not depend on the order: a renamed map has exactly the same entropy.
-    split = fsum(shares * np.log2(a / counts))
-    merge = fsum(shares * np.log2(b / counts))
-    joint = fsum(shares * np.log2(pixels / counts))
-    mutual = max(fsum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
+    split = _sum(shares * np.log2(a / counts))
+    merge = _sum(shares * np.log2(b / counts))
+    joint = _sum(shares * np.log2(pixels / counts))
+    mutual = max(_sum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
     entropies = Both(*(_entropy(_occupied(overlap.side(side)), pixels) for side in SIDES))
     return {
         "variation_of_information": split + merge,
@@ -504,6 +503,11 @@ def _mean_present(shares: Shares) -> float:
 # -- sums ----------------------------------------------------------------------------------------
 
 
+def _sum(values: NDArray[Any]) -> float:
+    """A sum that does not depend on the order: a renamed map has exactly the same entropy."""
+    return fsum(values.tolist())
+
+
 def _squares(counts: NDArray[Any], pixels: int) -> int:
     """Σ n², exactly."""
     if pixels < SQUARES_FIT:
@@ -524,7 +528,7 @@ def _occupied(regions: Regions) -> NDArray[Any]:
 
 def _entropy(volumes: NDArray[Any], pixels: int) -> float:
     """In bits."""
-    return fsum((volumes / pixels) * np.log2(pixels / volumes))
+    return _sum((volumes / pixels) * np.log2(pixels / volumes))
 
 
 def _expected_information(volumes: Both[NDArray[Any]], pixels: int) -> float:
