@@ -78,6 +78,12 @@ def test_any_type_of_label(dtype):
     assert instances.origins == {1: 1, 2: 1}
 
 
+def test_an_array_that_is_read_only(tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 0, 1]))
+    mapped = np.load(tmp_path / "labels.npy", mmap_mode="r")
+    assert np.asarray(components(mapped, background=0).array).tolist() == [0, 1, 0, 2]
+
+
 def test_negative_labels_and_any_memory_order():
     labels = np.array([[-3, 0, -3], [5, 5, -3]])
     expected = [[1, 0, 2], [3, 3, 2]]

@@ -104,7 +104,7 @@ def test_precision_recall_and_average_precision_by_hand():
     expected = (4 / 7 + 4 * (2 / 9) + 2 * (1 / 10)) / 10
     assert detection.average_precision == approx(expected, **EXACT)
     # 2 Σ J / (5 + 6), since F1 is linear in what is found
-    assert detection.area == approx(2 * (5 / 7 + 1 / 2 + 1 / 2 + 9 / 11) / 11, **EXACT)
+    assert detection.f1_area == approx(2 * (5 / 7 + 1 / 2 + 1 / 2 + 9 / 11) / 11, **EXACT)
 
 
 def test_the_curve_has_one_row_a_threshold():
@@ -121,7 +121,7 @@ def test_the_area_is_that_of_a_fine_curve():
     middles = (np.arange(20_000) + 0.5) / 20_000
     fine = [detection._counts(threshold) for threshold in middles.tolist()]
     f1 = [2 * found / (2 * found + false + missed) for found, false, missed in fine]
-    assert detection.area == approx(np.mean(f1), abs=1e-4)
+    assert detection.f1_area == approx(np.mean(f1), abs=1e-4)
 
 
 def test_splits_and_merges_are_listed_by_name():
@@ -256,7 +256,7 @@ def test_the_background_must_be_said():
 def test_without_instances_there_is_nothing_to_say():
     detection = compare([0, 0], [0, 0]).detection(background=0)
     assert counts(detection) == (0, 0, 0)
-    assert isnan(detection.f1) and isnan(detection.panoptic_quality) and isnan(detection.area)
+    assert isnan(detection.f1) and isnan(detection.panoptic_quality) and isnan(detection.f1_area)
     assert detection.to_frame().empty
 
 
@@ -264,7 +264,7 @@ def test_only_false_positives_have_a_quality_of_0():
     detection = compare([0, 0], [0, 1]).detection(background=0)
     assert (detection.precision, detection.f1, detection.panoptic_quality) == (0, 0, 0)
     assert isnan(detection.recall) and isnan(detection.segmentation_quality)
-    assert (detection.average_precision, detection.area) == (0, 0)
+    assert (detection.average_precision, detection.f1_area) == (0, 0)
 
 
 def test_pairs_without_a_common_pixel_are_not_found_at_threshold_0():
@@ -300,7 +300,7 @@ def test_a_hundred_thousand_instances():
     moved = np.roll(labels, 1)
     detection = compare(labels, moved).detection(background=0)
     assert detection.true_positives == 99_999
-    assert detection.area == approx(0.6, abs=1e-4)
+    assert detection.f1_area == approx(0.6, abs=1e-4)
     assert detection.splits == ()
 
 

@@ -288,7 +288,9 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
         array = array.astype(np.int64)
     elif array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    # The algorithm takes no array that is read-only, such as a memory map.
+    kept = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return kept if kept.flags.writeable else kept.copy()
 
 
 def _divided(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from probdice.comparison import Comparison
 
-__all__ = ["Detection", "Measure", "Split", "detection_of"]
+__all__ = ["COUNTS", "Detection", "Measure", "Split", "detection_of"]
 
 Measure = Literal["jaccard", "dice"]
 Table = Literal["reference", "prediction", "pairs"]
@@ -100,7 +100,7 @@ class Detection:
     average_precision : float
         The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as the 2018 Data
         Science Bowl defines it. No confidence ranks the instances, so this is not COCO's.
-    area : float
+    f1_area : float
         Of the curve of F1 over all thresholds from 0 to 1, exactly.
     splits, merges : tuple of Split
         Reference regions of which the prediction has at least two parts, and prediction regions
@@ -222,7 +222,7 @@ class Detection:
         return sum(_ratio(several[0], sum(several)) for several in counts) / len(counts)
 
     @cached_property
-    def area(self) -> float:
+    def f1_area(self) -> float:
         """The area under F1 over all thresholds from 0 to 1."""
         if not sum(self.instances.values()):
             return nan
@@ -401,10 +401,8 @@ class Detection:
         >>> numbers["true_positives"], numbers["panoptic_quality"]
         (2, 1.0)
         """
-        return {name: getattr(self, name) for name in _NUMBERS} | {
-            "splits": len(self.splits),
-            "merges": len(self.merges),
-        }
+        wholes = {"splits": len(self.splits), "merges": len(self.merges)}
+        return {name: wholes[name] if name in wholes else getattr(self, name) for name in COUNTS}
 
     def __repr__(self) -> str:
         word = "Jaccard" if self.by == "jaccard" else "Dice"
@@ -420,7 +418,7 @@ class Detection:
             f"{decimal(self.recognition_quality)} × segmentation "
             f"{decimal(self.segmentation_quality)}",
             f"average precision {decimal(self.average_precision)}   "
-            f"area under F1 {decimal(self.area)}",
+            f"area under F1 {decimal(self.f1_area)}",
         ]
         for word, wholes in (("split", self.splits), ("merge", self.merges)):
             if wholes:
@@ -431,7 +429,7 @@ class Detection:
         return "\n  ".join(lines)
 
 
-_NUMBERS = (
+COUNTS = (
     "true_positives",
     "false_positives",
     "misses",
@@ -442,7 +440,9 @@ _NUMBERS = (
     "segmentation_quality",
     "panoptic_quality",
     "average_precision",
-    "area",
+    "f1_area",
+    "splits",
+    "merges",
 )
 
 

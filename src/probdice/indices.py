@@ -5,7 +5,7 @@ share, a_i and b_j the volumes of the regions and N the number of pixels, every 
 of the pairs that meet; no table of all pairs is made.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import fsum, log, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +25,7 @@ from probdice.similarity import Absolute
 if TYPE_CHECKING:
     from probdice.comparison import Comparison
 
-__all__ = ["Indices", "Shares", "background_of", "indices_of", "shares_of"]
+__all__ = ["INDICES", "Indices", "Shares", "background_of", "indices_of", "shares_of"]
 
 Average = Literal["min", "max", "arithmetic", "geometric"]
 SQUARES_FIT = 2**31  # pixels whose square an integer of 64 bits holds
@@ -201,6 +201,20 @@ class Indices:
         lines = [f"  {name:30}  {decimal(value)}" for name, value in self.to_dict().items()]
         said = "" if self.background is None else f" (background={self.background!r})"
         return "\n".join([f"Indices{said}", *lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def _names() -> tuple[str, ...]:
+    """The names of all numbers, as `Indices.to_dict` has them."""
+    names: list[str] = []
+    for entry in fields(Indices):
+        if entry.type is float:
+            names.append(entry.name)
+        elif entry.type == dict[Side, float]:
+            names += [f"{entry.name}_{side}" for side in SIDES]
+    return tuple(names)
+
+
+INDICES = _names()
 
 
 def indices_of(result: "Comparison", groups: Groups, background: Label | None) -> Indices:
