@@ -1,10 +1,12 @@
 """The field's other numbers: by hand, by slow twins, by the tools that people take them from."""
 
+import doctest
 import json
 import pickle
 from fractions import Fraction
 from itertools import permutations
 from math import comb, isnan, log2
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,10 +197,10 @@ def test_segments_by_their_definitions(seed):
 
 
 def snemi_error(reference, prediction):
-    """SNEMI3D's script in its own steps: shares of pixels, reference 0 out, prediction 0 alone."""
+    """SNEMI3D_metrics in its own steps: counts, of which it adds some divided by n."""
     n = reference.size
     table = np.zeros((reference.max() + 1, prediction.max() + 1))
-    np.add.at(table, (reference.ravel(), prediction.ravel()), 1 / n)
+    np.add.at(table, (reference.ravel(), prediction.ravel()), 1)
     a, b, c = table[1:].sum(axis=1), table[1:, 1:].sum(axis=0), table[1:, 0]
     together = (table[1:, 1:] ** 2).sum() + c.sum() / n
     precision = together / ((b**2).sum() + c.sum() / n)
@@ -403,6 +405,11 @@ def test_a_printed_one_names_what_is_missing():
     text = repr(overlap([[0.5, 1.0], [0.5, 0.0]], [1, 2]).indices(background=1))
     assert text.startswith("Indices (background=1)\n  rand ")
     assert "note: indices that count pixels" in text
+
+
+def test_the_examples_of_the_documentation_run():
+    page = Path(__file__).parent.parent / "docs" / "indices.md"
+    assert doctest.testfile(str(page), module_relative=False) == doctest.TestResults(0, 9)
 
 
 # -- what must always hold -------------------------------------------------------------------------

@@ -53,10 +53,11 @@ class Indices:
         reference does, and the other way round: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1), and over
         Σ a_i (a_i − 1). Label maps.
     adapted_rand_error : float
-        As the SNEMI3D challenge defines it: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²), a pixel with itself
-        being a pair as well. Where a background is named, pixels that the *reference* calls
-        background are left out, and each other pixel that the prediction calls background is a
-        region of its own. Label maps.
+        As the script of the SNEMI3D challenge computes it: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²), a
+        pixel with itself being a pair as well. Where a background is named, pixels that the
+        *reference* calls background are left out. The c others that the prediction calls
+        background count in a_i, but not in n_ij and b_j: instead the script adds c/N to
+        Σ n_ij² and to Σ b_j². Label maps.
     variation_of_information, variation_split, variation_merge : float
         In bits. H(prediction | reference) = −Σ n_ij/N log₂(n_ij/a_i) is the part of splits,
         H(reference | prediction) that of merges; the variation is their sum. Label maps.
@@ -336,18 +337,18 @@ def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
 
 
 def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
-    """By the rule of SNEMI3D: all ordered pairs, a pixel with itself included."""
+    """As SNEMI3D's script has it; times N, so that all sums are whole numbers."""
     meeting, pixels = overlap.meeting, overlap.pixels
     kept = ~outside.reference[meeting.rows]
     alone = kept & outside.prediction[meeting.columns]
-    singles = int(meeting.savings[alone].sum())  # pixels that are a region of their own
+    lost = int(meeting.savings[alone].sum())  # pixels that the prediction calls background
     kept &= ~alone
     counts, columns = meeting.savings[kept], meeting.columns[kept]
     sizes = np.zeros(len(overlap.prediction), np.int64)
     np.add.at(sizes, columns, counts)
-    together = _squares(counts, pixels) + singles
-    prediction = _squares(sizes, pixels) + singles
-    reference = _squares(overlap.reference.volumes[~outside.reference], pixels)
+    together = pixels * _squares(counts, pixels) + lost
+    prediction = pixels * _squares(sizes, pixels) + lost
+    reference = pixels * _squares(overlap.reference.volumes[~outside.reference], pixels)
     return _ratio(reference + prediction - 2 * together, reference + prediction)
 
 
