@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -44,11 +45,14 @@ def dense_total(rows, columns, savings, shape):
     return table[linear_sum_assignment(table, maximize=True)].sum()
 
 
-def shifted_grid(cells, width, shift, wrap=False):
-    """Overlaps of a grid of cells³ cubes, `width` pixels a side, with itself shifted."""
+def shifted_grid(cells, width, shift, wrap=False, clip=False):
+    """Overlaps of a grid of cells³ cubes, `width` pixels a side, with itself shifted.
+
+    Clipped, both have as many cells: at the border, one side's are larger and the other's smaller.
+    """
     pixels = np.arange(cells * width)
     a, b = pixels // width, (pixels + shift) // width
-    b = b % cells if wrap else b
+    b = b % cells if wrap else np.minimum(b, cells - 1) if clip else b
     shape = cells, int(b.max()) + 1
     table = np.zeros(shape, np.int64)
     np.add.at(table, (a, b), 1)
@@ -113,6 +117,48 @@ def test_random_tables_reach_the_dense_total(kind):
                 assert total == pytest.approx(best, rel=1e-12), seed
                 assert np.unique(table[0][chosen]).size == chosen.size
                 assert np.unique(table[1][chosen]).size == chosen.size
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
+def test_random_tables_by_steps_reach_the_dense_total(kind, monkeypatch):
+    monkeypatch.setattr(assignment, "BIDS", 0)
+    monkeypatch.setattr(assignment, "PATIENCE", 0)
+    for seed in range(kind, 1500, len(KINDS)):
+        # Steps that are too coarse, or bids that end early, only make the rest slower.
+        monkeypatch.setattr(assignment, "STEPS", ((seed % 13, seed % 9),))
+        rows, columns, savings, _ = table = random_table(seed)
+        if rows.size == 0:
+            continue
+        chosen = assignment._sparse(*table)
+        assert np.unique(rows[chosen]).size == np.unique(columns[chosen]).size == chosen.size
+        assert savings[chosen].sum() == pytest.approx(dense_total(*table), rel=1e-12), seed
+        if savings.dtype == np.int64:
+            certify(*table, chosen)
+
+
+@pytest.mark.parametrize("noise", [0, 0.001, 0.05])
+def test_long_searches_give_way_to_steps(noise, monkeypatch):
+    rows, columns, savings, shape = shuffled(*shifted_grid(16, 6, 3, clip=True))
+    rng = np.random.default_rng(0)
+    savings = np.rint(10_000 * savings * (1 + noise * rng.uniform(-1, 1, savings.size)))
+    table = rows, columns, savings.astype(np.int64), shape
+    used = []
+    monkeypatch.setattr(assignment, "PATIENCE", 1)
+    compiled = assignment._compiled
+    monkeypatch.setattr(assignment, "_compiled", lambda f: used.append(f.__name__) or compiled(f))
+    certify(*table, largest_total(*table))
+    assert "_refine" in used
+
+
+def test_a_clipped_grid_takes_seconds():
+    # Every cell has its partner only if all lines of cells move at once: one search for each row
+    # that is left over took a minute.
+    table = shuffled(*shifted_grid(46, 6, 3, clip=True))
+    largest_total(*shifted_grid(9, 6, 3, clip=True))
+    start = time.process_time()
+    chosen = largest_total(*table)
+    assert time.process_time() - start < 15
+    assert table[2][chosen].sum() == 141**3
 
 
 @pytest.mark.parametrize("wrap", [False, True])

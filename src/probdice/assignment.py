@@ -3,7 +3,8 @@
 Small tables are solved as dense ones. In large ones, pairs that no other choice can beat are taken
 first; on what is left, rows bid for columns, and rows that got none look for the shortest
 augmenting path, as in Jonker and Volgenant (1987). A search ends as early as it can and costs what
-it touches, however large the table.
+it touches, however large the table. Where searches become long, an auction by small steps
+(Bertsekas 1988) comes close to the optimum, and searches only finish it.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,10 @@ Integers = NDArray[np.int64]
 LARGEST_DENSE = 2**16  # cells of a table that is solved as a dense one
 BITS = 60  # of the largest saving, where savings become integers: the sum of two fits in 64
 BIDS = 8  # a row, on average: two rows can outbid each other by little for very long
+PATIENCE = 8  # columns that searches may reach, a row, before prices are raised by steps
+STEPS = ((20, 32), (12, 200))  # bits by which a step is smaller than what rows save, bids a row
+SWEEPS = 8  # over all rows, between two looks for circles of exchange
+MOST_SWEEPS = 512  # after which partners are parted rather than prices lowered
 
 
 def largest_total(
@@ -102,14 +107,52 @@ def _augmented(
     shape: tuple[int, int],
 ) -> Integers:
     """The chosen of some pairs, which are given row by row and are sorted here."""
-    starts = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=shape[0]), out=starts[1:])
-    edges = np.full(shape[0], -1, np.int64)
-    waiting = np.flatnonzero(np.diff(starts))
-    owners = np.full(shape[1], -1, np.int64)
-    work = np.zeros((7, max(shape) + 1), np.int64)
-    _compiled(_augment)(index, rows, columns, savings, starts, waiting, edges, owners, work)
+    starts = _starts(rows, shape[0])
+    table = rows, columns, savings, starts
+    present = np.flatnonzero(np.diff(starts))
+    state = np.zeros((9, max(shape) + 1), np.int64)
+    state[:2] = -1
+    edges, owners = state[0, : shape[0]], state[1, : shape[1]]
+    waiting = present.copy()
+    count = _compiled(_bid)(index, table, waiting, state, 0, BIDS * present.size)
+    if _compiled(_search)(table, waiting[:count], state, PATIENCE * present.size):
+        return index[edges[edges >= 0]]
+
+    # Searches are long where many choices are as good or nearly so, and something far away decides
+    # among them. Bids that raise prices by a small step more than they must carry it there much
+    # faster. What they choose is the best but for the steps, which are taken back.
+    nearest = np.zeros(shape[1], np.int64)  # of columns: neighbours lie close in memory
+    nearest[columns[::-1]] = rows[::-1]
+    columns[:] = np.argsort(np.argsort(nearest, kind="stable"))[columns]
+    savings <<= max(0, min(STEPS[0][0], BITS - int(savings.max()).bit_length()))
+    typical = int(np.median(savings[starts[present]]))
+    for bits, bids in STEPS:
+        state[:2], state[2:] = -1, 0
+        step = max(1, typical >> bits)
+        if not _compiled(_bid)(index, table, present.copy(), state, step, bids * present.size):
+            break
+    _compiled(_refine)(table, state)
+    _compiled(_search)(table, present[edges[present] < 0], state, -1)
+
+    # Columns that lost their row at a price look for a row in turn.
+    waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
+    if waiting.size > 0:
+        order = np.lexsort((-savings, columns))
+        chosen = np.flatnonzero(edges[rows[order]] == order)
+        index, rows, columns, savings = (a[order] for a in (index, columns, rows, savings))
+        table = rows, columns, savings, _starts(rows, shape[1])
+        state[:2], state[2:4] = -1, state[3:1:-1].copy()
+        edges, owners = state[0, : shape[1]], state[1, : shape[0]]
+        edges[rows[chosen]], owners[columns[chosen]] = chosen, rows[chosen]
+        _compiled(_search)(table, waiting, state, -1)
     return index[edges[edges >= 0]]
+
+
+def _starts(rows: Integers, count: int) -> Integers:
+    """Where the pairs of each row begin, and where the last end."""
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
+    return starts
 
 
 @cache
@@ -171,25 +214,13 @@ def _take_dominant(
             return count
 
 
-def _augment(
-    index: Any,
-    rows: Any,
-    columns: Any,
-    savings: Any,
-    starts: Any,
-    waiting: Any,
-    edges: Any,
-    owners: Any,
-    work: Any,
-) -> None:
-    """Choose pairs with the largest total: `edges` becomes that of each row, or stays −1.
+def _bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) -> int:
+    """Let rows bid for columns: `edges` becomes the pair of each row, or stays −1.
 
-    The duals u of rows and v of columns are never negative; u + v is at least the saving of every
-    pair, and equal to it for partners; v is 0 for columns without a partner. Once u is 0 for rows
-    without a partner, the total of the savings is that of the duals, which no choice can exceed.
+    How many rows wait for a search is returned; they are the first of `waiting`.
     """
-    u, v, distance, source = work[0], work[1], work[2], work[3]
-    place, heap, ready = work[4], work[5], work[6]
+    _, columns, savings, starts = table
+    edges, owners, u, v = state[0], state[1], state[2], state[3]
 
     # The largest savings of a row first, so that a scan can stop early: Shell's sort.
     for w in range(waiting.size):
@@ -209,10 +240,9 @@ def _augment(
                 savings[f], columns[f], index[f] = s, j, k
             gap //= 3
 
-    # Auction: a row takes its best column and raises its price v until the next best is as good.
-    # Rows that would take a column from its owner at no higher price wait.
+    # Auction: a row takes its best column and raises its price v until the next best is as good,
+    # and by a step more. Rows that would take a column from its owner at no higher price wait.
     count = 0
-    bids = BIDS * waiting.size
     for w in range(waiting.size):
         i = waiting[w]
         while i >= 0:
@@ -237,21 +267,35 @@ def _augment(
             bids -= 1
             j = columns[at]
             k = owners[j]
-            if k >= 0 and (first == second or bids < 0):
+            if k >= 0 and (first - second + step == 0 or bids < 0):
                 waiting[count] = i
                 count += 1
                 break
-            v[j] += first - second
+            v[j] += first - second + step
             owners[j] = i
             edges[i] = at
             if k >= 0:
                 edges[k] = -1
             i = k
+    return count
 
-    # Shortest augmenting paths. The length of a pair is its slack, u + v minus its saving. A path
-    # from a waiting row ends at a column that is free, or at a row that does without a partner,
-    # which takes another u.
-    for w in range(count):
+
+def _search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
+    """Find each waiting row a partner, or leave it over, so that the total is the largest.
+
+    The duals u of rows and v of columns are never negative; u + v is at least the saving of every
+    pair, and equal to it for partners; v is 0 for columns without a partner. Once u is 0 for rows
+    without a partner, the total of the savings is that of the duals, which no choice can exceed.
+
+    A search finds the shortest augmenting path. The length of a pair is its slack, u + v minus its
+    saving. A path ends at a column that is free, or at a row that does without a partner, which
+    takes another u. False if searches reached more than `patience` columns before all was done;
+    a negative number is patience without end.
+    """
+    rows, columns, savings, starts = table
+    edges, owners, u, v, distance = state[0], state[1], state[2], state[3], state[4]
+    source, place, heap, ready = state[5], state[6], state[7], state[8]
+    for w in range(waiting.size):
         start = waiting[w]
         i = start
         bound = 0
@@ -339,6 +383,10 @@ def _augment(
                 u[owners[j]] -= bound - distance[j]
         for p in range(1, size + 1):
             place[heap[p]] = 0
+        if patience >= 0:
+            patience -= tail
+            if patience < 0:
+                return False
         if end < 0:
             if leaver == start:
                 continue
@@ -353,3 +401,63 @@ def _augment(
             if i == start:
                 break
             end = columns[before]
+    return True
+
+
+def _refine(table: Any, state: Any) -> None:
+    """Lower prices until partners are as good as any other choice; part those that cannot be.
+
+    Where lowering goes round in a circle of rows, each of which would rather have the column of
+    the next, they exchange their columns if that saves more.
+    """
+    _, columns, savings, starts = table
+    edges, owners, u, v, rival, seen = state[0], state[1], state[2], state[3], state[4], state[5]
+    rival[:] = -1
+    sweep = 0
+    changed = True
+    while changed:
+        changed = False
+        sweep += 1
+        for i in range(starts.size - 1):
+            if edges[i] < 0:
+                continue
+            j = columns[edges[i]]
+            best = 0
+            at = -1
+            for e in range(starts[i], starts[i + 1]):
+                if savings[e] <= best:
+                    break
+                gain = savings[e] - v[columns[e]]
+                if gain > best and e != edges[i]:
+                    best = gain
+                    at = e
+            price = savings[edges[i]] - best
+            if price < v[j]:
+                changed = True
+                if price < 0 or sweep > MOST_SWEEPS:
+                    owners[j] = edges[i] = -1
+                    continue
+                v[j] = price
+                rival[i] = at
+            u[i] = savings[edges[i]] - v[j]
+        if sweep % SWEEPS > 0:
+            continue
+        seen[:] = -1
+        for start in range(starts.size - 1):
+            i = start
+            while i >= 0 and seen[i] < 0 and rival[i] >= 0 and edges[i] >= 0:
+                seen[i] = start
+                i = owners[columns[rival[i]]]
+            if i < 0 or seen[i] != start:
+                continue
+            gain = savings[rival[i]] - savings[edges[i]]
+            k = owners[columns[rival[i]]]
+            while k != i:
+                gain += savings[rival[k]] - savings[edges[k]]
+                k = owners[columns[rival[k]]]
+            while gain > 0 and rival[k] >= 0:
+                e = rival[k]
+                rival[k] = -1
+                edges[k] = e
+                j = columns[e]
+                k, owners[j] = owners[j], k
