@@ -89,8 +89,8 @@ class Indices:
     mean_dice : float
         Mean Dice coefficient of the groups, regions without a partner counting as 0.
     mean_foreground_dice : float
-        The same without the background, as nnU-Net reports it. NaN where no background is named,
-        or nothing else is there.
+        The same without the background: nnU-Net's foreground mean, of one case. NaN where no
+        background is named, or nothing else is there.
     explained : dict
         Per side, the share of its variance that the other side explains: Goodman and Kruskal's τ
         of label maps.
