@@ -40,6 +40,9 @@ ROOMS = [
     "comparison",
     "stored",
     "shown",
+    "indices",
+    "detection",
+    "components",
     "statistics",
     "evaluation",
     "synthesis",
@@ -56,6 +59,10 @@ DOORS = {
     ("assignment", "engine"),  # large tables are compiled as kernels are
     ("comparison", "stored"),  # Comparison.to_dict, from_dict
     ("comparison", "shown"),  # repr
+    ("segmentation", "components"),  # Segmentation.components
+    ("comparison", "indices"),  # Comparison.indices
+    ("comparison", "detection"),  # Comparison.detection
+    ("comparison", "components"),  # Comparison.component_scores
     ("comparison", "pictures"),  # Comparison.plot
     ("comparison", "report"),  # Comparison.report
     ("evaluation", "report"),  # Evaluation.report

@@ -541,3 +541,12 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = probdice("summarise", tmp_path)
     assert done.returncode == 1
     assert "expected the folder that evaluate wrote into" in done.stderr
+
+
+def test_other_numbers_are_columns_on_request(folders: Path, tmp_path: Path) -> None:
+    words = (folders / "truth", folders / "good", "-o", tmp_path, "--reports", "none")
+    done = probdice("evaluate", *words, "--indices", "--background", "none")
+    assert done.returncode == 0, done.stderr
+    header = (tmp_path / "cases.csv").read_text().splitlines()[0].split(",")
+    assert {"adjusted_rand", "panoptic_quality", "mean_foreground_dice"} <= set(header)
+    assert len(header) == len(set(header))

@@ -786,3 +786,35 @@ def test_names_and_priority_are_for_every_case(tmp_path):
         (("organ",), ("kidney",)),
         (("lesion",), ("tumour",)),
     ]
+
+
+# -- the field's other numbers ---------------------------------------------------------------------
+
+
+def test_columns_of_other_fields_on_request(folders: Path) -> None:
+    plain = rows(folders / "out" / "cases.csv") if run(folders) else []
+    assert "rand" not in plain[0]
+    result = run(folders, indices=True, background=1)
+    table = rows(folders / "out" / "cases.csv")
+    first = next(row for row in table if row["case"] == "a" and row["method"] == "poor")
+    expected = compare(REFERENCE, PREDICTIONS["poor"][0])
+    assert float(first["rand"]) == expected.indices().rand
+    assert float(first["covering_reference"]) == expected.indices().covering["reference"]
+    assert int(first["misses"]) == expected.detection(background=1).misses
+    assert list(first)[-2:] == ["notes", "error"]
+    assert Evaluation.load(folders / "out").others == result.others
+    assert result.cases_frame()["f1"].notna().all()
+
+
+def test_columns_of_other_fields_cost_no_second_comparison(folders: Path) -> None:
+    run(folders)
+    journal = (folders / "out" / "cases.jsonl").read_bytes()
+    run(folders, indices=True)
+    assert (folders / "out" / "cases.jsonl").read_bytes() == journal
+
+
+def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path) -> None:
+    run(folders, background="nothing")
+    row = rows(folders / "out" / "cases.csv")[0]
+    assert row["status"] == "scored" and row["f1"] == ""
+    assert "background 'nothing' names no region of either side" in row["notes"]

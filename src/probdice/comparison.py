@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from probdice.components import ComponentScores
+    from probdice.detection import Detection, Measure
+    from probdice.indices import Indices
     from probdice.pictures import Kind, Palette
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "similarity_map"]
@@ -644,6 +647,91 @@ class Comparison:
                 ),
             )
         ]
+
+    # -- the field's other numbers -----------------------------------------------------------------
+
+    def indices(self, *, background: Label | None = None) -> "Indices":
+        """Rand, variation of information, covering, mean IoU, κ and others.
+
+        Parameters
+        ----------
+        background : int or str, optional
+            The label that is no foreground. None by default: nothing is.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 0, 1, 1], [0, 1, 1, 1], match="labels")
+        >>> indices = result.indices(background=0)
+        >>> round(indices.mean_dice, 4), indices.mean_foreground_dice
+        (0.7333, 0.8)
+        """
+        from probdice.indices import indices_of
+
+        return indices_of(self, self._correspondence.groups, background)
+
+    def detection(
+        self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
+    ) -> "Detection":
+        """Which regions were found, missed and false: the groups as instances.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is no instance. It must be said; None where there is
+            none.
+        threshold : float, optional
+            A group is found where its Jaccard index is at least this.
+        by : {"jaccard", "dice"}, optional
+            What is held against the threshold.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
+        >>> detection = result.detection(background=0)
+        >>> detection.true_positives, detection.false_positives, detection.misses
+        (1, 0, 1)
+        """
+        from probdice.detection import detection_of
+
+        return detection_of(
+            self, self._correspondence, threshold=threshold, background=background, by=by
+        )
+
+    def component_scores(
+        self, *, background: Label | None, connectivity: int | None = None
+    ) -> "ComponentScores":
+        """Every connected component of the reference with a score of its own.
+
+        A component is compared with what the prediction has of its group among the pixels that
+        are nearer to it than to the group's other components (as CC-Metrics does, with distances
+        in pixels). The reference must be a label map. Needs connected-components-3d (extra
+        `instances`) and the whole images in memory.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is left out. It must be said; None where there is none.
+        connectivity : {4, 8, 6, 18, 26}, optional
+            How many neighbours a pixel has; all of them by default.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0])
+        >>> result.component_scores(background=0).mean_dice
+        0.5
+        """
+        from probdice.components import component_scores
+
+        return component_scores(
+            self.overlap,
+            self._correspondence.groups,
+            self.need_images("component_scores()"),
+            background=background,
+            connectivity=connectivity,
+        )
 
     # -- images ----------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from probdice.cli.options import (
     SimilarityOption,
     SumsOption,
     ToleranceOption,
+    background_of,
     options_of,
 )
 from probdice.cli.outcome import REFUSED, answering
@@ -126,6 +127,25 @@ def evaluate(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    indices: Annotated[
+        bool,
+        typer.Option(
+            "--indices",
+            metavar="",
+            rich_help_panel=OUTPUT,
+            help="Add columns of other fields to cases.csv: Rand, variation of information, "
+            "covering, mean IoU and others.",
+        ),
+    ] = False,
+    background: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            rich_help_panel=OUTPUT,
+            help="The label, or its name, that is no foreground (none where there is none): add "
+            "columns of which instances were found, and with --indices the foreground Dice.",
+        ),
+    ] = None,
     parquet: Annotated[
         bool,
         typer.Option(
@@ -177,6 +197,7 @@ def evaluate(
         )
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
+        from probdice.evaluation.tables import Others
 
         with _display(quiet) as notify:
             result = evaluate_folders(
@@ -190,6 +211,7 @@ def evaluate(
                 workers=workers,
                 verify=verify,
                 parquet=parquet,
+                others=Others(indices, background is not None, background_of(background)),
                 words="command",
                 progress=notify,
             )

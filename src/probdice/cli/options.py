@@ -254,6 +254,35 @@ ReportOption = Annotated[
         help="Write a page to look at, one HTML file.",
     ),
 ]
+BackgroundOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        rich_help_panel=COMPARING,
+        help="The label, or its name, that is no foreground on either side; none where there is "
+        "none. For --indices and --components.",
+    ),
+]
+IndicesOption = Annotated[
+    bool,
+    typer.Option(
+        "--indices",
+        metavar="",
+        rich_help_panel=OUTPUT,
+        help="Show the numbers of other fields too: Rand, variation of information, covering, "
+        "mean IoU, and with --background which instances were found.",
+    ),
+]
+ComponentsOption = Annotated[
+    bool,
+    typer.Option(
+        "--components",
+        metavar="",
+        rich_help_panel=COMPARING,
+        help="Compare the connected components of both label maps, each a region of its own. "
+        "Needs --background and the extra instances.",
+    ),
+]
 JsonOption = Annotated[
     str | None,
     typer.Option(
@@ -366,6 +395,11 @@ def match_of(word: str) -> "Match":
             )
         pairs[_label(prediction)] = _label(reference)
     return pairs
+
+
+def background_of(word: str | None) -> "Label | None":
+    """What --background says: a label, a name, or none."""
+    return None if word is None or word == "none" else _label(word)
 
 
 def file_of_match(word: str) -> Path | None:

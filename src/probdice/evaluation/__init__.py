@@ -25,7 +25,9 @@ from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Request, files_of, inputs_of, same_inputs
+from probdice.evaluation.tables import Others
 from probdice.options import GivenNames, Match, Merging, Options, Priority, as_workers
+from probdice.segmentation import Label
 from probdice.sides import Side
 from probdice.similarity import Similarity
 from probdice.values import Sums
@@ -89,6 +91,8 @@ def evaluate(
     workers: int | None = None,
     verify: bool = False,
     parquet: bool = False,
+    indices: bool = False,
+    background: Label | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
     """Compare every case of a folder with the predictions of one method or several.
@@ -142,6 +146,11 @@ def evaluate(
         time of modification.
     parquet : bool, optional
         Whether to write the tables as Parquet too (needs pandas and pyarrow).
+    indices : bool, optional
+        Whether the table of cases has the numbers of `Comparison.indices` too.
+    background : int or str, optional
+        The label that is no foreground. With it the table of cases has the numbers of
+        `Comparison.detection` too.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -198,6 +207,7 @@ def evaluate(
         workers=workers,
         verify=verify,
         parquet=parquet,
+        others=Others(indices, background is not None, background),
         words="python",
         progress=progress,
     )
@@ -215,6 +225,7 @@ def evaluate_folders(
     workers: int | None,
     verify: bool,
     parquet: bool,
+    others: Others,
     words: Words,
     progress: Callable[[Progress], None] | None,
 ) -> Evaluation:
@@ -240,7 +251,7 @@ def evaluate_folders(
 
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
         records = _finished(jobs, options, folder, workers, verify, progress)
-        about = os.fspath(reference), methods, options, words, kept
+        about = os.fspath(reference), methods, options, words, kept, others
         return Evaluation(records, missing, *about)
 
     if out is None:

@@ -23,6 +23,7 @@ from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
+    Others,
     Row,
     as_csv,
     as_frame,
@@ -50,12 +51,14 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "reference": str,
     "methods": dict,
     "jobs": list,
+    "others": dict,
     "missing": list,
     "failures": list,
     "notes": list,
     "measures": dict,
     "regions": list,
 }
+NO_OTHERS = Others()
 PAGE = "report.html"  # in the folder of the results
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
@@ -81,6 +84,8 @@ class Evaluation:
         How notes and errors in files and pages name the options that they recommend.
     out : Path or None
         Where the results lie.
+    others : Others
+        Which numbers of other fields the table of cases has too.
 
     Examples
     --------
@@ -112,6 +117,7 @@ class Evaluation:
     options: Options
     words: Words = "python"
     out: Path | None = None
+    others: Others = NO_OTHERS
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -129,6 +135,7 @@ class Evaluation:
             missing = tuple(Missing(**one) for one in content["missing"])
             jobs = [(case, method) for case, method in content["jobs"]]
             words = as_words(content["words"])
+            others = Others(**content["others"])
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(_not_a_summary(out / "summary.json")) from error
         if absent := [job for job in jobs if job not in latest]:
@@ -143,6 +150,7 @@ class Evaluation:
             options=options,
             words=words,
             out=out,
+            others=others,
         )
 
     @cached_property
@@ -229,6 +237,7 @@ class Evaluation:
             "reference": self.reference,
             "methods": self.methods,
             "jobs": [[record.case, record.method] for record in self.records],
+            "others": asdict(self.others),
             "missing": [asdict(one) for one in self.missing],
             "failures": [
                 {
@@ -251,7 +260,7 @@ class Evaluation:
 
     def cases_frame(self) -> "pandas.DataFrame":
         """The content of cases.csv as a table of pandas."""
-        return as_frame(self._case_rows(), CASES)
+        return as_frame(self._case_rows(), self._case_columns)
 
     def regions_frame(self) -> "pandas.DataFrame":
         """The content of regions.csv as a table of pandas."""
@@ -268,7 +277,7 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
         """
         out = Path(out)
-        replace_file(out / "cases.csv", as_csv(self._case_rows(), CASES))
+        replace_file(out / "cases.csv", as_csv(self._case_rows(), self._case_columns))
         replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
         if parquet:
             replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
@@ -367,7 +376,13 @@ class Evaluation:
         return "\n".join(lines)
 
     def _case_rows(self) -> list[Row]:
-        return case_rows(self.records, self.missing, list(self.methods), self.words)
+        return case_rows(self.records, self.missing, list(self.methods), self.words, self.others)
+
+    @property
+    def _case_columns(self) -> tuple[str, ...]:
+        """The numbers of other fields stand before the notes."""
+        place = CASES.index("notes")
+        return (*CASES[:place], *self.others.columns, *CASES[place:])
 
     def _record(self, case: str, method: str | None) -> Record:
         record = self._by_name.get((case, method or ""))
