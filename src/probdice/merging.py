@@ -149,7 +149,7 @@ class _Joining:
         """Add a region to a group, and bring the gains into that group up to date."""
         self.spare[side].discard(region)
         self.members[side][group].append(region)
-        self.cost[group] -= gain
+        self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
         across = other(side)
         for partner, saving in self.meeting[side].get(region, ()):
             if partner in self.spare[across]:
@@ -183,13 +183,13 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the table: the side that grows is a label map, and …"""
+        """Whether gains follow from the table: min(p, q) adds up where one of the two is certain."""
         overlap = self.overlap
-        if not overlap.side(side).crisp:
-            return False
-        if overlap.crisp or isinstance(overlap.similarity, Absolute):
+        if overlap.crisp:
             return True
-        return len(self.members[other(side)][group]) == 1
+        if isinstance(overlap.similarity, Absolute):
+            return overlap.reference.crisp or overlap.prediction.crisp
+        return overlap.side(side).crisp and len(self.members[other(side)][group]) == 1
 
     def _from_table(self, side: Side, region: int, group: int) -> Any:
         return 2 * self.saved[side][region][group] - self.alone[side][region]
