@@ -183,7 +183,7 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the table: min(p, q) adds up where one of the two is certain."""
+        """Whether gains follow from the table: min(p, q) adds up where p or q is certain."""
         overlap = self.overlap
         if overlap.crisp:
             return True
