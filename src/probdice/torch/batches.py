@@ -6,6 +6,7 @@ sums are made there in torch, so that only the sums are ever copied.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,8 @@ def understood(
     if not values.is_floating_point():
         if values.dtype != torch.uint8:
             values = values.to(torch.uint8 if values.dtype == torch.bool else torch.int64)
-        return Batch(name, values.flatten(1), regions, tuple(values.shape[1:]), ignored)
+        shape = tuple(values.shape[1:])
+        return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored)
     channels = values.shape[1] if values.dim() > 1 else 0
     if channels != regions and not (channels == 1 and regions == 2):
         what = "logits" if logits else "probabilities"
@@ -129,10 +131,12 @@ def understood(
             f"holds probabilities; leave one of the two out"
         )
     rough = values.dtype == torch.bfloat16 and not logits
-    values = values.to(torch.promote_types(values.dtype, torch.float32)).flatten(2)
+    shape = tuple(values.shape[2:])
+    values = values.to(torch.promote_types(values.dtype, torch.float32))
+    values = values.reshape(len(values), channels, prod(shape))
     if rough and channels == regions:
         values = _smoothed(values)
-    return Batch(name, values, regions, tuple(tensor.shape[2:]), logits=logits)
+    return Batch(name, values, regions, shape, logits=logits)
 
 
 def _smoothed(values: Tensor) -> Tensor:

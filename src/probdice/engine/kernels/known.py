@@ -27,7 +27,7 @@ def count(p: Labels, q: Labels, ignored: Indices, tables: NDArray[np.int64]) -> 
         i, j = np.uint64(p[k]), np.uint64(q[k])  # what is negative becomes very large
         if i >= rows or j >= columns:
             if not _among(p[k], ignored):
-                return k
+                return np.int64(k)  # beside −1, an unsigned number would become a floating one
         else:
             cells[table + i * columns + j] += 1
         table += size
