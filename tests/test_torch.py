@@ -617,8 +617,6 @@ def test_infinite_distances_are_warned_of():
 
 
 @pytest.mark.filterwarnings(r"ignore:`isinstance\(treespec, LeafSpec\)`:FutureWarning")
-    r"ignore:`isinstance\(treespec, LeafSpec\)` is deprecated:FutureWarning"
-)
 @pytest.mark.filterwarnings("ignore:The 'val_dataloader' does not have many workers")
 def test_a_trainer_validates_and_logs(tmp_path):
     import lightning

@@ -15,8 +15,11 @@ try:
     from monai.metrics import CumulativeIterationMetric
     from torch import Tensor
 except ModuleNotFoundError as error:
+    missing = (error.name or "").split(".")[0]
+    if missing not in ("ignite", "monai"):
+        raise
     raise MissingExtraError(
-        f'probdice.monai needs {error.name}: pip install "probdice[monai]"'
+        f'probdice.monai needs {missing}: pip install "probdice[monai]"'
     ) from None
 
 __all__ = ["RegionDiceHandler", "RegionDiceMetric"]

@@ -9,10 +9,11 @@ from probdice.errors import MissingExtraError
 try:
     from probdice.torch.metric import RegionDice
 except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] not in ("torch", "torchmetrics"):
+    missing = (error.name or "").split(".")[0]
+    if missing not in ("torch", "torchmetrics"):
         raise
     raise MissingExtraError(
-        f'probdice.torch needs {error.name}: pip install "probdice[torch]"'
+        f'probdice.torch needs {missing}: pip install "probdice[torch]"'
     ) from None
 
 __all__ = ["RegionDice"]
