@@ -56,3 +56,149 @@ def weights(p, q, f):
 def best_permutation(p, q):
     """The best absolute score over all ways to match equally many regions."""
     return max(score(p, q[list(order)], absolute) for order in permutations(range(len(q))))
+
+
+def best_one_to_one(p, q, f=absolute):
+    """The best score over all one-to-one correspondences, any region of either side left alone."""
+    return max(score(*side_by_side(p, q, pairs), f) for pairs in all_pairings(len(p), len(q)))
+
+
+def all_pairings(rows, columns):
+    """All sets of pairs, each row and each column in at most one."""
+    if rows == 0:
+        yield ()
+        return
+    for pairs in all_pairings(rows - 1, columns):
+        yield pairs
+        taken = {j for _, j in pairs}
+        for j in range(columns):
+            if j not in taken:
+                yield (*pairs, (rows - 1, j))
+
+
+def side_by_side(p, q, pairs):
+    """Both sides with partners in equal rows, and rows of zeros for what has none."""
+    return grouped(
+        p,
+        q,
+        [([i], [j]) for i, j in pairs]
+        + [([i], []) for i in range(len(p)) if i not in {a for a, _ in pairs}]
+        + [([], [j]) for j in range(len(q)) if j not in {b for _, b in pairs}],
+    )
+
+
+def grouped(p, q, groups):
+    """Both sides with the regions of every group added up."""
+    zero = np.zeros(p.shape[1])
+    return (
+        np.stack([sum((p[i] for i in rows), zero) for rows, _ in groups]),
+        np.stack([sum((q[j] for j in columns), zero) for _, columns in groups]),
+    )
+
+
+def overlaps(p, q, f):
+    """o_ij: the loss that a pair saves against both being left alone, where they meet."""
+    table = np.zeros((len(p), len(q)))
+    for i in range(len(p)):
+        for j in range(len(q)):
+            a, b = auxiliary(p, [i]), auxiliary(q, [j])
+            for x in range(p.shape[1]):
+                if p[i, x] > 0 and q[j, x] > 0:
+                    alone = (1 - f(a[:, x], [0, 1])) + (1 - f([0, 1], b[:, x]))
+                    table[i, j] += max(0.5 * (alone - (1 - f(a[:, x], b[:, x]))), 0)
+    return table / p.shape[1]
+
+
+def match(p, q, f):
+    """The pairs with the largest total overlap among regions that meet; ties are not looked at."""
+    table = overlaps(p, q, f)
+    meeting = [pairs for pairs in all_pairings(*table.shape) if all(table[pair] for pair in pairs)]
+    return max(meeting, key=lambda pairs: sum(table[pair] for pair in pairs))
+
+
+def merge(p, q, f, pairs, sides):
+    """Groups after all joins, and the joins as (side, region, regions of the other side, gain).
+
+    The best gain of all spare regions and groups first; within 1e-12, prediction before reference,
+    then the lower region, then the group whose matched reference region is the lower one.
+    """
+    groups = [([i], [j]) for i, j in sorted(pairs)]
+    spare = [("prediction", j) for j in range(len(q)) if j not in {b for _, b in pairs}]
+    spare += [("reference", i) for i in range(len(p)) if i not in {a for a, _ in pairs}]
+    joins = []
+
+    def quality(rows, columns):
+        return score(auxiliary(p, rows), auxiliary(q, columns), f)
+
+    while True:
+        offers = []
+        for side, u in spare:
+            if side not in sides:
+                continue
+            for rows, columns in sorted(groups, key=lambda group: group[0][0]):
+                if side == "prediction":
+                    meets = bool(np.any((p[rows].sum(axis=0) > 0) & (q[u] > 0)))
+                    joined = rows, [*columns, u]
+                else:
+                    meets = bool(np.any((q[columns].sum(axis=0) > 0) & (p[u] > 0)))
+                    joined = [*rows, u], columns
+                if meets:
+                    gain = quality(*joined) - quality(rows, columns)
+                    offers.append((side, u, rows, columns, joined, gain))
+        if not offers:
+            alone = [([i], []) for side, i in spare if side == "reference"]
+            alone += [([], [j]) for side, j in spare if side == "prediction"]
+            return sorted(groups), alone, joins
+        best = max(offer[-1] for offer in offers)
+        # Offers are listed in the order in which ties are broken.
+        side, u, rows, columns, joined, gain = next(o for o in offers if o[-1] >= best - 1e-12)
+        joins.append((side, u, sorted(rows if side == "prediction" else columns), gain))
+        groups.remove((rows, columns))
+        groups.append(joined)
+        spare.remove((side, u))
+
+
+def independent_overlaps(p, q):
+    """E min(p_i(X), q_j(Y)) over all pairs of pixels X and Y."""
+    table = np.zeros((len(p), len(q)))
+    for x in range(p.shape[1]):
+        for y in range(q.shape[1]):
+            for i in range(len(p)):
+                for j in range(len(q)):
+                    table[i, j] += min(p[i, x], q[j, y])
+    return table / (p.shape[1] * q.shape[1])
+
+
+def chance(p, q):
+    """The best absolute one-to-one score of independent sides, by all pairs of pixels."""
+    table = independent_overlaps(p, q)
+    total = max(sum(table[pair] for pair in pairs) for pairs in all_pairings(*table.shape))
+    return 1 - (p.sum() + q.sum()) / (2 * p.shape[1]) + total
+
+
+def chance_by_pairs(p, q, pairs):
+    """The absolute score over all pairs of pixels of regions that correspond as given."""
+    a, b = side_by_side(p, q, pairs)
+    return float(np.mean([absolute(u, v) for u in a.T for v in b.T]))
+
+
+def explained(q, p):
+    """R² of the least-squares regression of q on p, with an intercept."""
+    design = np.concatenate([p.T, np.ones((p.shape[1], 1))], axis=1)
+    fitted = design @ np.linalg.lstsq(design, q.T, rcond=None)[0]
+    total = ((q.T - q.mean(axis=1)) ** 2).sum()
+    return 1 - ((q.T - fitted) ** 2).sum() / total
+
+
+def goodman_kruskal(labels, given):
+    """τ: how much better labels are guessed, in proportion, where the other labels are known."""
+    labels, given = np.asarray(labels).reshape(-1), np.asarray(given).reshape(-1)
+
+    def gini(values):
+        shares = np.unique(values, return_counts=True)[1] / values.size
+        return 1 - (shares**2).sum()
+
+    within = sum(
+        (given == value).mean() * gini(labels[given == value]) for value in np.unique(given)
+    )
+    return 1 - within / gini(labels)

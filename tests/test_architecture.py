@@ -5,29 +5,40 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import probdice
 
 SOURCE = Path(probdice.__file__).parent
+TESTS = Path(__file__).parent
 
 # From the ground up: a room imports only rooms that stand before it.
 ROOMS = [
+    "version",
     "errors",
+    "sides",
+    "storage",
+    "numbers_shown",
     "similarity",
-    "kernels",
-    "tally",
     "geometry",
+    "values",
     "segmentation",
-    "faults",
-    "slabs",
-    "tallying",
-    "blocks",
+    "overlaps",
+    "assignment",
+    "groups",
     "matching",
     "merging",
-    "solution",
-    "relabelling",
-    "result",
-    "comparison",
+    "options",
+    "engine",
+    "scoring",
+    "chance",
+    "explained",
     "files",
+    "inputs",
+    "relabelling",
+    "comparison",
+    "stored",
+    "shown",
     "statistics",
     "evaluation",
     "synthesis",
@@ -36,54 +47,124 @@ ROOMS = [
     "paper",
     "cli",
 ]
-# Doors: one line in a method that imports a room further down when it is called.
-DOORS = {("result", "pictures"), ("result", "report"), ("evaluation", "report")}
+ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
+
+# Doors: an import inside a function of a room further down, when it is called.
+DOORS = {
+    ("overlaps", "comparison"),  # Overlap.compare
+    ("assignment", "engine"),  # large tables are compiled as kernels are
+    ("comparison", "stored"),  # Comparison.to_dict, from_dict
+    ("comparison", "shown"),  # repr
+    ("comparison", "pictures"),  # Comparison.plot
+    ("comparison", "report"),  # Comparison.report
+    ("evaluation", "report"),  # Evaluation.report
+}
 
 
-def room_of(path):
-    part = path.relative_to(SOURCE).parts[0]
-    return part.removesuffix(".py")
+def modules():
+    """Every module but the entrances, with its room."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room not in ("__init__", "__main__"):
+            yield path, room
 
 
-def imported_rooms(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module]
-            if node.module == "probdice":
-                names = [f"probdice.{alias.name}" for alias in node.names]
+def imports(path):
+    """Every import that runs, as (dotted name, line, whether it is inside a function)."""
+    tree = ast.parse(path.read_text())
+    unused = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unused:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            if node.module in ("probdice", "probdice.engine"):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                names = [node.module]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             continue
         for name in names:
-            parts = name.split(".")
-            if parts[0] == "probdice" and len(parts) > 1 and parts[1] in ROOMS:
-                yield parts[1], node
+            if name.split(".")[0] == "probdice":
+                yield name, node.lineno, node.col_offset > 0
+
+
+def where(path, line, name):
+    return f"{path.relative_to(SOURCE)}:{line} imports {name}"
 
 
 def test_every_module_is_in_a_room():
-    rooms = {room_of(path) for path in SOURCE.rglob("*.py")}
-    assert rooms - {"__init__", "__main__"} == set(ROOMS)
+    assert {room for _, room in modules()} == set(ROOMS)
+    parts = {path.stem for path in (SOURCE / "engine").iterdir() if path.suffix == ".py"}
+    assert parts - {"__init__"} | {"kernels"} == set(ENGINE)
 
 
 def test_rooms_import_only_what_stands_before_them():
     wrong = []
-    for path in SOURCE.rglob("*.py"):
-        room = room_of(path)
-        if room in ("__init__", "__main__"):
+    for path, room in modules():
+        for name, line, inside in imports(path):
+            other = name.split(".")[1] if "." in name else ""
+            if other not in ROOMS or other == room:
+                continue
+            door = inside and (room, other) in DOORS
+            if ROOMS.index(other) > ROOMS.index(room) and not door:
+                wrong.append(where(path, line, name))
+    assert wrong == []
+
+
+def test_every_door_is_used():
+    used = {
+        (room, name.split(".")[1])
+        for path, room in modules()
+        for name, _, inside in imports(path)
+        if inside and "." in name
+    }
+    assert used >= DOORS
+
+
+def test_parts_of_the_engine_import_only_what_stands_before_them():
+    wrong = []
+    for path in (SOURCE / "engine").rglob("*.py"):
+        part = path.relative_to(SOURCE / "engine").parts[0].removesuffix(".py")
+        if part == "__init__":
             continue
-        for other, node in imported_rooms(path):
-            allowed = other == room or ROOMS.index(other) < ROOMS.index(room)
-            if not allowed and ((room, other) not in DOORS or node.col_offset == 0):
-                wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} imports {other}")
+        for name, line, _ in imports(path):
+            names = name.split(".")
+            if names[1] != "engine" or names[2] == part:
+                continue
+            if ENGINE.index(names[2]) > ENGINE.index(part):
+                wrong.append(where(path, line, name))
     assert wrong == []
 
 
 def test_kernels_and_errors_import_nothing_of_ours():
-    for room in ("kernels", "errors"):
-        paths = [SOURCE / f"{room}.py"] if (SOURCE / f"{room}.py").exists() else []
-        for path in [*paths, *(SOURCE / room).rglob("*.py")]:
-            assert {other for other, _ in imported_rooms(path)} <= {room}
+    for path in [SOURCE / "errors.py", *(SOURCE / "engine" / "kernels").glob("*.py")]:
+        for name, line, _ in imports(path):
+            assert name.startswith("probdice.engine.kernels"), where(path, line, name)
+
+
+def test_nobody_imports_the_root_nor_the_command_line():
+    wrong = []
+    for path, room in modules():
+        for name, line, _ in imports(path):
+            parts = name.split(".")
+            if len(parts) < 2 or parts[1] not in ROOMS or (parts[1] == "cli" and room != "cli"):
+                wrong.append(where(path, line, name))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *(f"engine_{part}" for part in ENGINE)])
+def test_every_room_has_its_tests(room):
+    if room == "engine":
+        pytest.skip("each of its parts has")
+    found = [*TESTS.glob(f"test_{room}.py"), *TESTS.glob(f"test_{room}_*.py")]
+    assert found, f"no tests/test_{room}.py"
 
 
 def test_no_relative_imports_and_no_utils():
@@ -128,20 +209,31 @@ def test_public_names_are_sorted_and_documented():
 
 
 def test_public_names_are_these():
-    assert {
+    assert probdice.__all__ == [
         "Absolute",
         "Aitchison",
         "Comparison",
+        "Evaluation",
+        "FormatError",
         "Geometry",
+        "GeometryError",
         "Group",
+        "InputError",
         "Merge",
+        "MissingExtraError",
+        "Note",
+        "Overlap",
         "ProbdiceError",
         "ProbdiceWarning",
         "Segmentation",
+        "TooLargeError",
         "aitchison_distance",
         "classical_dice",
         "compare",
+        "evaluate",
+        "overlap",
         "read",
         "similarity_map",
         "write",
-    } <= set(probdice.__all__)
+    ]
+    assert dir(probdice) == sorted([*probdice.__all__, "__version__"])

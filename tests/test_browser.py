@@ -452,7 +452,7 @@ def test_cases_come_worst_first_and_are_sorted_and_filtered(visit, run):
     assert [row[2] for row in case_rows(page)] == ascending
     assert page.locator("#more").is_hidden()
     page.click("#case-table thead button:has-text('Lowest Dice')")
-    lowest = [row[6] for row in case_rows(page)]
+    lowest = [row[8] for row in case_rows(page)]
     assert lowest == sorted(lowest)
     page.click("#case-table thead button:has-text('Case')")
     assert [row[0] for row in case_rows(page)[:4]] == ["case0", "case0", "case0", "case1"]
@@ -474,9 +474,9 @@ def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
         "dots => dots.map(dot => [dot.textContent, Number(dot.getAttribute('cx'))])"
     )
     assert len(dots) == 209
-    told = {text for text, _ in dots}
+    titles = {text for text, _ in dots}
     values = evaluation.values("mean_dice")["middle"]
-    assert {f"case{k}: {value:.4f}" for k, value in enumerate(values)} <= told
+    assert {f"case{k}: {value:.4f}" for k, value in enumerate(values)} <= titles
     # Dots lie where their values say, on a line that ends at 1.
     low, high = (float(t) for t in shown.locator(".tick").all_text_contents()[::4])
     rail = shown.locator(".rail").first
@@ -486,7 +486,7 @@ def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
         assert x == pytest.approx(left + (value - low) / (high - low) * (right - left), abs=0.1)
     first = case_rows(page)[0]
     everything = np.concatenate(list(evaluation.values("mean_dice").values()))
-    assert first[5] == f"{np.nanmin(everything):.4f}"
+    assert first[7] == f"{np.nanmin(everything):.4f}"
 
 
 def test_a_case_leads_to_its_page(visit, run):

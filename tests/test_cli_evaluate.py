@@ -1,5 +1,6 @@
 """`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
 
+import html
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from probdice import compare
-from probdice.evaluation import Evaluation
+from probdice.evaluation import Evaluation, evaluate
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
@@ -265,7 +266,7 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
     content = json.loads(text)
     damaged = [
         text[: len(text) // 2],
-        json.dumps({"format": 1}),
+        json.dumps({"format": 2}),
         json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
     ]
     for half in damaged:
@@ -285,7 +286,7 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
         (
             ">/dev/full",
             1,
-            "error: standard output cannot be written: No space left on device; all ",
+            "error: standard output cannot be written to: No space left on device; all ",
         ),
         (">&-", 1, "failed: "),
         ("2>&-", 1, ""),
@@ -367,15 +368,14 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
 def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
     folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
-    note = "note: label 7 to be ignored occurs in no reference\n"
+    sentence = "label 7 to be ignored does not occur in the reference of any case"
+    note = f"note: {sentence}\n"
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
     assert note in done.stdout and "label 9" not in done.stdout
     assert note in probdice(*words).stdout
     assert note in probdice("summarise", tmp_path / "out").stdout
-    assert "label 7 to be ignored occurs in no reference" in (
-        (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    )
+    assert sentence in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "to be ignored" not in probdice(*words[:4], *words[-3:], "-o", tmp_path / "b").stdout
 
 
@@ -390,15 +390,62 @@ def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
     done = probdice("evaluate", *folders, "-o", out, "--reports", "none")
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line for line in done.stdout.splitlines() if "net  " in line]
-    assert len(rows) == 5 and "0.9999   0.9999 to 0.9999*   0.9999 " in rows[0]
+    assert len(rows) == 7 and "0.9999   0.9999 to 0.9999*   0.9999 " in rows[0]
     assert all("1.0000" not in row for row in rows)
     assert "net − same   6   -0.0000   -0.0000 to -0.0000*" in done.stdout
     page = (out / "report.html").read_text(encoding="utf-8")
     data = json.loads(page.split('id="records">')[1].split("</script>")[0])
-    assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 5}
+    assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 7}
     assert "mean score 0.9999 over 6, 95 % interval 0.9999 to 0.9999" in repr(Evaluation.load(out))
     table = page.split("<table")[1].split("</table>")[0]
     assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
+
+
+def test_notes_and_errors_are_in_the_words_of_whoever_ran_it(tmp_path: Path) -> None:
+    thirds = np.full((3, 8), 0.5)
+    truth, net = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, thirds])
+    done = probdice("evaluate", truth, net, "-o", tmp_path / "command")
+    assert done.returncode == 1
+    evaluate(truth, net, out=tmp_path / "python").report()
+    wordings = {"command": ("--merge prediction", "--sums"), "python": ('merge="pred', "sums=")}
+    for folder, (note, remedy) in wordings.items():
+        table = (tmp_path / folder / "cases.csv").read_text(encoding="utf-8").replace('""', '"')
+        summary = (tmp_path / folder / "summary.json").read_text(encoding="utf-8")
+        page = (tmp_path / folder / "report.html").read_text(encoding="utf-8")
+        (case_page,) = (tmp_path / folder / "report_cases").iterdir()
+        assert note in table and remedy in table
+        assert remedy in summary and remedy in page
+        assert note in html.unescape(case_page.read_text(encoding="utf-8"))
+        loaded = Evaluation.load(tmp_path / folder)
+        assert loaded.words == folder
+        before = (tmp_path / folder / "cases.csv").read_bytes()
+        loaded.write(tmp_path / folder)
+        assert (tmp_path / folder / "cases.csv").read_bytes() == before
+    assert "sums=" not in done.stdout + done.stderr
+    shown = probdice("show", tmp_path / "python", "case0").stdout
+    assert "--merge prediction" in shown
+    failed = probdice("show", tmp_path / "python", "case1").stdout
+    assert "--sums" in failed and "sums=" not in failed
+
+
+def test_regions_correspond_by_the_rule_that_is_asked_for(folders: Path, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(compare(REFERENCE, SPLIT, merge="both").to_json())
+    rules = {
+        "paper": "matched by the paper's rule",
+        "5=1,7=2": "matched by the pairs that were given",
+        str(earlier): "matched by the groups of an earlier comparison",
+    }
+    scores = {"paper": 0.625, "5=1,7=2": 0.25, str(earlier): 0.875}
+    for number, (rule, sentence) in enumerate(rules.items()):
+        out = tmp_path / str(number)
+        words = "evaluate", folders / "truth", folders / "poor", "-o", out, "--reports", "none"
+        done = probdice(*words, "--match", rule)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert sentence in done.stdout
+        assert Evaluation.load(out).values()["poor"].tolist() == [scores[rule]] * 7
+    explained = probdice("summarise", tmp_path / "0", "--measure", "explained_reference")
+    assert "explained, reference" in explained.stdout and "0.6667" in explained.stdout
 
 
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
@@ -477,7 +524,8 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
     for words in (
         (truth, good),
         (truth, good, good, "-o", tmp_path),
-        (truth, good, "-o", tmp_path, "--merge", "both", "--no-match"),
+        (truth, good, "-o", tmp_path, "--merge", "both", "--match", "labels"),
+        (truth, good, "-o", tmp_path, "--match", "1=2=3,"),
         (truth, good, "-o", tmp_path, "--floor", "0.1"),
         (truth, good, "-o", tmp_path, "--ignore-geometry", "--geometry-tolerance", "0.1"),
         (truth, good, "-o", tmp_path, "--reports", "some"),

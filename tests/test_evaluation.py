@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +96,10 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
     ]
     summary = json.loads((folders / "out" / "summary.json").read_text())
     assert summary == json.loads(json.dumps(result.summary))
-    assert summary["format"] == 1
+    assert summary["format"] == 2
     assert summary["versions"]["probdice"] == probdice.__version__
-    assert summary["options"]["similarity"] == "absolute"
+    assert summary["options"]["similarity"] == {"name": "absolute", "floor": 0.0}
+    assert summary["words"] == "python"
 
 
 def test_the_frames_are_the_tables(folders: Path) -> None:
@@ -172,8 +172,71 @@ def test_options_reach_the_comparison(folders: Path) -> None:
     )
     assert record.comparison is not None
     assert record.comparison.score == expected.score
-    assert record.comparison.floor == 0.01
+    assert record.comparison.similarity == Aitchison(0.01)
     assert record.comparison.pixels == 4
+
+
+def test_what_each_side_explains_of_the_other_is_a_measure(folders: Path) -> None:
+    result = run(folders)
+    assert result.values("explained_reference")["poor"].tolist() == pytest.approx([2 / 3] * 8)
+    assert result.values("explained_prediction")["poor"].tolist() == pytest.approx([1 / 3] * 8)
+    row = rows(folders / "out" / "cases.csv")[1]
+    assert float(row["explained_reference"]) == pytest.approx(2 / 3)
+    assert float(row["explained_prediction"]) == pytest.approx(1 / 3)
+    summary = json.loads((folders / "out" / "summary.json").read_text())
+    assert summary["measures"]["explained_reference"]["methods"][1]["mean"] == pytest.approx(2 / 3)
+
+
+def test_a_constant_image_leaves_nothing_to_explain(folders: Path) -> None:
+    np.save(folders / "truth" / "a.npy", np.ones(8, int))
+    result = run(folders)
+    assert np.isnan(result.values("explained_reference")["good"][0])
+    assert rows(folders / "out" / "cases.csv")[0]["explained_reference"] == ""
+
+
+def test_chance_and_explained_of_probabilities_are_in_the_journal(tmp_path: Path) -> None:
+    reference = np.array([[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]])
+    prediction = np.array([[0.6, 0.5, 0.1, 0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]])
+    for name, array in (("truth", reference), ("soft", prediction)):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a", array)
+    evaluate(tmp_path / "truth", tmp_path / "soft", out=tmp_path / "out")
+    (record,) = Evaluation.load(tmp_path / "out").records
+    assert record.comparison is not None and record.comparison.images is None
+    assert record.comparison.chance == pytest.approx(0.525, abs=0.005)
+    assert record.value("explained_reference") == pytest.approx(0.99441341)
+    assert record.value("explained_prediction") == pytest.approx(0.98715084)
+
+
+@pytest.mark.parametrize(
+    ("method", "match", "scores"),
+    [
+        ("poor", "overlap", [0.625] * 8),
+        ("poor", "paper", [0.625] * 8),
+        ("good", "labels", [1.0, 0.75] * 4),
+        ("poor", {5: 1, 7: 2}, [0.25] * 8),
+        ("poor", compare(REFERENCE, PREDICTIONS["poor"][0], merge="both"), [0.875] * 8),
+    ],
+)
+def test_regions_correspond_by_any_rule(
+    folders: Path, method: str, match: Any, scores: list[float]
+) -> None:
+    for _ in range(2):  # the second run computes nothing
+        result = evaluate(folders / "truth", folders / method, match=match, out=folders / "out")
+        assert result.values()[method].tolist() == scores
+        assert lines(folders / "out") == 8
+    assert Evaluation.load(folders / "out").options == result.options
+
+
+def test_many_regions_make_a_short_line(tmp_path: Path) -> None:
+    rows, columns = np.divmod(np.arange(450 * 450), 450)
+    cells = (rows // 10 * 45 + columns // 10).reshape(450, 450)
+    for name, array in (("truth", cells), ("net", np.roll(cells, (3, 4), (0, 1)))):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a", array)
+    result = evaluate(tmp_path / "truth", tmp_path / "net", out=tmp_path / "out")
+    assert len(result.comparison("a").reference_labels) == 2025
+    assert (tmp_path / "out" / "cases.jsonl").stat().st_size < 1_000_000
 
 
 def test_sums_and_scale_of_one_side(folders: Path) -> None:
@@ -251,7 +314,8 @@ def test_a_missing_partner_is_an_error_before_any_work(folders: Path) -> None:
         run(folders)
     assert "good: no prediction for 1 case: c" in str(caught.value)
     assert "poor: no reference for 1 case: x" in str(caught.value)
-    assert "--allow-missing" in str(caught.value)
+    assert "pass allow_missing=True to score the others" in str(caught.value)
+    assert "pass --allow-missing to score the others" in caught.value.in_command()
     assert not (folders / "out").exists()
 
 
@@ -322,17 +386,19 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
     ("options", "message"),
     [
         ({"merge": "all"}, "merge must be"),
-        ({"merge": "both", "match": False}, "does not go with match=False"),
+        ({"merge": "both", "match": "labels"}, 'does not go with match="labels"'),
+        ({"match": False}, 'match=False is match="labels"'),
+        ({"match": {}}, "match is an empty mapping"),
         ({"similarity": "cosine"}, "similarity must be"),
         ({"sums": "guess"}, "sums must be"),
         ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
         ({"scale": -1}, "scale must be a positive number"),
-        ({"workers": 0}, "workers must be at least 1"),
-        ({"workers": True}, "workers: expected a whole number, found True"),
-        ({"workers": 2.0}, r"workers: expected a whole number, found 2\.0"),
-        ({"ignore": True}, "ignore: expected a whole number, found True"),
-        ({"ignore": [1, "2"]}, "ignore: expected a whole number, found '2'"),
-        ({"ignore": "12"}, "ignore: expected a whole number, found '12'"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, found 0"),
+        ({"workers": True}, "workers must be a whole number of at least 1, found True"),
+        ({"workers": 2.0}, r"workers must be a whole number of at least 1, found 2\.0"),
+        ({"ignore": True}, "ignore must hold whole numbers, found True"),
+        ({"ignore": [1, "2"]}, "ignore must hold whole numbers, found '2'"),
+        ({"ignore": "12"}, "ignore must hold whole numbers, found '12'"),
         ({"ignore_geometry": True, "geometry_tolerance": 0.1}, "does not go with ignore_geometry"),
         ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
     ],
@@ -415,7 +481,7 @@ def test_a_second_run_computes_nothing_and_writes_the_same(folders: Path) -> Non
     assert [(p.total, p.done, p.resumed, p.failed) for p in seen] == [(16, 16, 16, 0)]
 
 
-def test_progress_is_told_case_by_case(folders: Path) -> None:
+def test_progress_is_reported_case_by_case(folders: Path) -> None:
     np.save(folders / "poor" / "h", REFERENCE[:3])
     seen: list[Progress] = []
     run(folders, progress=seen.append)
@@ -510,7 +576,7 @@ def test_verify_sees_a_change_that_kept_size_and_time(folders: Path) -> None:
 
 def test_a_change_beside_a_file_of_probabilities_is_a_change(tmp_path: Path) -> None:
     job = scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
-    (tmp_path / "c.npz").touch()
+    np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
     before = scoring.inputs_of(job, verify=False)
     (tmp_path / "c.nii.gz").touch()  # whose geometry the probabilities take
     assert not scoring.same_inputs(before, scoring.inputs_of(job, verify=False), verify=False)
@@ -525,12 +591,11 @@ def test_the_number_of_workers_changes_no_file(
     assert final(folders / "one") == final(folders / "two")
 
 
-def test_nothing_is_kept_without_a_folder(folders: Path) -> None:
+def test_no_file_is_kept_without_a_folder(folders: Path) -> None:
     before = sorted(folders.rglob("*"))
     result = run(folders, out=None)
     assert sorted(folders.rglob("*")) == before
-    with pytest.raises(InputError, match="only kept in a folder"):
-        result.comparison("a", "good")
+    assert result.comparison("b", "good").score == 0.75
 
 
 def test_no_time_of_day_is_in_the_final_files(folders: Path) -> None:
@@ -549,6 +614,28 @@ def test_a_print_shows_the_failures_but_not_all(folders: Path) -> None:
     assert "… and 3 more failures" in text
 
 
+def test_cases_of_another_version_are_computed_anew(folders: Path) -> None:
+    run(folders)
+    journal = folders / "out" / "cases.jsonl"
+    journal.write_text(journal.read_text().replace('"version": "', '"version": "0.'))
+    seen: list[Progress] = []
+    run(folders, progress=seen.append)
+    assert (seen[0].resumed, seen[-1].done) == (0, 16)
+
+
+def test_a_folder_of_an_older_format_is_refused_and_computed_anew(folders: Path) -> None:
+    run(folders)
+    first = final(folders / "out")
+    for name in ("summary.json", "cases.jsonl"):
+        path = folders / "out" / name
+        path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(InputError, match=r"expected a summary of format 2, found 1; another vers"):
+        Evaluation.load(folders / "out")
+    run(folders)
+    assert lines(folders / "out") == 32
+    assert final(folders / "out") == first
+
+
 # Compared again, for the pages -------------------------------------------------------------------
 
 
@@ -565,8 +652,8 @@ def test_records_know_their_files_wherever_they_are_read_from(
     record = Evaluation.load(folders / "out").records[1]
     assert record.reference == (str(folders / "truth" / "b.npy"),)
     assert record.prediction == (str(folders / "good" / "b.npy"),)
-    found = compare_again(record, Evaluation.load(folders / "out").options)
-    assert found.map().tolist() == [0, 1, 1, 1, 0, 1, 1, 1]
+    again = compare_again(record, Evaluation.load(folders / "out").options)
+    assert again.map().tolist() == [0, 1, 1, 1, 0, 1, 1, 1]
 
 
 def test_a_part_inside_a_file_is_found_again(folders: Path) -> None:
@@ -587,10 +674,8 @@ def test_a_case_is_compared_again_with_the_options_of_the_run(folders: Path) -> 
     result = run(folders, **options)
     for record in Evaluation.load(folders / "out").records:
         assert record.comparison is not None
-        found = compare_again(record, result.options, workers=1)
-        assert found.to_dict() | {"weights": None} == (
-            result.comparison(record.case, record.method).to_dict() | {"weights": None}
-        )
+        again = compare_again(record, result.options, workers=1)
+        assert again.to_dict() == record.comparison.to_dict()
 
 
 def test_files_that_are_gone_or_changed_are_said(folders: Path) -> None:
@@ -605,8 +690,6 @@ def test_files_that_are_gone_or_changed_are_said(folders: Path) -> None:
         compare_again(b, result.options)
     with pytest.raises(ProbdiceError, match=r"good/c\.npy"):
         compare_again(c, result.options)
-    with pytest.raises(InputError, match="does not say which files"):
-        compare_again(replace(c, prediction=()), result.options)
 
 
 def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> None:
@@ -618,9 +701,9 @@ def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> 
     }
     (folders / "truth").rename(folders / "moved")
     methods = {name: folders / name for name in PREDICTIONS}
-    told: list[Progress] = []
-    evaluate(folders / "moved", methods, out=folders / "out", progress=told.append)
-    assert [(one.done, one.resumed) for one in told] == [(16, 16)]
+    seen: list[Progress] = []
+    evaluate(folders / "moved", methods, out=folders / "out", progress=seen.append)
+    assert [(one.done, one.resumed) for one in seen] == [(16, 16)]
     assert lines(folders / "out") == 32
     loaded = Evaluation.load(folders / "out")
     assert {record.reference[0].split("/")[-2] for record in loaded.records} == {"moved"}

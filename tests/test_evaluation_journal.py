@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,9 @@ with locked(Path(sys.argv[2])):
 
 
 def line(case: str) -> str:
-    inputs: dict[str, list[object]] = {"reference": [], "prediction": []}
-    about = {"method": "m", "options": {}, "inputs": inputs, "seconds": 0.1, "error": "none"}
-    return json.dumps({"format": 1, "case": case} | about)
+    sides: dict[str, list[object]] = {"reference": [], "prediction": []}
+    about = {"method": "m", "options": {}, "version": "0", "inputs": sides, "files": sides}
+    return json.dumps({"format": 2, "case": case, "seconds": 0.1, "failure": {}} | about)
 
 
 def cases_of(out: Path) -> list[str]:
@@ -44,18 +45,41 @@ def test_lines_are_appended_and_read_back(tmp_path: Path) -> None:
     assert cases_of(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_line_is_on_the_disk_before_append_returns(
+def test_a_line_is_written_at_once_and_on_the_disk_within_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = []
+    clock = [100.0]
     write, fsync = os.write, os.fsync
-    monkeypatch.setattr(os, "write", lambda f, b: steps.append("write") or write(f, b[:10]))
+    monkeypatch.setattr(os, "write", lambda f, b: steps.append("write") or write(f, b[:100]))
     monkeypatch.setattr(os, "fsync", lambda f: steps.append("fsync") or fsync(f))
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     with Journal(tmp_path) as journal:
         steps.clear()
         journal.append(line("a"))
-    assert set(steps[:-1]) == {"write"} and steps[-1] == "fsync"
-    assert cases_of(tmp_path) == ["a"]
+        assert cases_of(tmp_path) == ["a"]
+        assert set(steps) == {"write"}
+        clock[0] += 1
+        journal.append(line("b"))
+        assert steps[-1] == "fsync" and steps.count("fsync") == 1
+        journal.append(line("c"))
+        assert steps.count("fsync") == 1
+    assert steps[-1] == "fsync" and steps.count("fsync") == 2
+    assert cases_of(tmp_path) == ["a", "b", "c"]
+
+
+def test_a_disk_that_is_full_at_the_last_flush_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with (
+        pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"),
+        Journal(tmp_path) as journal,
+    ):
+        journal.append(line("a"))
+        monkeypatch.setattr(os, "fsync", full)
 
 
 @pytest.mark.parametrize("left", [1, 7, 20])
@@ -88,8 +112,9 @@ def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
         "{",
         "\0" * 50,
         "[1, 2]",
-        line("z").replace("1", "99", 1),
-        '{"format": 1}',
+        line("z").replace("2", "99", 1),
+        line("z").replace("2", "1", 1),
+        '{"format": 2}',
         "\N{SNOWMAN}",
         "",
     ]
@@ -107,7 +132,8 @@ def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
         {"inputs": {}},
         {"inputs": {"reference": 1, "prediction": []}},
         {"seconds": "long"},
-        {"error": 5},
+        {"failure": 5},
+        {"version": 2},
         {"comparison": "good"},
         {"files": ["a", "b"]},
     ],
@@ -118,7 +144,7 @@ def test_lines_of_wrong_types_are_passed_over(tmp_path: Path, wrong: dict[str, o
     assert cases_of(tmp_path) == ["a", "b"]
 
 
-def test_a_full_disk_is_told_and_leaves_what_was_finished(
+def test_a_full_disk_is_named_and_leaves_what_was_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write

@@ -17,10 +17,9 @@ import pytest
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
-from probdice.evaluation.options import options_of
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.scoring import Request
-from probdice.similarity import Absolute
+from probdice.options import Options
 
 CASES = 24
 FINAL = ("cases.csv", "regions.csv", "summary.json")
@@ -30,10 +29,10 @@ sys.path = eval(sys.argv[1])
 from probdice.evaluation import evaluate, running
 running.TINY = int(sys.argv[2])
 folder = sys.argv[3]
-def tell(progress):
+def report(progress):
     print(progress.done, flush=True)
 result = evaluate(f"{folder}/truth", {"a": f"{folder}/a", "b": f"{folder}/b"},
-                  out=f"{folder}/out", workers=2, progress=tell)
+                  out=f"{folder}/out", workers=2, progress=report)
 result.report(reports="worst:3", progress=lambda done, *_: print(1000 + done, flush=True))
 print("end", flush=True)
 """
@@ -94,8 +93,8 @@ class Recorder:
 
 
 def request_of(case: str) -> Request:
-    options = options_of(Absolute(), True, "none", (), "error", None, False, None)
-    return Request(Job(case, "a", (), ()), options, {"reference": [], "prediction": []})
+    inputs: dict[str, list[list[object]]] = {"reference": [], "prediction": []}
+    return Request(Job(case, "a", (), ()), Options.of(), inputs)
 
 
 def shared_out(
@@ -141,6 +140,18 @@ def test_few_cases_divide_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_core_runs_one_case_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     _, taken, most = shared_out(monkeypatch, [0.5, 9.0, 0.5], workers=1)
     assert (taken, most) == ([1, 1, 1], 1)
+
+
+def test_the_next_case_begins_before_the_last_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_Worker", Recorder)
+    Recorder.now, Recorder.taken = 0, []
+    lines = running.run([request_of(case) for case in ("c0", "c1", "c2")], workers=1)
+    assert next(lines) == "c0"
+    end = time.monotonic() + 10
+    while len(Recorder.taken) < 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    assert len(Recorder.taken) == 2
+    assert list(lines) == ["c1", "c2"]
 
 
 # Surviving -------------------------------------------------------------------------------------
@@ -211,7 +222,7 @@ def test_what_a_library_prints_is_not_an_answer() -> None:
         text=True,
     ) as worker:
         assert worker.stdin is not None and worker.stdout is not None
-        worker.stdin.write(json.dumps([3, request_of("c").to_json()]) + "\n")
+        worker.stdin.write(json.dumps([3, request_of("c").to_dict()]) + "\n")
         worker.stdin.flush()
         assert worker.stdout.readline() == "ready\n"
         assert worker.stdout.readline() == "3 answers\n"
@@ -321,7 +332,7 @@ def started(folder: Path, tiny: int) -> "subprocess.Popen[str]":
 
 def children(parent: int) -> list[int]:
     """The processes that a process started (Linux)."""
-    found = []
+    started = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -329,8 +340,8 @@ def children(parent: int) -> list[int]:
             except OSError:
                 continue
             if int(status[1]) == parent:
-                found.append(int(entry.name))
-    return found
+                started.append(int(entry.name))
+    return started
 
 
 def alive(process: int) -> bool:

@@ -122,7 +122,9 @@ def test_logits_of_float16_lose_nothing_by_being_float16():
     logits = np.array([[8.0, -8.0, 0.5], [-8.0, 8.0, 0.0]], np.float16)
     p = np.exp(logits.astype("f8"))
     p /= p.sum(0)
-    score = compare(Segmentation.from_logits(logits), p, similarity="aitchison", match="labels").score
+    score = compare(
+        Segmentation.from_logits(logits), p, similarity="aitchison", match="labels"
+    ).score
     assert score == pytest.approx(1, abs=1e-5)
     assert math.isclose(
         compare(Segmentation.from_logits(logits), p, match="labels").score, 1, abs_tol=1e-6

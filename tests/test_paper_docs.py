@@ -4,8 +4,8 @@ import doctest
 import re
 from pathlib import Path
 
-from probdice.paper import two_regions
 from probdice.paper.claims import steep_claim
+from probdice.paper.figures import two_regions
 
 PAGE = Path(__file__).parent.parent / "docs" / "method.md"
 

@@ -9,39 +9,40 @@ import pytest
 
 from probdice import Segmentation, compare
 from probdice.errors import InputError
-from probdice.paper import (
-    STRENGTHS,
-    VERSIONS,
-    DegradationTable,
+from probdice.paper import Answer, Scored, draw_study, rank_study
+from probdice.paper.claims import (
     certainty_claim,
     crisp_claim,
-    degradation_table,
-    degraded,
-    dice_forms,
-    draw_degradation_table,
-    draw_dice_forms,
-    draw_merging,
-    draw_pair_weight,
-    draw_pixel_similarities,
-    draw_study,
-    draw_sweep,
-    draw_two_regions,
     falling_claim,
     forms_claim,
     linear_claim,
-    merging,
     merging_claim,
-    pair_weight,
     permutation_claim,
-    pixel_similarities,
-    rank_study,
-    stand_in_answers,
     steep_claim,
+)
+from probdice.paper.correspondence import draw_merging, draw_pair_weight
+from probdice.paper.drawings import (
+    draw_degradation_table,
+    draw_dice_forms,
+    draw_pixel_similarities,
+    draw_sweep,
+    draw_two_regions,
+)
+from probdice.paper.figures import (
+    STRENGTHS,
+    VERSIONS,
+    DegradationTable,
+    auxiliary,
+    compared,
+    degradation_table,
+    degraded,
+    dice_forms,
+    merged_pair,
+    pair_weight,
     sweep,
     two_regions,
 )
-from probdice.paper.answers import Scored
-from probdice.paper.pairs import auxiliary
+from probdice.paper.sections import both_rules, stand_in_study
 from probdice.synthesis import brain_section, deform, nested_ellipses, stripes, voronoi
 
 if TYPE_CHECKING:
@@ -72,36 +73,37 @@ def table(small: dict[str, Segmentation]) -> DegradationTable:
 def test_the_two_forms_at_known_points() -> None:
     forms = dice_forms(5)  # steps of a quarter; rows are background, columns foreground
     # Four pixels, foreground {1, 2, 3} against {1, 3}: two foreground in both, one background.
-    assert forms.s1[1, 2] == pytest.approx(4 / 5)
-    assert forms.s2[1, 2] == pytest.approx(3 / 4)
-    assert forms.s1[0, 0] == 0 and forms.s2[0, 0] == 0
-    assert forms.s1[0, 4] == 1 and forms.s2[0, 4] == 1  # all foreground
-    assert forms.s1[3, 0] == 0 and forms.s2[3, 0] == 0.75
-    assert forms.s1[3, 1] == 1 and forms.s2[3, 1] == 1  # equal
-    assert np.isnan(forms.s1[4, 0]) and forms.s2[4, 0] == 1  # all background: the corner
-    assert np.isnan(forms.s1[3, 2]) and np.isnan(forms.s2[3, 2])  # cannot occur
+    assert forms.first[1, 2] == pytest.approx(4 / 5)
+    assert forms.second[1, 2] == pytest.approx(3 / 4)
+    assert forms.first[0, 0] == 0 and forms.second[0, 0] == 0
+    assert forms.first[0, 4] == 1 and forms.second[0, 4] == 1  # all foreground
+    assert forms.first[3, 0] == 0 and forms.second[3, 0] == 0.75
+    assert forms.first[3, 1] == 1 and forms.second[3, 1] == 1  # equal
+    assert np.isnan(forms.first[4, 0]) and forms.second[4, 0] == 1  # all background: the corner
+    assert np.isnan(forms.first[3, 2]) and np.isnan(forms.second[3, 2])  # cannot occur
 
 
 def test_f_of_two_regions_at_known_points() -> None:
     data = two_regions(11)  # steps of a tenth; rows are the reference
-    np.testing.assert_allclose(data.f1[9, [8, 7, 6]], [0.9, 0.8, 0.7], atol=1e-12)
+    np.testing.assert_allclose(data.first[9, [8, 7, 6]], [0.9, 0.8, 0.7], atol=1e-12)
     expected = [0.635560531405, 0.511628723387, 0.441118358899]
-    np.testing.assert_allclose(data.f2[9, [8, 7, 6]], expected, atol=1e-12)
-    np.testing.assert_allclose(np.diag(data.f1), 1)
-    np.testing.assert_allclose(np.diag(data.f2), 1)
-    assert data.f1[0, 10] == 0 and data.f2[0, 10] == 0
-    assert data.f2[10, :10].max() == 0 and data.f2[1:, 0].max() == 0
-    np.testing.assert_allclose(data.f2, data.f2.T)
+    np.testing.assert_allclose(data.second[9, [8, 7, 6]], expected, atol=1e-12)
+    np.testing.assert_allclose(np.diag(data.first), 1)
+    np.testing.assert_allclose(np.diag(data.second), 1)
+    assert data.first[0, 10] == 0 and data.second[0, 10] == 0
+    assert data.second[10, :10].max() == 0 and data.second[1:, 0].max() == 0
+    np.testing.assert_allclose(data.second, data.second.T)
 
 
 def test_pixel_similarities_by_hand() -> None:
     reference = Segmentation.from_probabilities([[0.9, 0.2], [0.1, 0.3], [0.0, 0.5]])
     prediction = Segmentation.from_probabilities([[0.7, 0.1], [0.3, 0.6], [0.0, 0.3]])
-    data = pixel_similarities(reference, [prediction, reference])
-    np.testing.assert_allclose(data.f1[0], [0.8, 0.7], atol=1e-6)
-    np.testing.assert_allclose(data.f2[0], [0.511628723387, 0.48419074], atol=1e-6)
-    assert data.d1 == pytest.approx((0.75, 1))
-    assert data.d2 == pytest.approx(((0.511628723387 + 0.48419074) / 2, 1))
+    by_hand = {"absolute": [0.8, 0.7], "aitchison": [0.511628723387, 0.48419074]}
+    for similarity, f in by_hand.items():
+        result = compared(reference, prediction, similarity)
+        np.testing.assert_allclose(result.map(), f, atol=1e-6)
+        assert result.score == pytest.approx(sum(f) / 2)
+        assert compared(reference, reference, similarity).score == 1
 
 
 def test_the_versions_are_seven_by_rising_strength() -> None:
@@ -118,15 +120,15 @@ def test_the_versions_are_seven_by_rising_strength() -> None:
 def test_the_table_holds_the_scores_of_its_pictures(
     table: DegradationTable, small: dict[str, Segmentation]
 ) -> None:
-    assert table.d1.shape == table.d2.shape == (2, 7)
+    assert table.scores["D1"].shape == table.scores["D2"].shape == (2, 7)
     assert list(table.references) == ["stripes", "brain"]
     prediction = table.predictions["brain"][2]
-    for scores, similarity in ((table.d1, "absolute"), (table.d2, "aitchison")):
-        found = compare(small["brain"], prediction, similarity=similarity, match=False).score
-        assert scores[1, 2] == found
-    again = degradation_table(small)
-    assert np.array_equal(again.d2, table.d2)
-    assert not np.array_equal(degradation_table(small, seed=1).d2, table.d2)
+    for name, similarity in (("D1", "absolute"), ("D2", "aitchison")):
+        result = compare(small["brain"], prediction, similarity=similarity, match="labels")
+        assert table.scores[name][1, 2] == result.score
+    again, other = degradation_table(small), degradation_table(small, seed=1)
+    assert np.array_equal(again.scores["D2"], table.scores["D2"])
+    assert not np.array_equal(other.scores["D2"], table.scores["D2"])
 
 
 def test_a_pair_weight_is_one_minus_the_mean_of_f() -> None:
@@ -155,7 +157,7 @@ def test_auxiliaries_sum_the_other_regions() -> None:
 
 
 def test_merging_by_hand() -> None:
-    data = merging(*CRISP)
+    data = merged_pair(*CRISP)
     assert dict(data.matched) == {1: 7, 2: 9}
     (step,) = data.steps
     assert (step.region, step.into) == (5, 1)
@@ -167,7 +169,7 @@ def test_merging_by_hand() -> None:
 
 
 def test_merging_of_probabilities_by_hand() -> None:
-    (step,) = merging(*SOFT).steps
+    (step,) = merged_pair(*SOFT).steps
     assert (step.region, step.into) == (1, 0)
     # Mean |p − q| of (0.6, 0.5, 0.1, 0) is 0.175, of (0.9, 0.8, 0.2, 0.1) 0.025.
     assert step.similarity_before == pytest.approx(0.825)
@@ -175,7 +177,7 @@ def test_merging_of_probabilities_by_hand() -> None:
     # Σ min 1.2 of Σp + Σq = 1.2 + 1.9, then 1.9 of 2.0 + 1.9.
     assert step.dice_before == pytest.approx(2.4 / 3.1)
     assert step.dice_after == pytest.approx(3.8 / 3.9)
-    aitchison = merging(*SOFT, similarity="aitchison").steps[0]
+    aitchison = merged_pair(*SOFT, similarity="aitchison").steps[0]
     assert (aitchison.region, aitchison.into) == (0, 0)
     gain = aitchison.similarity_after - aitchison.similarity_before
     assert gain == pytest.approx(0.32910048, abs=1e-7)
@@ -183,7 +185,7 @@ def test_merging_of_probabilities_by_hand() -> None:
 
 def test_merging_wants_the_larger_side_as_prediction() -> None:
     with pytest.raises(InputError, match="exchange the two"):
-        merging(CRISP[1], CRISP[0])
+        merged_pair(CRISP[1], CRISP[0])
 
 
 def test_claims_about_f_hold() -> None:
@@ -199,12 +201,12 @@ def test_claims_about_f_hold() -> None:
 
 def test_claims_can_fail() -> None:
     data = two_regions(21)
-    bent = replace(data, f1=data.f1**2)
+    bent = replace(data, first=data.first**2)
     assert not linear_claim(bent).holds
-    assert not certainty_claim(replace(data, f2=np.maximum(data.f2, 0.1))).holds
-    assert steep_claim(replace(data, f2=data.f1)).exceptions
+    assert not certainty_claim(replace(data, second=np.maximum(data.second, 0.1))).holds
+    assert steep_claim(replace(data, second=data.first)).exceptions
     forms = dice_forms(21)
-    assert not forms_claim(replace(forms, s1=np.nan_to_num(forms.s1))).holds
+    assert not forms_claim(replace(forms, first=np.nan_to_num(forms.first))).holds
 
 
 def test_the_corner_is_claimed() -> None:
@@ -220,16 +222,16 @@ def test_the_crisp_coefficient_is_claimed(table: DegradationTable) -> None:
 
 def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> None:
     data = sweep({"brain": small["brain"]})
-    assert set(data.degradations) == {
+    assert set(data.strengths) == {
         "blur", "deform", "noise", "grow", "shrink", "split", "merge"
     }  # fmt: skip
-    assert all(data.d1["brain", kind][0] == 1 for kind in STRENGTHS)
-    assert data.spearman("absolute").shape == (1, 7)
-    continuous = data.spearman("aitchison")[0, :5]
+    assert all(data.scores["D1"]["brain"][kind][0] == 1 for kind in STRENGTHS)
+    assert data.spearman("D1").shape == (1, 7)
+    continuous = data.spearman("D2")[0, :5]
     np.testing.assert_allclose(continuous, -1)
     claim = falling_claim(data)
     # One region without a partner makes D₂ 0, and it cannot fall any further.
-    assert data.d2["brain", "split"][1:] == (0, 0, 0, 0)
+    assert data.scores["D2"]["brain"]["split"][1:] == [0, 0, 0, 0]
     assert "D₂, brain, split: ρ = −0.71; it never rises, but stands still" in claim.exceptions
     assert not claim.holds
 
@@ -241,7 +243,7 @@ def test_the_sweep_refuses_what_it_does_not_know(small: dict[str, Segmentation])
 
 def test_a_rise_is_an_exception() -> None:
     data = sweep({"stripes": stripes((16, 16))}, strengths={"blur": (0, 1, 2)})
-    risen = replace(data, d1={("stripes", "blur"): (1.0, 0.5, 0.75)})
+    risen = replace(data, scores=data.scores | {"D1": {"stripes": {"blur": [1.0, 0.5, 0.75]}}})
     claim = falling_claim(risen)
     assert claim.exceptions == (
         "D₁, stripes, blur: ρ = −0.50; it rises by at most 0.2500 from one strength to the next",
@@ -250,7 +252,7 @@ def test_a_rise_is_an_exception() -> None:
 
 def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) -> None:
     assert permutation_claim(small).holds
-    claim = merging_claim({"by hand": merging(*CRISP)})
+    claim = merging_claim({"by hand": merged_pair(*CRISP)})
     assert claim.holds and "1 of 1 merges over 1 pairs" in claim.measured
 
 
@@ -258,11 +260,25 @@ def test_a_merge_that_lowers_dice_is_named() -> None:
     # 3 belongs to nothing, but must go somewhere: a quarter of the pixels wrong either way.
     reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 2])
     prediction = Segmentation.from_labels([1, 1, 1, 1, 3, 2, 2, 3])
-    data = merging(reference, prediction)
+    data = merged_pair(reference, prediction)
     assert data.steps[0].dice_after > data.steps[0].dice_before
     worse = replace(data, steps=(replace(data.steps[0], dice_after=0.1),))
     claim = merging_claim({"worse": worse})
     assert not claim.holds and claim.exceptions[0].startswith("worse: 3 joins")
+
+
+def test_where_the_rules_differ_both_are_shown() -> None:
+    # One pair joined, one region split: the paper pairs 7 with 2, which share no pixel.
+    reference = Segmentation.from_labels([[1] * 6 + [2] * 2 + [3] * 8])
+    prediction = Segmentation.from_labels([[5] * 8 + [6] * 5 + [7] * 3])
+    methods = {"random walker": reference, "normalised cuts": reference, "watershed": prediction}
+    rows = both_rules({"ellipses": nested_ellipses((24, 24))}, methods, 0)
+    assert set(rows) == {"watershed and normalised cuts", "watershed and random walker"}
+    row = rows["watershed and random walker"]
+    assert row["paper"]["lowest_dice"] == 0 and row["overlap"]["lowest_dice"] == 10 / 13
+    assert row["paper"]["matched_score"] == row["paper"]["score"] == 0.6875
+    assert row["overlap"]["matched_score"] == 0.6875 and row["overlap"]["score"] == 1
+    assert row["overlap"]["adjusted_score"] == 1
 
 
 def texts_of(figure: "Figure") -> str:
@@ -275,24 +291,17 @@ def test_drawings_say_what_they_show(
     tmp_path: Path, table: DegradationTable, small: dict[str, Segmentation]
 ) -> None:
     reference = nested_ellipses((24, 24), regions=3)
-    study = rank_study(
-        stand_in_answers(table),
-        [
-            Scored(image, version.name, float(table.d1[i, j]))
-            for i, image in enumerate(table.references)
-            for j, version in enumerate(table.versions)
-        ],
-        repeats=20,
-    )
+    study = stand_in_study(table, "D1")
+    same = [compared(reference, reference)] * 2
     prediction = voronoi((24, 24), regions=4)
     drawn = {
         "undefined": draw_dice_forms(dice_forms(21)),
         "Aitchison": draw_two_regions(two_regions(21)),
-        "D₁ = ": draw_pixel_similarities(pixel_similarities(reference, [reference, reference])),
+        "D₁ = ": draw_pixel_similarities(reference, [reference] * 2, {"D1": same, "D2": same}),
         "D₂ ": draw_degradation_table(table),
         "Spearman's ρ": draw_sweep(sweep(small, strengths={"blur": (0, 2), "permute": (0,)})),
         "weights": draw_pair_weight(pair_weight(reference, prediction, (0, 1))),
-        "joins": draw_merging(merging(reference, prediction)),
+        "joins": draw_merging(merged_pair(reference, prediction)),
         "stand-in": draw_study(study),
     }
     for k, (words, figure) in enumerate(drawn.items()):
@@ -302,8 +311,6 @@ def test_drawings_say_what_they_show(
 
 
 def test_names_from_outside_are_not_mathematics(tmp_path: Path) -> None:
-    from probdice.paper import Answer
-
     study = rank_study(
         [Answer("Ann", "$\\frac$", "a", 1), Answer("Ann", "$\\frac$", "b", 2)],
         [Scored("$\\frac$", "a", 0.9), Scored("$\\frac$", "b", 0.1)],

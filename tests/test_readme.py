@@ -11,8 +11,15 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_first_example_prints_what_is_shown():
-    code, shown = re.search(r"```python\n(.*?)```\n```\n(.*?)```", README, re.DOTALL).groups()
+EXAMPLES = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", README, re.DOTALL)
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) == 2
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES)
+def test_examples_print_what_is_shown(code, shown):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})

@@ -292,11 +292,104 @@ def test_one_ignored_label_needs_no_list():
     assert Segmentation.from_labels([1, 255], ignore=255).ignore == (255,)
 
 
-def test_slabs_without_any_label_invent_none(monkeypatch):
-    monkeypatch.setattr("probdice.slabs.SLAB_BYTES", 8)
-    monkeypatch.setattr("probdice.slabs.FEWEST_PIXELS", 1)
+def test_blocks_without_any_label_invent_none(monkeypatch):
+    monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 8)
+    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 1)
     labels = np.array([5.0, 5.0, 7.0, np.nan, np.nan, np.nan, np.nan])
     mask = ~np.isnan(labels)
     result = compare([1, 1, 2, 2, 2, 2, 2], Segmentation.from_labels(labels), mask=mask)
     assert result.empty == {"reference": (), "prediction": ()}
     assert np.asarray(result.relabelled().array)[mask].tolist() == [1, 1, 2]
+
+
+# The constructor -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
+        (lambda: Segmentation([1, 2], crisp=True, regions=(1,)), "a label map has no regions"),
+        (lambda: Segmentation([1, 2], crisp=True, reading="softmax"), "no reading"),
+        (lambda: Segmentation([1, 2], crisp=True, names=["a"]), "names must be a mapping"),
+        (lambda: Segmentation([1, 2], crisp=True, names={1: "a", 2: "a"}), "'a' twice"),
+        (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore must hold whole numbers"),
+        (lambda: Segmentation([1, 2], crisp=True, geometry="here"), "geometry must be a Geometry"),
+        (lambda: Segmentation([[1.0]], crisp=False), r"regions must be a list of 1 names"),
+        (lambda: Segmentation([[1.0]], crisp=False, regions=(1.5,)), "regions must hold whole"),
+        (lambda: Segmentation([[1.0]] * 2, crisp=False, regions=(0, "0")), "'0' twice"),
+        (lambda: Segmentation([[1.0]], crisp=False, regions=(0,), reading="sum"), "reading must"),
+        (lambda: Segmentation([[1.0]], crisp=False, regions=(0,), ignore=(1,)), "use from_labels"),
+        (lambda: Segmentation([[1]], crisp=False, regions=(0,), reading="softmax"), "floating"),
+        (lambda: Segmentation(1.0, crisp=False, regions=(0,)), "found a single number"),
+        (
+            lambda: Segmentation([[1.0]], crisp=False, regions=(0,), reading="background"),
+            "regions must be a list of 2 names",
+        ),
+    ],
+)
+def test_the_constructor_checks_what_it_is_given(make, message):
+    with pytest.raises(ProbdiceError, match=message):
+        make()
+
+
+def test_the_constructor_takes_what_the_makers_take():
+    assert Segmentation([1, 2], crisp=True, ignore=2).ignore == (2,)
+    assert Segmentation([[1.0], [0.0]], crisp=False, regions=["a", 1]).regions == ("a", 1)
+    assert Segmentation(0.5, crisp=False, regions=(0, 1), reading="foreground").shape == ()
+
+
+def test_both_spellings_of_normalise():
+    p = np.array([[0.5, 0.2], [0.3, 0.2]])
+    both = [Segmentation.from_probabilities(p, sums=sums) for sums in ("normalise", "normalize")]
+    assert both[0].reading == both[1].reading == "normalise"
+    assert both[1].probabilities().sum(axis=0) == pytest.approx([1, 1])
+    assert repr(both[1]).endswith("sums='normalise')")
+
+
+def test_names_that_read_the_same_are_one():
+    with pytest.raises(ProbdiceError, match="names must differ, found '0' twice"):
+        Segmentation.from_probabilities(np.ones((2, 3)) / 2, names=[0, "0"])
+
+
+# Probabilities and concatenation ---------------------------------------------------------------
+
+
+def test_probabilities_as_they_are_compared():
+    p = np.array([[0.5, 0.0], [0.25, 0.0]], np.float32)
+    assert Segmentation.from_probabilities(p, sums="background").probabilities().tolist() == [
+        [0.5, 0],
+        [0.25, 0],
+        [0.25, 1],
+    ]
+    foreground = Segmentation.from_probabilities([[0.25, 1.0]], axis=None)
+    assert foreground.probabilities().tolist() == [[[0.75, 0]], [[0.25, 1]]]
+    logits = Segmentation.from_logits(np.zeros((4, 2, 3)))
+    assert logits.probabilities().tolist() == np.full((4, 2, 3), 0.25).tolist()
+    labels = Segmentation.from_labels([[3.0, 1.0], [1.0, 1.0]])
+    assert labels.probabilities().tolist() == [[[0, 1], [1, 1]], [[1, 0], [0, 0]]]
+    for bad in (Segmentation.from_labels([0.5]), Segmentation.from_probabilities([[0.5]])):
+        with pytest.raises(ProbdiceError, match=r"at pixel \(0,\)"):
+            bad.probabilities()
+
+
+def test_images_of_any_shape_become_one():
+    images = [Segmentation.from_labels(np.full(shape, k)) for k, shape in enumerate([(2, 3), (4,)])]
+    assert Segmentation.concatenate(images).array.tolist() == [0] * 6 + [1] * 4
+    soft = [Segmentation.from_probabilities(np.full((2, *shape), 0.5)) for shape in ((2, 3), (4,))]
+    assert Segmentation.concatenate(soft).shape == (10,)
+    foreground = [Segmentation.from_probabilities(np.ones(n), axis=None) for n in (2, 3)]
+    assert Segmentation.concatenate(foreground).shape == (5,)
+    geometry = Geometry((1,), np.eye(2))
+    assert (
+        Segmentation.concatenate([Segmentation.from_labels([1], geometry=geometry)]).geometry
+        is None
+    )
+    for wrong, message in (
+        ([], "images is empty"),
+        ([images[0], soft[0]], "images must be alike"),
+        ([images[0], Segmentation.from_labels([1], ignore=1)], "ignore the same labels"),
+        ([images[0], Segmentation.from_labels([1], names={1: "a"})], "must have the same names"),
+    ):
+        with pytest.raises(ProbdiceError, match=message):
+            Segmentation.concatenate(wrong)

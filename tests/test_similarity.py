@@ -100,7 +100,8 @@ def test_a_floor_out_of_range_is_refused(floor):
     [
         ([0.5, -0.5], [0.5, 0.5], "p must hold finite, non-negative numbers"),
         ([0.5, 0.5], [math.nan, 0.5], "q must hold finite, non-negative numbers"),
-        ([0.5, 0.5], [0.2, 0.3, 0.5], r"shapes that broadcast, found \(2,\) and \(3,\)"),
+        ([0.5, 0.5], [0.2, 0.3, 0.5], "equally many regions along axis 0, found 2 and 3"),
+        (np.ones((2, 3)), np.ones((2, 4)), r"shapes that broadcast .* found \(3,\) and \(4,\)"),
         (0.5, 0.5, "p has no axis 0"),
         (["a"], [0.5], "p must be an array of real numbers"),
     ],
@@ -123,3 +124,35 @@ def test_classical_dice_wants_masks_of_one_shape():
         classical_dice([1, 0], [True, False])
     with pytest.raises(ProbdiceError, match=r"\(2,\) but prediction has shape \(3,\)"):
         classical_dice([True, False], [True, False, True])
+
+
+@pytest.mark.parametrize("f", [Absolute(), Aitchison(), Aitchison(0.01), aitchison_distance])
+def test_one_vector_meets_an_image_along_the_axis_of_the_regions(f):
+    """(3,) against (3, 3) would broadcast along the last axis in NumPy."""
+    vector = np.array([0.2, 0.3, 0.5])
+    image = np.random.default_rng(0).dirichlet(np.ones(3), 3).T
+    expected = [float(f(vector, image[:, k])) for k in range(3)]
+    assert f(vector, image) == pytest.approx(expected)
+    assert f(image, vector) == pytest.approx(expected)
+    assert f(vector, image.T, axis=-1) == pytest.approx(expected)
+    volume = np.stack([image, image[:, ::-1]], axis=-1)
+    assert f(vector, volume).shape == (3, 2)
+    assert f(vector, volume)[:, 0] == pytest.approx(expected)
+
+
+def test_a_disagreement_costs_less_under_a_floor():
+    assert Absolute().disagreement == Aitchison().disagreement == 1
+    assert Aitchison(0.01).disagreement == pytest.approx(1 - 1 / (1 + math.sqrt(2) * math.log(100)))
+
+
+def test_similarities_by_name():
+    from probdice.similarity import as_similarity
+
+    assert as_similarity("absolute") == Absolute()
+    assert as_similarity(Aitchison(0.1)) == Aitchison(0.1)
+    assert Aitchison(np.float32(0.25)) == Aitchison(0.25)
+    for wrong in ("dice", None, np.array(["absolute", "x"]), np.array([1.0, 2.0]), Absolute):
+        with pytest.raises(ProbdiceError, match="similarity must be 'absolute', 'aitchison'"):
+            as_similarity(wrong)
+    with pytest.raises(ProbdiceError, match="floor must be a number, found 'low'"):
+        Aitchison("low")

@@ -294,7 +294,7 @@ def test_permuted_labels_score_1_once_matched(similarity: str) -> None:
     assert shuffled.regions == reference.regions
     assert sorted(map(bytes, values_of(shuffled))) == sorted(map(bytes, values_of(reference)))
     assert compare(reference, shuffled, similarity=similarity).score == 1
-    assert compare(reference, shuffled, similarity=similarity, match=False).score < 0.9
+    assert compare(reference, shuffled, similarity=similarity, match="labels").score < 0.9
 
 
 def test_label_maps_and_arrays_become_probabilities() -> None:
@@ -312,8 +312,15 @@ def test_probabilities_follow_how_a_segmentation_is_read() -> None:
     values, regions = probabilities(missing)
     assert values.tolist() == [[0.5, 0], [0.25, 0], [0.25, 1]]
     assert regions == (0, 1, "background")
-    scaled = Segmentation.from_probabilities([[1.0], [3.0]], sums="normalise")
+    scaled = Segmentation.from_probabilities([[0.125], [0.375]], sums="normalise")
     assert probabilities(scaled)[0].tolist() == [[0.25], [0.75]]
+
+
+def test_what_cannot_be_probabilities_is_refused() -> None:
+    with pytest.raises(InputError, match=r"probabilities sum to 0\.75 at pixel"):
+        blur([[0.5, 0.25], [0.5, 0.5]], 1)
+    with pytest.raises(InputError, match=r"^segmentation: must hold labels"):
+        blur(["a", "b"], 1)
 
 
 def test_ignored_labels_are_refused() -> None:

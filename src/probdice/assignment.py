@@ -115,14 +115,9 @@ def _augmented(
 @cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, compiled when it is first needed: importing Numba takes a while."""
-    import numba
+    from probdice.engine.kernels._jit import kernel
 
-    njit: Any = numba.njit
-    try:
-        compiled: Callable[..., Any] = njit(function, nogil=True, cache=True)
-    except RuntimeError:  # numba finds no folder that it may write its cache to
-        compiled = njit(function, nogil=True)
-    return compiled
+    return kernel(function)
 
 
 def _take_dominant(

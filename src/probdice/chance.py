@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from probdice.engine.images import Images
 from probdice.engine.passes import Distribution
 from probdice.errors import TooLargeError
-from probdice.groups import Groups, costs
-from probdice.matching import Given
+from probdice.groups import Groups, costs, known_from_table
+from probdice.matching import Fixed, Given, Rule, knows
 from probdice.options import Options, sides_to_merge
 from probdice.overlaps import LARGEST_TABLE, Floats, Integers, Overlap, Pairs, Regions
 from probdice.scoring import NeedsImages, correspond, key_lists, measure
@@ -51,7 +51,8 @@ def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Image
         return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, options)))
     if overlap.crisp and given:
         return Chance(1 - overlap.unit * (1 - _given_agreement(overlap, matched)))
-    if overlap.separable:
+    several = given and not known_from_table(overlap, matched).all()
+    if overlap.separable and not several:
         try:
             return _from_table(_independent(overlap, images), options, matched if given else None)
         except NeedsImages:
@@ -62,18 +63,24 @@ def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Image
             "the chance level of probabilities needs the images: compare the segmentations "
             "themselves, or ask for .chance before the images are dropped"
         )
-    return _sampled(overlap, options, images)
+    return _sampled(overlap, options, matched, images)
 
 
 def _largest_with_largest(overlap: Overlap, options: Options) -> float:
     """The agreement of two independent label maps: overlaps are n_i m_j / |Ω|."""
-    shares = Both(*(-np.sort(-overlap.side(side).volumes) / overlap.pixels for side in SIDES))
+    shares = Both(*(_shares(overlap.side(side), overlap.pixels) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
     for side in sides_to_merge(options.merge):
         largest = float(shares[other(side)].max(initial=0))
         agreement += float(shares[side][pairs:].sum()) * largest
     return agreement
+
+
+def _shares(regions: Regions, pixels: int) -> Floats:
+    """The volumes of regions that are not empty, the largest first, as shares of the image."""
+    shares: Floats = np.sort(regions.volumes[regions.occupied])[::-1] / pixels
+    return shares
 
 
 def _given_agreement(overlap: Overlap, groups: Groups) -> float:
@@ -173,7 +180,7 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
     return survival
 
 
-def _sampled(overlap: Overlap, options: Options, images: Images) -> Chance:
+def _sampled(overlap: Overlap, options: Options, matched: Groups, images: Images) -> Chance:
     """Of randomly paired pixels, matched on one half and scored on the other."""
     rows = sum(1 if side.crisp else len(side.regions) for side in images.sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -184,12 +191,23 @@ def _sampled(overlap: Overlap, options: Options, images: Images) -> Chance:
     order = rng.permutation(count)
     halves = [_drawn(images, samples, part) for part in np.array_split(order, 2)]
     learnt = halves[0].overlap(overlap.similarity)
-    found = correspond(learnt, options, halves[0]).groups
+    rule = _rule_of_some(learnt, options.match, overlap, matched)
+    found = correspond(learnt, replace(options, match=rule), halves[0]).groups
     given = Given(_labelled(learnt, found))
     scored = halves[1].overlap(overlap.similarity)
     groups = correspond(scored, replace(options, match=given, merge="none"), halves[1]).groups
     f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
     return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
+
+
+def _rule_of_some(learnt: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
+    """The rule for some of the pixels, among which rare labels of a label map may be missing."""
+    if rule == "labels":
+        return Given(_labelled(overlap, matched))
+    if isinstance(rule, Fixed):
+        pairs = [pair for pair in rule.pairs if all(knows(learnt, name) for name in pair)]
+        return Fixed(tuple(pairs)) if pairs else "overlap"
+    return rule
 
 
 def _labelled(

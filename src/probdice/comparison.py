@@ -111,6 +111,8 @@ def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
     result = Comparison(table, correspond(table, options, images), options, images)
+    if not table.crisp:
+        _ = result.score, result._costs  # while there are images: these may need a pass
     if isinstance(options.similarity, Aitchison):
         for note in result._infinite():
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
@@ -320,6 +322,7 @@ class Comparison:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the images, which may be larger than everything else a million times."""
+        _ = self.notes  # some of them are about the images
         return self.__dict__ | {"images": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -335,7 +338,7 @@ class Comparison:
         True
         """
         result = Comparison(self.overlap, self._correspondence, self._options)
-        result.__dict__.update(self.__dict__ | {"images": None})
+        result.__dict__.update(self.__getstate__())
         return result
 
     # -- what was asked --------------------------------------------------------------------------
@@ -509,7 +512,8 @@ class Comparison:
             text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
             message: tuple[str | Option, ...] = (text,)
             if side in sides_to_merge(self.merge):
-                message = (f"{text}, for want of a matched one that they meet",)
+                meet = "meets" if len(spare) == 1 else "meet"
+                message = (f"{text} and {meet} no matched one",)
             elif not given:
                 join = f" would join {them} to a matched one"
                 message = (f"{text}; ", Option("merge", side), join)

@@ -16,7 +16,8 @@ A message is a sequence of texts and options. An option is data, a name and a va
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from math import isfinite
+from typing import Any, Literal, Self, get_args
 
 __all__ = [
     "FormatError",
@@ -28,8 +29,11 @@ __all__ = [
     "ProbdiceError",
     "ProbdiceWarning",
     "TooLargeError",
+    "Words",
+    "as_words",
     "in_command",
     "in_python",
+    "in_words",
 ]
 
 
@@ -69,6 +73,7 @@ class Option:
 
 
 Message = Sequence[str | Option]
+Words = Literal["python", "command"]  # whose words a message is written in
 
 
 def in_python(message: Message) -> str:
@@ -79,6 +84,19 @@ def in_python(message: Message) -> str:
 def in_command(message: Message) -> str:
     """A message for someone who types commands."""
     return "".join(part if isinstance(part, str) else part.in_command() for part in message)
+
+
+def in_words(message: Message, words: Words) -> str:
+    """A message for someone who calls functions, or who types commands."""
+    return in_command(message) if words == "command" else in_python(message)
+
+
+def as_words(words: object) -> Words:
+    """Whose words to use, checked."""
+    for known in get_args(Words):
+        if words == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError(f"words must be 'python' or 'command', found {words!r}")
 
 
 @dataclass(frozen=True)
@@ -118,10 +136,20 @@ class Note:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Note":
         """Back from JSON."""
-        return cls(
-            content["kind"],
-            tuple(part if isinstance(part, str) else Option(**part) for part in content["message"]),
+        message = tuple(
+            part if isinstance(part, str) else Option(**part) for part in content["message"]
         )
+        texts, values = [content["kind"]], []
+        for part in message:
+            if isinstance(part, Option):
+                texts += [part.name, part.python, part.command]
+                values.append(part.value)
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
+            for value in values
+        ):
+            raise InputError(f"expected a note made of texts and options, found {content!r}")
+        return cls(content["kind"], message)
 
 
 class ProbdiceError(Exception):

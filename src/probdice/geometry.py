@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from math import inf
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,15 @@ class Geometry:
     affine: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        affine = np.array(self.affine, dtype=np.float64)
-        size = len(self.shape) + 1
+        try:
+            affine = np.array(self.affine, dtype=np.float64) + 0.0  # a negative zero is a zero
+            shape = tuple(index(n) for n in self.shape)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"shape must hold whole numbers and affine numbers, found {self.shape!r} and "
+                f"{self.affine!r}"
+            ) from None
+        size = len(shape) + 1
         if affine.shape != (size, size):
             raise InputError(
                 f"affine must be {size} × {size} for an image of {size - 1} axes, "
@@ -51,7 +59,7 @@ class Geometry:
                 f"affine must be finite and give every axis a direction, found {affine.tolist()}"
             )
         affine.flags.writeable = False
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
 
     def __eq__(self, other: object) -> bool:

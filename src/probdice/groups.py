@@ -1,6 +1,5 @@
 """Which regions of the two sides belong together, and what they cost."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -121,14 +120,12 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
     single = Both(*(sizes[side] <= 1 for side in SIDES))
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
-    if isinstance(overlap.similarity, Absolute):
-        if crisp.reference or crisp.prediction:
-            return np.ones(groups.count, np.bool_)
-        # Of regions without a partner, absolute costs are volumes, and add up.
-        lone = (sizes.reference == 0) | (sizes.prediction == 0)
-        return np.asarray((single.reference & single.prediction) | lone)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
-    return np.asarray(single_or_crisp.reference & single_or_crisp.prediction)
+    known = single_or_crisp.reference & single_or_crisp.prediction
+    if isinstance(overlap.similarity, Absolute):
+        # Of regions without a partner, absolute costs are volumes, and add up.
+        known |= (sizes.reference == 0) | (sizes.prediction == 0)
+    return np.asarray(known)
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
@@ -138,8 +135,3 @@ def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(numbers[order], minlength=count), out=starts[1:])
     return starts, order
-
-
-def as_lists(starts: Integers, members: Integers) -> Sequence[list[int]]:
-    """The members of each group."""
-    return [part.tolist() for part in np.split(members, starts[1:-1])]

@@ -1,7 +1,7 @@
 """Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from probdice.assignment import largest_total
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
-from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Regions
+from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
-__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "listed"]
+__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "knows", "listed"]
 
 TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
 
@@ -191,6 +191,11 @@ def _by_label(overlap: Overlap) -> Groups:
     return Groups.of_pairs(overlap, rows, columns)
 
 
+def knows(overlap: Overlap, label: Label) -> bool:
+    """Whether either side has a label, be it that of an empty region."""
+    return any(str(label) in _known(overlap.side(side)) for side in SIDES)
+
+
 def _known(regions: Regions) -> set[str]:
     """Every label that a side knows, those of empty regions included."""
     return {str(label) for label in (*regions.labels, *regions.empty)}
@@ -206,6 +211,7 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
                 f"{listed(overlap.reference.labels)}, the prediction has "
                 f"{listed(overlap.prediction.labels)}"
             )
+    _check_order(overlap, fixed)
     places = {side: _places(overlap.side(side)) for side in SIDES}
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     held = {side: np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES}
@@ -219,15 +225,25 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
                 numbers[side][k], held[side][k] = number, True  # type: ignore[index]
     meeting = overlap.meeting
     free = ~held["reference"][meeting.rows] & ~held["prediction"][meeting.columns]
-    rest = np.flatnonzero(free)
-    shape = len(overlap.reference), len(overlap.prediction)
-    chosen = rest[
-        largest_total(meeting.rows[rest], meeting.columns[rest], meeting.savings[rest], shape)
-    ]
-    following = len(group_of) + np.arange(chosen.size)
-    numbers["reference"][meeting.rows[chosen]] = following
-    numbers["prediction"][meeting.columns[chosen]] = following
+    rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
+    rows, columns = _by_overlap(replace(overlap, meeting=rest))
+    following = len(group_of) + np.arange(rows.size)
+    numbers["reference"][rows] = following
+    numbers["prediction"][columns] = following
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+
+
+def _check_order(overlap: Overlap, fixed: Fixed) -> None:
+    """A pair that is named the wrong way round would fix nothing without a word."""
+    reference, prediction = _known(overlap.reference), _known(overlap.prediction)
+    for prediction_label, reference_label in fixed.pairs:
+        first, second = str(prediction_label), str(reference_label)
+        if first not in prediction and second not in reference:
+            raise InputError(
+                f"match pairs {prediction_label!r} with {reference_label!r}, but the first is a "
+                f"label of the reference and the second one of the prediction: say the "
+                f"prediction's label first"
+            )
 
 
 def _as_given(overlap: Overlap, given: Given) -> Groups:

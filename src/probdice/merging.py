@@ -37,7 +37,13 @@ class Join:
 
 
 def join_spares(
-    overlap: Overlap, groups: Groups, costs: NDArray[Any], sides: Sequence[Side], joined: Joined
+    overlap: Overlap,
+    groups: Groups,
+    costs: NDArray[Any],
+    sides: Sequence[Side],
+    joined: Joined,
+    *,
+    by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
     """Join every spare region of `sides` to a group that it meets, even at a loss.
 
@@ -47,6 +53,8 @@ def join_spares(
         Σ 1 − f of each group, in units of the overlap.
     joined : callable
         Computes gains that need the pixels.
+    by_table : bool
+        Whether all gains are read from the table, for want of pixels.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def join_spares(
     """
     if not groups.matched or not any(groups.spare(side).size for side in sides):
         return groups, costs, ()
-    joining = _Joining(overlap, groups, costs, sides, joined)
+    joining = _Joining(overlap, groups, costs, sides, joined, by_table)
     joins = tuple(joining.run())
     numbers = {side: groups.numbers(side).copy() for side in ORDER}
     for join in joins:
@@ -80,9 +88,11 @@ class _Joining:
         costs: NDArray[Any],
         sides: Sequence[Side],
         joined: Joined,
+        by_table: bool,
     ) -> None:
         self.overlap = overlap
         self.joined = joined
+        self.by_table = by_table
         self.cost = costs[: groups.matched].tolist()
         self.alone = {side: overlap.alone[side].tolist() for side in ORDER}
         self.members: dict[Side, list[list[int]]] = {
@@ -97,6 +107,8 @@ class _Joining:
         self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
+        self.ready: list[tuple[int, int, int, Any]] = []  # those that tie, by the order of ties
+        self.level: Any = 0  # the best gain when they were taken from the heap
         group_of = {side: groups.numbers(side).tolist() for side in ORDER}
         for side in ORDER:
             across = group_of[other(side)]
@@ -122,22 +134,30 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """The join with the largest gain; among ties, in the order of METHOD."""
+        """The join with the largest gain; among ties, in the order of METHOD.
+
+        Joins that tie with the best one wait in `ready` for their turn, so that many of them are
+        not looked at again for each that is made.
+        """
+        heap, ready = self.heap, self.ready
         tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
-        tied: list[tuple[Any, int, int, int]] = []
-        while self.heap and (not tied or self.heap[0][0] <= tied[0][0] + tie):
-            entry = heappop(self.heap)
-            if self._valid(entry):
-                tied.append(entry)
-                if not tie:
-                    break
-        if not tied:
-            return None
-        chosen = min(tied, key=lambda entry: entry[1:])
-        for entry in tied:
-            if entry is not chosen:
-                heappush(self.heap, entry)
-        return chosen[1:]
+        while True:
+            while heap and not self._valid(heap[0]):
+                heappop(heap)
+            if heap and ready and -heap[0][0] > self.level:  # a join has made a better one
+                for *key, negative_gain in ready:
+                    heappush(heap, (negative_gain, *key))
+                ready.clear()
+            if not ready:
+                if not heap:
+                    return None
+                self.level = -heap[0][0]
+            while heap and -heap[0][0] >= self.level - tie:
+                negative_gain, *key = heappop(heap)
+                heappush(ready, (*key, negative_gain))
+            *key, negative_gain = heappop(ready)
+            if self._valid((negative_gain, *key)):
+                return key[0], key[1], key[2]
 
     def _valid(self, entry: tuple[Any, int, int, int]) -> bool:
         negative_gain, order, region, group = entry
@@ -183,13 +203,15 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the table: min(p, q) adds up where p or q is certain."""
+        """Whether gains follow from the table: see METHOD §5 on sides that are label maps."""
         overlap = self.overlap
-        if overlap.crisp:
+        if overlap.crisp or self.by_table:
             return True
-        if isinstance(overlap.similarity, Absolute):
-            return overlap.reference.crisp or overlap.prediction.crisp
-        return overlap.side(side).crisp and len(self.members[other(side)][group]) == 1
+        if not overlap.side(side).crisp:
+            return False
+        return isinstance(overlap.similarity, Absolute) or (
+            len(self.members[other(side)][group]) == 1
+        )
 
     def _from_table(self, side: Side, region: int, group: int) -> Any:
         return 2 * self.saved[side][region][group] - self.alone[side][region]

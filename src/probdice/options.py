@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
+from numbers import Real
 from operator import index
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
@@ -86,10 +87,7 @@ class Options:
     ) -> "Options":
         """The options as users give them, checked."""
         rule = as_rule(match)
-        if not isinstance(merge, str) or merge not in get_args(Merging):
-            raise InputError(
-                f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
-            )
+        merge = as_merging(merge)
         if merge != "none" and (rule == "labels" or isinstance(rule, Given)):
             how = (
                 Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
@@ -107,11 +105,6 @@ class Options:
                 Option("ignore_geometry", python="ignore_geometry=True"),
                 ": there is nothing to tolerate, so leave one of the two out",
             )
-        tolerance = TOLERANCE if geometry_tolerance is None else geometry_tolerance
-        if not (isinstance(tolerance, int | float) and isfinite(tolerance) and tolerance >= 0):
-            raise InputError(
-                f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
-            )
         by_side = isinstance(scale, Mapping)
         return cls(
             similarity=as_similarity(similarity),
@@ -122,7 +115,7 @@ class Options:
             scale=None if by_side else as_scale(scale),
             scales=_per_side(scale, "scale", None).map(as_scale) if by_side else _UNSCALED,
             ignore_geometry=bool(ignore_geometry),
-            tolerance=float(tolerance),
+            tolerance=TOLERANCE if geometry_tolerance is None else as_tolerance(geometry_tolerance),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,13 +143,13 @@ class Options:
         return cls(
             similarity=similarity_from_dict(content["similarity"]),
             match=rule_from_dict(content["match"]),
-            merge=content["merge"],
-            ignore=tuple(content["ignore"]),
-            sums=Both(**content["sums"]),
-            scale=content["scale"],
-            scales=Both(**content["scales"]),
-            ignore_geometry=content["ignore_geometry"],
-            tolerance=content["tolerance"],
+            merge=as_merging(content["merge"]),
+            ignore=several_labels(content["ignore"], "ignore"),
+            sums=Both(**content["sums"]).map(as_sums),
+            scale=as_scale(content["scale"]),
+            scales=Both(**content["scales"]).map(as_scale),
+            ignore_geometry=bool(content["ignore_geometry"]),
+            tolerance=as_tolerance(content["tolerance"]),
         )
 
 
@@ -194,15 +187,38 @@ def rule_from_dict(content: Any) -> Rule:
     if isinstance(content, str):
         return as_rule(content)
     if "fixed" in content:
-        return Fixed(tuple((pair[0], pair[1]) for pair in content["fixed"]))
-    return Given(tuple((tuple(group[0]), tuple(group[1])) for group in content["given"]))
+        return Fixed(tuple((_label(pair[0]), _label(pair[1])) for pair in content["fixed"]))
+    return Given(
+        tuple(
+            (tuple(_label(x) for x in group[0]), tuple(_label(x) for x in group[1]))
+            for group in content["given"]
+        )
+    )
+
+
+def as_merging(merge: object) -> Merging:
+    """Which side's spare regions may be merged."""
+    if not isinstance(merge, str) or merge not in get_args(Merging):
+        raise InputError(
+            f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
+        )
+    return cast(Merging, merge)
+
+
+def as_tolerance(tolerance: object) -> float:
+    """How many pixels the corners of two grids may lie apart."""
+    if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
+        raise InputError(
+            f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
+        )
+    return float(tolerance)
 
 
 def as_scale(scale: object) -> float | None:
     """The number that stands for certainty, or None."""
     if scale is None:
         return None
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 2**64:
+    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
         raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
     return float(scale)
 
@@ -221,7 +237,12 @@ def as_workers(workers: object) -> int | None:
 
 
 def _label(value: object) -> Label:
-    return value if isinstance(value, str) else index(cast(SupportsIndex, value))
+    try:
+        return str(value) if isinstance(value, str) else index(cast(SupportsIndex, value))
+    except TypeError:
+        raise InputError(
+            f"match must map labels (whole numbers or names) to labels, found {value!r}"
+        ) from None
 
 
 def _sums_per_side(sums: Sums | Mapping[Side, Sums]) -> Both[Sums]:
@@ -234,6 +255,6 @@ def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:
         return Both(value, value)
     if not set(value) <= set(SIDES):
         raise InputError(
-            f"{name}: expected values for 'reference' and 'prediction', found {sorted(value)}"
+            f"{name}: expected values for 'reference' and 'prediction', found {list(value)}"
         )
     return Both(value.get("reference", default), value.get("prediction", default))

@@ -8,10 +8,12 @@ Blocks of an image, batches of a training loop and the images of a data set all 
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,21 @@ __all__ = ["Overlap", "Pairs", "Regions", "similarity_from_dict", "similarity_to
 FORMAT = 1  # version of what save and to_dict write
 LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
 COMPACT = 2**20  # pairs that may wait before they are added up
+
+# What a damaged file may lead to in NumPy, zipfile, zlib and json.
+DAMAGE = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -114,7 +131,7 @@ class Regions:
             _integers(content["keys"]),
             np.asarray(content["volumes"], np.int64 if crisp else np.float64),
             crisp,
-            {int(key): name for key, name in content["names"]},
+            {index(key): name for key, name in content["names"]},
             None if losses is None else np.asarray(losses, np.float64),
         )
 
@@ -367,7 +384,7 @@ class Overlap:
             whole = reference.crisp and prediction.crisp
             overlap = cls(
                 similarity_from_dict(content["similarity"]),
-                int(content["pixels"]),
+                index(content["pixels"]),
                 reference,
                 prediction,
                 Pairs(
@@ -385,21 +402,24 @@ class Overlap:
 
     def _check(self) -> None:
         """Refuse what no pass over pixels could have given."""
-        meeting = self.meeting
-        sizes = {len(meeting.rows), len(meeting.columns), len(meeting.savings)}
-        expected = len(sizes) == 1 and all(
-            len(regions.volumes) == len(regions)
-            and (regions.losses is None or len(regions.losses) == len(regions))
-            and bool(np.all(regions.volumes >= 0))
-            for regions in (self.reference, self.prediction)
-        )
-        if (
-            not expected
-            or self.pixels < 1
-            or not bool(np.all(np.isfinite(meeting.savings) & (meeting.savings >= 0)))
-            or not _within(meeting.rows, len(self.reference))
-            or not _within(meeting.columns, len(self.prediction))
-        ):
+        meeting, pixels = self.meeting, self.pixels
+        fits = pixels >= 1 and _as_long([meeting.rows, meeting.columns, meeting.savings])
+        for regions in (self.reference, self.prediction):
+            losses = regions.volumes if regions.losses is None else regions.losses
+            fits = fits and len(regions) > 0
+            fits = fits and _as_long([regions.keys, regions.volumes, losses])
+            fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
+            fits = fits and bool(np.all(regions.keys[:-1] < regions.keys[1:]))
+            fits = fits and bool(np.all(np.isfinite(losses) & np.isfinite(regions.volumes)))
+            fits = fits and bool(np.all((losses >= 0) & (regions.volumes >= 0)))
+            fits = fits and bool(np.any(regions.volumes > 0))
+        fits = fits and bool(np.all(np.isfinite(meeting.savings) & (meeting.savings > 0)))
+        fits = fits and _within(meeting.rows, len(self.reference))
+        fits = fits and _within(meeting.columns, len(self.prediction))
+        if fits:
+            pairs = meeting.rows * len(self.prediction) + meeting.columns
+            fits = np.unique(pairs).size == pairs.size
+        if not fits:
             raise InputError("holds no overlap: its parts do not fit each other")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -476,9 +496,7 @@ class Overlap:
             return cls.from_dict(plain)
         except ProbdiceError as error:
             raise FormatError(f"{name}: ", *error.args) from None
-        except (
-            KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile,
-        ) as error:  # fmt: skip
+        except DAMAGE as error:
             raise FormatError(
                 f"{name}: is not a saved overlap, or damaged: {type(error).__name__}: {error}"
             ) from None
@@ -586,6 +604,9 @@ def _integers(keys: Any) -> NDArray[Any]:
     array = np.asarray(keys)
     if array.size == 0:
         return np.zeros(0, np.int64)
+    # NumPy makes floating numbers of a list that has labels on either side of 2⁶³.
+    if isinstance(keys, list) and all(type(key) is int for key in keys) and max(keys) >= 2**63:
+        array = np.array(keys, np.uint64)
     if array.dtype.kind not in "iu":
         raise InputError(f"labels must be whole numbers, found {array.dtype}")
     if array.dtype == np.uint64 and int(array.max()) >= 2**63:
@@ -598,6 +619,11 @@ def _places(count: int, occupied: Integers) -> Integers:
     places = np.full(count, -1, np.int64)
     places[occupied] = np.arange(occupied.size)
     return places
+
+
+def _as_long(arrays: Sequence[NDArray[Any]]) -> bool:
+    """Whether these are rows of equal length."""
+    return all(array.shape == (arrays[0].size,) for array in arrays)
 
 
 def _within(indices: Integers, count: int) -> bool:

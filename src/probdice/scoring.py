@@ -69,7 +69,8 @@ def correspond(overlap: Overlap, options: Options, images: Images | None) -> Cor
         return joined_losses(overlap, images, side, own, across, spare)
 
     before = group_costs(overlap, matched, images)
-    groups, after, joins = join_spares(overlap, matched, before, sides, joined)
+    by_table = images is None and nearly_additive(overlap)
+    groups, after, joins = join_spares(overlap, matched, before, sides, joined, by_table=by_table)
     return Correspondence(matched, groups, joins, after)
 
 
@@ -98,6 +99,16 @@ def measure(
     return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
 
 
+def nearly_additive(overlap: Overlap) -> bool:
+    """Whether groups cost what the table says but for sums that exceed 1: min(p, 1) is p.
+
+    That serves where the pixels are gone, as in a sum of overlaps.
+    """
+    return isinstance(overlap.similarity, Absolute) and (
+        overlap.reference.crisp or overlap.prediction.crisp
+    )
+
+
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
     """The regions of each group by channel or label, as passes take them."""
     return Both(
@@ -120,6 +131,8 @@ def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDAr
     if not unknown.size:
         return total
     if isinstance(overlap.similarity, Absolute):
+        if images is None and nearly_additive(overlap):
+            return total
         if images is None:
             raise NeedsImages(
                 "groups of several regions of probabilities need the images: compare the "

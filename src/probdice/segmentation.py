@@ -82,6 +82,12 @@ class Segmentation:
 
     def __post_init__(self) -> None:
         """Check the structure; the values are checked while they are read."""
+        object.__setattr__(self, "array", as_array(self.array))
+        if not isinstance(self.names, Mapping):
+            raise InputError(f"names must be a mapping of labels to names, found {self.names!r}")
+        object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
+        if not isinstance(self.geometry, Geometry | None):
+            raise InputError(f"geometry must be a Geometry or None, found {self.geometry!r}")
         if self.crisp:
             self._check_labels()
         else:
@@ -120,11 +126,7 @@ class Segmentation:
             raise InputError("probabilities need an axis of regions, found a single number")
         else:
             expected = self.array.shape[0] + (self.reading == "background")
-        if len(self.regions) != expected:
-            raise InputError(
-                f"regions must name {expected} regions, found {len(self.regions)}: {self.regions}"
-            )
-        _check_distinct(self.regions)
+        object.__setattr__(self, "regions", _region_names(self.regions, expected, "regions"))
 
     @classmethod
     def from_labels(
@@ -317,6 +319,8 @@ class Segmentation:
                [1., 0., 1.]], dtype=float32)
         """
         array = np.asarray(self.array[(slice(None),) * len(self.array.shape)])
+        if array.dtype.kind == "b":  # a boolean is true whatever its byte
+            array = array.view(np.uint8) != 0
         if self.crisp:
             flat = array.reshape(-1)
             fault = examine_labels(flat) if flat.dtype.kind == "f" else None
@@ -481,30 +485,35 @@ def _check_floating(dtype: np.dtype[Any], what: str) -> None:
         )
 
 
-def _region_names(names: Sequence[Label] | None, count: int) -> tuple[Label, ...]:
+def _region_names(
+    names: Sequence[Label] | None, count: int, what: str = "names"
+) -> tuple[Label, ...]:
     """One label per region; the numbers from 0 without names."""
     if names is None:
         return tuple(range(count))
     if isinstance(names, str | Mapping) or len(names) != count:
-        raise InputError(f"names must be a list of {count} names, one a region, found {names!r}")
-    labels = tuple(str(name) if isinstance(name, str) else _whole(name, "names") for name in names)
+        raise InputError(f"{what} must be a list of {count} names, one a region, found {names!r}")
+    labels = tuple(str(name) if isinstance(name, str) else _whole(name, what) for name in names)
     _check_distinct(labels)
     return labels
 
 
 def _check_distinct(names: Sequence[Label]) -> None:
-    seen: set[Label] = set()
+    seen: set[str] = set()
     for name in names:
-        if name in seen:
+        if str(name) in seen:  # labels of both sides correspond as text
             raise InputError(f"names must differ, found {name!r} twice")
-        seen.add(name)
+        seen.add(str(name))
 
 
 def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     """Labels, of which there may be a single one."""
-    if isinstance(labels, Iterable):
-        return tuple(_whole(label, what) for label in labels)
-    return (_whole(labels, what),)
+    single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
+    given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
+    for label in given:
+        if isinstance(label, bool):  # more likely meant as "yes" than as label 1
+            raise InputError(f"{what} must hold whole numbers, found {label!r}")
+    return tuple(_whole(label, what) for label in given)
 
 
 def as_sums(sums: object) -> Sums:

@@ -87,9 +87,10 @@ def _lines(result: Comparison) -> list[str]:
             count = sum(merge.side == side for merge in result.merges)
             if count:
                 counts.append(f"{count} {side} {'region' if count == 1 else 'regions'}")
-        lines.append(
-            f"matched score {decimal(result.matched_score)}; {' and '.join(counts)} merged"
-        )
+        merged = f"{' and '.join(counts)} merged"
+        if result.overlap.separable or "matched_score" in result.__dict__:
+            merged = f"matched score {decimal(result.matched_score)}; {merged}"
+        lines.append(merged)
     return lines
 
 

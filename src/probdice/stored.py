@@ -1,8 +1,9 @@
 """A comparison as plain types, and back."""
 
 from contextlib import suppress
-from dataclasses import asdict
-from math import nan
+from dataclasses import asdict, fields
+from math import isfinite, nan
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from probdice.merging import Join
 from probdice.options import Options
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence, NeedsImages
-from probdice.sides import SIDES
+from probdice.sides import SIDES, other
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
+
+NUMBERS = tuple(entry.name for entry in fields(Group) if entry.name not in SIDES)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
@@ -71,8 +74,7 @@ def comparison_from_dict(content: Any) -> Comparison:
         )
         _check(result)
         known: dict[str, Any] = {
-            "groups": tuple(Group(**_frozen(group)) for group in content["groups"]),
-            "merges": tuple(Merge(**_frozen(merge)) for merge in content["merges"]),
+            "groups": _read_groups(result, content["groups"]),
             "notes": tuple(Note.from_dict(note) for note in content["notes"]),
         }
         for name in ("score", "matched_score"):
@@ -110,21 +112,59 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
     return Correspondence(
         _groups_from_dict(content["matched"]),
         _groups_from_dict(content["groups"]),
-        tuple(Join(**(join | {"into": tuple(join["into"])})) for join in content["joins"]),
+        tuple(
+            Join(
+                join["side"],
+                index(join["region"]),
+                tuple(index(region) for region in join["into"]),
+                index(join["group"]),
+                _number(join["gain"]),
+            )
+            for join in content["joins"]
+        ),
         np.asarray(content["costs"]),
     )
 
 
 def _check(result: Comparison) -> None:
-    """The regions of the overlap and those of the groups must be the same."""
-    found, costs = result._correspondence, result._costs
+    """The regions of the overlap, of the groups and of the joins must be the same."""
+    found, overlap = result._correspondence, result.overlap
+    fits = True
+    costs = result._costs
     for groups in (found.matched, found.groups):
-        if groups.reference.shape != (len(result.overlap.reference),) or (
-            groups.prediction.shape != (len(result.overlap.prediction),)
-        ):
+        for side in SIDES:
+            numbers = groups.numbers(side)
+            occupied = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
+                numbers >= 0, overlap.side(side).volumes > 0
+            )
+            fits = fits and occupied
+        fits = fits and 0 <= groups.matched <= groups.count > 0
+    fits = fits and costs.shape == (found.groups.count,) and costs.dtype.kind in "if"
+    fits = fits and bool(np.all(np.isfinite(costs)))
+    for join in found.joins:
+        fits = fits and join.side in SIDES
+        fits = fits and 0 <= join.region < len(overlap.side(join.side))
+        fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
+    if not fits:
+        raise InputError("holds no whole comparison: its groups do not fit its overlap")
+
+
+def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
+    """The groups with their numbers, which may have needed the pixels."""
+    found = result._correspondence.groups
+    groups = []
+    for number, group in zip(range(found.count), content, strict=True):
+        labels = {
+            side: tuple(
+                result.overlap.side(side).label(k) for k in found.regions(side, number).tolist()
+            )
+            for side in SIDES
+        }
+        if any(group[side] != list(labels[side]) for side in SIDES):
             raise InputError("holds no whole comparison: its groups do not fit its overlap")
-    if costs.shape != (found.groups.count,) or costs.dtype.kind not in "if":
-        raise InputError("holds no whole comparison: its costs do not fit its groups")
+        numbers = {name: _number(group[name]) for name in NUMBERS}
+        groups.append(Group(labels["reference"], labels["prediction"], **numbers))
+    return tuple(groups)
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:
@@ -136,12 +176,9 @@ def _plain(value: Group | Merge) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float:
-    return nan if value is None else float(value)
-
-
-def _frozen(content: dict[str, Any]) -> dict[str, Any]:
-    """Lists as tuples and null as NaN, as a Group or a Merge holds them."""
-    return {
-        key: tuple(value) if isinstance(value, list) else nan if value is None else value
-        for key, value in content.items()
-    }
+    """A finite number, or NaN for null."""
+    if value is None:
+        return nan
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"holds no whole comparison: expected a number, found {value!r}")
+    return float(value)

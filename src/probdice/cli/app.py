@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from probdice import __version__
 from probdice.cli.compare import compare
 from probdice.cli.demo import demo
 from probdice.cli.evaluate import evaluate
@@ -14,6 +13,7 @@ from probdice.cli.paper import paper
 from probdice.cli.rank import rank
 from probdice.cli.show import show
 from probdice.cli.summarise import summarise
+from probdice.version import __version__
 
 __all__ = ["COMMANDS", "app"]
 

@@ -1,10 +1,8 @@
 """`probdice compare`: the main job."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
-
-import typer
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from probdice.cli.options import (
     DebugOption,
@@ -28,33 +26,37 @@ from probdice.cli.options import (
     SumsOption,
     ToleranceOption,
     WorkersOption,
-    scales_of,
-    similarity_of,
-    sums_of,
+    file_of_match,
+    options_of,
 )
 from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, rehearse, write_text
 from probdice.cli.progress import Progress, progress
-from probdice.cli.sides import Inputs, Sides, read_sides
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
-    from probdice.cli.display import Promise
-    from probdice.result import Comparison
-    from probdice.similarity import Similarity
+    from probdice.comparison import Comparison
+    from probdice.engine.images import Images
+    from probdice.geometry import Geometry
+    from probdice.options import Options
 
-__all__ = ["Outputs", "Question", "compare", "run"]
+__all__ = ["Inputs", "Outputs", "compare", "run"]
 
-TRIED = 2**31  # values that may be read to say what merging would give, a second or so
+# What is shown of a result, under what the bar says while it is computed.
+NUMBERS = {
+    "comparing": ("score", "matched_score", "groups"),
+    "chance": ("chance",),
+    "what each side explains": ("explained",),
+}
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of the two sides."""
+class Inputs:
+    """The files to read, as the user names them, and how many threads may work on them."""
 
-    similarity: "Similarity"
-    match: bool = True
-    merge: MergeName = MergeName.none
+    reference: str
+    prediction: str
+    mask: str | None = None
     workers: int | None = None
 
 
@@ -68,30 +70,13 @@ class Outputs:
     json: str | None = None
     quiet: bool = False
 
-    def check(self, inputs: Inputs) -> None:
-        """Refuse what could not be written."""
-        check_outputs(
-            {
-                "--map": self.map,
-                "--relabelled": self.relabelled,
-                "--report": self.report,
-                "--json": self.json,
-            },
-            images=("--map", "--relabelled"),
-            inputs={
-                "REFERENCE": inputs.reference,
-                "PREDICTION": inputs.prediction,
-                "--mask": inputs.mask,
-            },
-        )
-
 
 def compare(
     reference: ReferenceArgument,
     prediction: PredictionArgument,
     similarity: SimilarityOption = SimilarityName.absolute,
     floor: FloorOption = None,
-    match: MatchOption = True,
+    match: MatchOption = "overlap",
     merge: MergeOption = MergeName.none,
     mask: MaskOption = None,
     ignore: IgnoreOption = None,
@@ -111,40 +96,44 @@ def compare(
 
     Regions need not carry the same labels, nor be equally many: which is which is found out.
     """
-    if merge is not MergeName.none and not match:
-        raise typer.BadParameter(
-            "regions are only merged into matched ones: leave out --no-match", param_hint="--merge"
-        )
-    if ignore_geometry and geometry_tolerance is not None:
-        raise typer.BadParameter(
-            "does not go with --ignore-geometry", param_hint="--geometry-tolerance"
-        )
-    inputs = Inputs(
-        reference,
-        prediction,
-        mask,
-        tuple(ignore or ()),
-        sums_of(sums),
-        scales_of(scale),
-        geometry_tolerance,
-        ignore_geometry,
-    )
-    question = Question(similarity_of(similarity, floor), match, merge, workers)
-    outputs = Outputs(map_, relabelled, report, json, quiet)
     with answering(debug=debug):
-        outputs.check(inputs)
-        run(inputs, question, outputs)
+        options = options_of(
+            similarity=similarity,
+            floor=floor,
+            match=match,
+            merge=merge,
+            ignore=ignore,
+            sums=sums,
+            scale=scale,
+            ignore_geometry=ignore_geometry,
+            geometry_tolerance=geometry_tolerance,
+        )
+        file = file_of_match(match)
+        check_outputs(
+            {"--map": map_, "--relabelled": relabelled, "--report": report, "--json": json},
+            images=("--map", "--relabelled"),
+            inputs={
+                "REFERENCE": reference,
+                "PREDICTION": prediction,
+                "--mask": mask,
+                "--match": None if file is None else str(file),
+            },
+        )
+        run(
+            Inputs(reference, prediction, mask, workers),
+            options,
+            Outputs(map_, relabelled, report, json, quiet),
+        )
 
 
-def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
+def run(inputs: Inputs, options: "Options", outputs: Outputs) -> "Comparison":
     """Read, compare, write the files, and only then print."""
-    silent = outputs.quiet or outputs.json == "-"
     with progress(shown=not outputs.quiet) as display:
         display.say("reading")
-        sides = read_sides(inputs)
-        _rehearse(sides, outputs)
-        result, promises = _compared(sides, question, display, silent)
-        written = _write(result, sides, outputs, display)
+        images, geometry = _read(inputs, options)
+        _rehearse(images, outputs)
+        result = _compared(images, options, outputs, display)
+        written = _write(result, geometry, outputs, display)
     if outputs.json == "-":
         print_text(result.to_json() + "\n")
     elif outputs.quiet:
@@ -152,82 +141,108 @@ def run(inputs: Inputs, question: Question, outputs: Outputs) -> "Comparison":
     else:
         from probdice.cli.display import show_comparison
 
-        title = f"{inputs.reference} ↔ {inputs.prediction}"
-        show_comparison(result, title, promises, written)
+        show_comparison(result, f"{inputs.reference} ↔ {inputs.prediction}", written)
     return result
 
 
-def _rehearse(sides: Sides, outputs: Outputs) -> None:
+def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]":
+    """Both sides and the mask; what takes long to import is imported while they are unpacked."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from probdice.files.sides import read_images
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        # Not on this thread: Numba swallows an interrupt now and then.
+        warming = pool.submit(_warm_up)
+        images, geometry = read_images(
+            inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
+        )
+        if options.scale is not None and not any(note.kind == "scaled" for note in images.notes):
+            _refuse_scale(options.scale, images)
+        warming.result()
+    finally:
+        pool.shutdown(wait=False)
+    return images, geometry
+
+
+def _warm_up() -> None:
+    """Load Numba and SciPy's optimiser, Numba by comparing a pixel.
+
+    Each takes a third of a second to import; a kernel then is a matter of milliseconds. That of
+    label maps is the smallest, should it have to be compiled.
+    """
+    import numpy as np
+    import scipy.optimize  # noqa: F401
+
+    from probdice.comparison import compare
+
+    pixel = np.ones(1, np.uint8)
+    compare(pixel, pixel)
+
+
+def _refuse_scale(scale: float, images: "Images") -> None:
+    from probdice.errors import InputError, Option
+
+    contents = [
+        f"the {name} {'is a label map' if side.crisp else 'holds no value above 1'}"
+        for name, side in images.sides.to_dict().items()
+    ]
+    raise InputError(
+        Option("scale", f"{scale:g}"),
+        f" would change nothing: {' and '.join(contents)}; to scale a side whatever it holds, "
+        f"name it: ",
+        Option("scale", f"prediction:{scale:g}"),
+    )
+
+
+def _rehearse(images: "Images", outputs: Outputs) -> None:
     """Find out what cannot be written before the work, not after."""
     import numpy as np
 
     from probdice.segmentation import Segmentation
 
-    pixel = np.ones((1,) * len(sides.reference.shape), np.float32)
+    pixel = np.ones((1,) * len(images.reference.shape), np.float32)
     if outputs.map is not None:
         rehearse(outputs.map, pixel)
     if outputs.relabelled is not None:
-        crisp = sides.prediction.crisp
+        crisp = images.prediction.crisp
         like = Segmentation.from_labels if crisp else Segmentation.from_probabilities
         rehearse(outputs.relabelled, like(pixel if crisp else pixel[None]))
 
 
 def _compared(
-    sides: Sides, question: Question, display: Progress, silent: bool
-) -> "tuple[Comparison, list[Promise]]":
-    """The result with our remarks, and what --merge would give."""
-    import probdice
-
-    def ask(merge: str) -> "Comparison":
-        return probdice.compare(
-            sides.reference,
-            sides.prediction,
-            similarity=question.similarity,
-            match=question.match,
-            merge=cast(Literal["none", "prediction", "reference", "both"], merge),
-            mask=sides.mask,
-            workers=question.workers,
-        )
+    images: "Images", options: "Options", outputs: Outputs, display: Progress
+) -> "Comparison":
+    """The result, with everything that will be asked of it computed while the bar is shown."""
+    from probdice.comparison import compare_images
 
     display.say("comparing")
-    result = ask(question.merge.value)
-    result = replace(result, notes=(*sides.remarks, *_doubts(result), *result.notes))
-    if silent:
-        return result, []
-    from probdice.cli.display import Promise
-
-    display.say("merging, to see what it would give")
-    spare = [side for side, labels in result.unmatched.items() if labels]
-    promises = [
-        Promise(side, ask(side)) for side in spare if question.match and _quick(sides, result, side)
-    ]
-    display.say("chance")
-    assert result.chance is not None  # computed here, while the bar is shown
-    return result, promises
+    result = compare_images(images, options)
+    _doubt(result, images)
+    wanted: Mapping[str, Sequence[str]] = {"comparing": ("score",)}
+    if not outputs.quiet or outputs.report is not None or outputs.json is not None:
+        wanted = NUMBERS
+    for doing, names in wanted.items():
+        display.say(doing)
+        for name in names:
+            getattr(result, name)  # which keeps it
+    return result
 
 
-def _doubts(result: "Comparison") -> list[str]:
-    """What looks like a mistake in the files that were given."""
-    labels = {"reference": result.reference_labels, "prediction": result.prediction_labels}
-    return [
-        f"the {side} has negative labels: is it an image of intensities, not a segmentation?"
-        for side, side_labels in labels.items()
-        if any(isinstance(label, int) and label < 0 for label in side_labels)
-    ]
+def _doubt(result: "Comparison", images: "Images") -> None:
+    """Note what looks like a mistake in the files that were given."""
+    from probdice.errors import Note
+    from probdice.sides import SIDES
 
-
-def _quick(sides: Sides, result: "Comparison", side: str) -> bool:
-    """Whether merging needs no or few passes over the pixels."""
-    segmentation = sides.reference if side == "reference" else sides.prediction
-    if segmentation.crisp:
-        return True
-    regions = len(result.reference_labels) + len(result.prediction_labels)
-    passes = 2 + sum(len(labels) for labels in result.unmatched.values())
-    return result.pixels * regions * passes <= TRIED
+    for side in SIDES:
+        if any(isinstance(label, int) and label < 0 for label in result.labels(side)):
+            doubt = "is it an image of intensities, not a segmentation?"
+            images.notes.append(Note("negative", (f"the {side} has negative labels: {doubt}",)))
 
 
 def _write(
-    result: "Comparison", sides: Sides, outputs: Outputs, display: Progress
+    result: "Comparison", geometry: "Geometry | None", outputs: Outputs, display: Progress
 ) -> Sequence[str]:
     """The files that were asked for, and a word on each."""
     from probdice.files import write
@@ -235,18 +250,20 @@ def _write(
     written = []
     if outputs.map is not None:
         display.say("map")
-        write(outputs.map, result.map(), sides.geometry)
+        write(outputs.map, result.map(), geometry)
         written.append(f"{outputs.map}: the similarity at every pixel")
     if outputs.relabelled is not None:
         display.say("relabelling")
         segmentation = result.relabelled()
-        write(outputs.relabelled, segmentation, sides.geometry)
+        write(outputs.relabelled, segmentation, geometry)
         regions = ", ".join(map(str, segmentation.regions))  # most formats hold no names
         order = f", regions in this order: {regions}" if regions else ""
         written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")
     if outputs.report is not None:
+        from probdice import report
+
         display.say("page")
-        result.report(outputs.report)
+        report.write(result, outputs.report, words="command")
         written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, result.to_json() + "\n")

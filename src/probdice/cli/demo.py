@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption, MergeName
+from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
 from probdice.cli.streams import print_text
 
@@ -25,11 +25,10 @@ def demo(
     order of its own.
     """
     with answering(debug=debug):
-        from probdice.cli.compare import Outputs, Question, run
-        from probdice.cli.sides import Inputs
+        from probdice.cli.compare import Inputs, Outputs, run
         from probdice.files import write
-        from probdice.similarity import Absolute
-        from probdice.solution import SIDES
+        from probdice.options import Options
+        from probdice.sides import SIDES
         from probdice.synthesis import demo_pair
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,9 +38,9 @@ def demo(
         page, similarity = str(folder / "page.html"), str(folder / "similarity.nii.gz")
         run(
             Inputs(reference, prediction),
-            Question(Absolute(), merge=MergeName.prediction),
+            Options.of(merge="both"),
             Outputs(map=similarity, report=page),
         )
-        words = ["compare", reference, prediction, "--merge", "prediction"]
+        words = ["compare", reference, prediction, "--merge", "both"]
         words += ["--map", similarity, "--report", page]
         print_text(f"\nthe same again:\n  probdice {shlex.join(words)}\n")

@@ -1,59 +1,38 @@
 """A comparison on the terminal."""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Sequence
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.outcome import in_options
 from probdice.cli.streams import print_text, printing
+from probdice.comparison import Comparison
+from probdice.errors import in_command
+from probdice.matching import listed
 from probdice.numbers_shown import decimal
-from probdice.result import Comparison, Group, listed
+from probdice.scoring import NeedsImages
+from probdice.sides import SIDES, other
+from probdice.similarity import Aitchison
 
 if TYPE_CHECKING:
     from probdice.segmentation import Label
 
-__all__ = ["Promise", "number", "plain_table", "show", "show_comparison"]
+__all__ = ["plain_table", "show", "show_comparison"]
+
+T = TypeVar("T")
 
 MOST = 60  # rows of a table on the terminal
-JOINS = 6  # merges in a sentence
 WIDE = 160  # columns where the output is no terminal
 
-number = decimal  # the name by which the summary of an evaluation asks for it
 
-
-@dataclass(frozen=True, eq=False)
-class Promise:
-    """What merging the spare regions of a side would give."""
-
-    side: str
-    merged: Comparison
-
-    def in_note(self, note: str) -> str:
-        """The note about these regions, with where each would go."""
-        joins = self.merged.merges[:JOINS]
-        goals = ", ".join(f"{join.region} → {listed(join.into)}" for join in joins)
-        hidden = len(self.merged.merges) - len(joins)
-        if hidden:
-            goals += f", … {hidden} more"
-        return note.replace(
-            f"--merge {self.side} would join each to a matched one",
-            f"--merge {self.side} would join {goals} for a score of {decimal(self.merged.score)}",
-        )
-
-
-def show_comparison(
-    result: Comparison, title: str, promises: Sequence[Promise], written: Sequence[str]
-) -> None:
-    """Scores, groups, spare regions, notes and the files that were written."""
-    parts: list[RenderableType] = [Text(title, style="bold"), _asked(result), "", _scores(result)]
+def show_comparison(result: Comparison, title: str, written: Sequence[str] = ()) -> None:
+    """Scores, groups, notes and the files that were written."""
+    parts: list[RenderableType] = [Text(title, style="bold"), _asked(result), "", _headline(result)]
     parts += [_groups(result)]
     if len(result.groups) > MOST:
         parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
@@ -63,8 +42,7 @@ def show_comparison(
             parts.append(
                 _note(f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})")
             )
-    for note in map(in_options, result.notes):
-        parts.append(_note(reduce(lambda text, promise: promise.in_note(text), promises, note)))
+    parts += [_note(in_command(note.message)) for note in result.notes]
     parts += [f"wrote {line}" for line in written]
     show(*parts)
 
@@ -90,31 +68,78 @@ def plain_table(*columns: str) -> Table:
 
 
 def _asked(result: Comparison) -> str:
-    floor = f" (floor {result.floor:g})" if result.floor else ""
-    counts = [len(result.reference_labels), len(result.prediction_labels)]
-    return (
-        f"{result.similarity} similarity{floor}, {counts[0]} reference and {counts[1]} prediction "
-        f"regions over {result.pixels:,} pixels"
+    asked = [f"{result.similarity.name} similarity"]
+    if isinstance(result.similarity, Aitchison) and result.similarity.floor:
+        asked[0] += f" (floor {result.similarity.floor:g})"
+    if result.match == "labels":
+        asked.append("equal labels matched")
+    elif result.match == "paper":
+        asked.append("matched by the paper's rule")
+    elif isinstance(result.match, dict):
+        asked.append("matched by the pairs that were given")
+    elif not isinstance(result.match, str):
+        asked.append("matched by the groups of an earlier comparison")
+    counts = [len(result.labels(side)) for side in SIDES]
+    asked.append(
+        f"{counts[0]} reference and {counts[1]} prediction regions over {result.pixels:,} pixels"
     )
+    return ", ".join(asked)
 
 
-def _scores(result: Comparison) -> Table:
+def _headline(result: Comparison) -> Table:
+    """What a comparison comes to, as far as it is known without the images."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row(Text("score", style="bold"), Text(decimal(result.score), style="bold"), "")
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    score = decimal(_known(lambda: result.score))
+    table.add_row(Text("score", style="bold"), Text(score, style="bold"), "")
     if result.merges:
-        count = len(result.merges)
-        after = f"before {count} {result.merges[0].side} region{'s' * (count > 1)} were merged"
-        after = after.replace("region were", "region was")
-        table.add_row("matched score", decimal(result.matched_score), after)
-    adjusted = "" if not isnan(result.adjusted_score) else "; chance leaves nothing to adjust"
-    table.add_row(
-        "adjusted score",
-        decimal(result.adjusted_score),
-        f"1 is equal, 0 is chance (which scores {decimal(result.chance)}){adjusted}",
-    )
+        counts = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
+        regions = " and ".join(_count(count, side) for side, count in counts if count)
+        were = "was" if len(result.merges) == 1 else "were"
+        matched = decimal(_known(lambda: result.matched_score))
+        table.add_row("matched score", matched, f"before {regions} {were} merged")
+    chance = _known(lambda: result.chance)
+    if chance is not None:
+        level = decimal(chance)
+        if result.chance_error:
+            level += f" ± {max(result.chance_error, 1e-4):.4f}"
+        scale = f"1 is equal, 0 is chance (which scores {level})"
+        if isnan(result.adjusted_score):
+            scale = f"chance scores {level} and leaves nothing to adjust"
+        table.add_row("adjusted score", decimal(result.adjusted_score), scale)
+    explained = _known(lambda: result.explained)
+    if explained is not None:
+        for side in SIDES:
+            name = "explained" if side == "reference" else ""
+            table.add_row(name, decimal(explained[side]), f"of the {side} by the {other(side)}")
     lowest = result.lowest
-    table.add_row("lowest Dice", decimal(lowest.dice), _pair(lowest))
+    if lowest.reference and lowest.prediction:
+        pair = f"reference {listed(lowest.reference)} ↔ prediction {listed(lowest.prediction)}"
+        table.add_row("lowest Dice", decimal(lowest.dice), pair)
+    spare = [len(result.unmatched[side]) for side in SIDES]
+    if any(spare):
+        totals = [_count(len(result.labels(side)), side) for side in SIDES]
+        whose = " and ".join(
+            f"{count} of {total}" for count, total in zip(spare, totals, strict=True) if count
+        )
+        if not all(spare):  # the count stands there already
+            whose = whose[whose.index("of") :]
+        table.add_row("no partner", str(sum(spare)), whose)
     return table
+
+
+def _known(number: Callable[[], T]) -> T | None:
+    """A number of a result, or None where it would need images that are gone."""
+    try:
+        return number()
+    except NeedsImages:
+        return None
+
+
+def _count(count: int, side: str) -> str:
+    return f"{count} {side} {'region' if count == 1 else 'regions'}"
 
 
 def _groups(result: Comparison) -> Table:
@@ -139,10 +164,6 @@ def _groups(result: Comparison) -> Table:
 
 def _labels(labels: "Sequence[Label]") -> Text:
     return Text(listed(labels))
-
-
-def _pair(group: Group) -> str:
-    return f"reference {listed(group.reference)} ↔ prediction {listed(group.prediction)}"
 
 
 def _volume(pixels: float) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,15 +19,12 @@ from probdice.cli.options import (
     MatchOption,
     MergeName,
     MergeOption,
-    PerSide,
     ScaleOption,
     SimilarityName,
     SimilarityOption,
     SumsOption,
     ToleranceOption,
-    scales_of,
-    similarity_of,
-    sums_of,
+    options_of,
 )
 from probdice.cli.outcome import REFUSED, answering
 from probdice.cli.pages import REPORTS, check_reports, write_pages
@@ -69,7 +66,7 @@ def evaluate(
     ],
     similarity: SimilarityOption = SimilarityName.absolute,
     floor: FloorOption = None,
-    match: MatchOption = True,
+    match: MatchOption = "overlap",
     merge: MergeOption = MergeName.none,
     ignore: IgnoreOption = None,
     workers: Annotated[
@@ -152,82 +149,53 @@ def evaluate(
     Every finished case is kept at once. The exit code is 1 where a case could not be compared.
     At the end OUT/report.html is a page to look at.
     """
-    if merge is not MergeName.none and not match:
-        raise typer.BadParameter(
-            "regions are only merged into matched ones: leave out --no-match", param_hint="--merge"
-        )
-    if ignore_geometry and geometry_tolerance is not None:
-        raise typer.BadParameter(
-            "does not go with --ignore-geometry", param_hint="--geometry-tolerance"
-        )
     check_reports(reports)
     methods = _methods(predictions)
-    how, scales = sums_of(sums), _scales(scales_of(scale))
-    measure = similarity_of(similarity, floor)
-    _reopen_streams()
     with answering(debug=debug):
-        from probdice.errors import InputError
-        from probdice.evaluation import evaluate as evaluate_folders
+        options = options_of(
+            similarity=similarity,
+            floor=floor,
+            match=match,
+            merge=merge,
+            ignore=ignore,
+            sums=sums,
+            scale=scale,
+            ignore_geometry=ignore_geometry,
+            geometry_tolerance=geometry_tolerance,
+        )
+        from probdice.errors import FormatError
+        from probdice.evaluation import evaluate_folders
 
         with _display(quiet) as notify:
             result = evaluate_folders(
                 reference,
                 methods,
+                options,
                 out=out,
-                similarity=measure,
-                match=match,
-                merge=merge.value,
-                ignore=ignore or (),
-                sums={"reference": how.of("reference") or "error",
-                      "prediction": how.of("prediction") or "error"},
-                scale=scales,
                 pattern=_patterns(pattern or (), methods),
                 probabilities=probabilities,
                 allow_missing=allow_missing,
-                ignore_geometry=ignore_geometry,
-                geometry_tolerance=geometry_tolerance,
                 workers=workers,
                 verify=verify,
                 parquet=parquet,
+                words="command",
                 progress=notify,
-            )  # fmt: skip
-        print_failure = ""
+            )
+        unprinted = None
         if not quiet:
             from probdice.cli.standings import show_summary
 
-            print_failure = _printed(lambda: show_summary(result.summary, out, None))
+            try:
+                show_summary(result.summary, out, None)
+            except BrokenPipeError:  # whoever read it has seen enough; the pages are still wanted
+                pass
+            except FormatError as error:
+                unprinted = error
         write_pages(result, reports, workers=workers, quiet=quiet)
-        if print_failure:
-            raise InputError(
-                f"standard output cannot be written: {print_failure}; all results are in {out}"
-            )
+        if unprinted is not None:
+            raise FormatError(*unprinted.args, f"; all results are in {out}")
     if result.failures:
         raise typer.Exit(FAILED)
-
-
-def _reopen_streams() -> None:
-    """Let streams that were closed lead nowhere.
-
-    Else the next file that is opened, such as the journal, would take the place of standard output,
-    and whatever a library prints would end up in it.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            with suppress(OSError):  # the lowest free number is the one that was closed
-                os.open(os.devnull, os.O_RDWR)
-            mode = "r" if number == 0 else "w"
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _printed(show: Callable[[], None]) -> str:
-    """Print; why that is not possible, or "", which includes that nobody reads it any more."""
-    try:
-        show()
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
-    return ""
 
 
 def _methods(words: Sequence[str]) -> dict[str, str]:
@@ -258,14 +226,6 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
     return patterns or None
 
 
-def _scales(scales: PerSide[float]) -> Any:
-    if scales.sides and scales.both is not None:
-        raise typer.BadParameter(
-            "give one number for both sides, or name the side of each", param_hint="--scale"
-        )
-    return scales.sides or scales.both
-
-
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
     """What to call after every case: a bar on a terminal, and failures as they come."""
@@ -279,6 +239,7 @@ def _display(quiet: bool) -> Iterator[Any]:
     from rich.progress import Progress as Bar
 
     from probdice.cli.standings import Failures
+    from probdice.errors import in_command
 
     failures = Failures()
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -300,9 +261,9 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     def notify(progress: "Progress") -> None:
         latest = progress.latest
-        if latest is not None and latest.comparison is None:
-            line = failures.line(latest.case, latest.method, latest.error)
-            if line:
+        if latest is not None and latest.failure is not None:
+            message = in_command(latest.failure.message)
+            if line := failures.line(latest.case, latest.method, message):
                 complain(f"failed: {line}")
         elapsed = bar.tasks[0].elapsed or 0.0
         done = progress.done - progress.resumed

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, SumsName
-from probdice.cli.outcome import answering, in_options
+from probdice.cli.options import DebugOption, SumsName, usage
+from probdice.cli.outcome import answering
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from probdice.faults import Fault
-    from probdice.segmentation import Geometry, Segmentation
+    from probdice.errors import Option
+    from probdice.geometry import Geometry
+    from probdice.segmentation import Segmentation
+    from probdice.values import Fault
 
 __all__ = ["info"]
 
@@ -41,7 +43,10 @@ def info(
     with answering(debug=debug):
         from probdice.cli.display import show
         from probdice.files import read
+        from probdice.options import as_scale
 
+        with usage("--scale"):
+            scale = as_scale(scale)
         segmentation = read(file, sums=sums.value, scale=scale)
         show(*(_labels(segmentation) if segmentation.crisp else _probabilities(segmentation)))
 
@@ -66,16 +71,16 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     import numpy as np
 
     from probdice.cli.display import MOST, plain_table
+    from probdice.engine.blocks import Blocks, Crisp
     from probdice.numbers_shown import percent
-    from probdice.slabs import Crisp, Reader
 
-    reader = Reader(segmentation)
+    blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
-    for slab in reader.slabs:
-        part = reader.read(slab).sides[0]
-        assert isinstance(part, Crisp)
-        counts = np.bincount(part.codes, minlength=part.labels.size)
-        for label, count in zip(part.labels.tolist(), counts.tolist(), strict=True):
+    for block in blocks.blocks:
+        ready = blocks.ready(block).sides[0]
+        assert isinstance(ready, Crisp)
+        counts = np.bincount(ready.codes, minlength=ready.labels.size)
+        for label, count in zip(ready.labels.tolist(), counts.tolist(), strict=True):
             pixel_counts[int(label)] = pixel_counts.get(int(label), 0) + count
     total = max(sum(pixel_counts.values()), 1)
     stored = segmentation.array.dtype
@@ -92,6 +97,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST, plain_table
+    from probdice.errors import in_command
     from probdice.numbers_shown import percent
 
     census, fault = _counted(segmentation)
@@ -115,28 +121,28 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     if "background" in segmentation.regions[count:]:
         parts.append("what is missing to a sum of 1 is added as a region called background")
     if fault is not None:
-        parts.append(f"compare would refuse it: {in_options(fault)}")
+        parts.append(f"compare would refuse it: {in_command(fault)}")
     return parts
 
 
-def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
+def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option] | None]":
     """One pass over the values as they came, and what is wrong with them."""
     import numpy as np
 
-    from probdice.faults import TOLERANCE, examine_values
-    from probdice.slabs import Reader, Soft
+    from probdice.engine.blocks import Blocks, Soft
+    from probdice.values import TOLERANCE, examine_values
 
     single = segmentation.reading == "foreground"
     unmended = segmentation
     if not single:
         channels = segmentation.array.shape[0]
         unmended = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
-    reader, census = Reader(unmended), _Census()
-    for slab in reader.slabs:
-        portion = reader.read(slab)
-        part, fault = portion.sides[0], portion.faults[0]
-        assert isinstance(part, Soft)
-        rows = part.rows[:, part.start : part.start + part.size]
+    blocks, census = Blocks(unmended), _Census()
+    for block in blocks.blocks:
+        ready = blocks.ready(block)
+        side, fault = ready.sides[0], ready.faults[0]
+        assert isinstance(side, Soft)
+        rows = side.rows[:, side.start : side.start + side.size]
         if single:
             rows = rows[1:]
         else:
@@ -146,7 +152,7 @@ def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
             census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
             census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
         if fault is not None:
-            fault = fault.moved(slab.start, None)
+            fault = fault.moved(block.start, None)
             census.fault = fault if census.fault is None else census.fault + fault
         census.count += rows.size
         census.zeros += int((rows == 0).sum())
@@ -156,8 +162,8 @@ def _counted(segmentation: "Segmentation") -> tuple[_Census, str | None]:
         census.most = np.maximum(census.most, rows.max(axis=1))
     if census.fault is None:
         return census, None
-    places = reader.place(census.fault.first), reader.place(census.fault.worst)
-    return census, census.fault.tell(*places)
+    places = blocks.place(census.fault.first), blocks.place(census.fault.worst)
+    return census, census.fault.message(*places)
 
 
 def _head(segmentation: "Segmentation", kind: str) -> "Table":

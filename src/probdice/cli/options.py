@@ -1,15 +1,25 @@
-"""The options of the commands, and the parsing that Typer leaves to us."""
+"""The options of the commands, and from the words of the user to what the library takes.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+Here words are only taken apart. What may be said is checked where the library checks it, by
+`Options.of`; what it refuses is wrong usage.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
 if TYPE_CHECKING:
-    from probdice.segmentation import Sums
+    from probdice.options import Match, Options
+    from probdice.segmentation import Label
+    from probdice.sides import Side
     from probdice.similarity import Similarity
+    from probdice.values import Sums
 
 __all__ = [
     "DebugOption",
@@ -22,7 +32,6 @@ __all__ = [
     "MatchOption",
     "MergeName",
     "MergeOption",
-    "PerSide",
     "PredictionArgument",
     "QuietOption",
     "ReferenceArgument",
@@ -35,13 +44,18 @@ __all__ = [
     "SumsOption",
     "ToleranceOption",
     "WorkersOption",
-    "scales_of",
+    "file_of_match",
+    "match_of",
+    "options_of",
+    "scale_of",
     "similarity_of",
     "sums_of",
+    "usage",
 ]
 
 T = TypeVar("T")
 
+RULES = ("overlap", "paper", "labels")  # of matching, by name
 COMPARING, READING, OUTPUT = "The comparison", "Reading", "Output"  # panels of the help
 
 
@@ -101,13 +115,14 @@ FloorOption = Annotated[
     ),
 ]
 MatchOption = Annotated[
-    bool,
+    str,
     typer.Option(
-        "--match/--no-match",
-        metavar="",
-        show_default=False,
+        metavar="HOW",
         rich_help_panel=COMPARING,
-        help="Find out which region is which (the default), or let equal labels correspond.",
+        help="Which region is which: overlap (the pairs with the largest total overlap), paper "
+        "(the paper's rule), labels (equal labels correspond), 0=csf,1=grey (prediction=reference, "
+        "the rest by overlap), or the file that --json wrote for an earlier comparison.",
+        autocompletion=lambda: list(RULES),
     ),
 ]
 MergeOption = Annotated[
@@ -115,7 +130,7 @@ MergeOption = Annotated[
     typer.Option(
         metavar="SIDE",
         rich_help_panel=COMPARING,
-        help="Spare regions of this side may join matched ones: none, prediction, reference or "
+        help="The side whose spare regions may join matched ones: none, prediction, reference or "
         "both.",
     ),
 ]
@@ -230,77 +245,160 @@ DebugOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class PerSide(Generic[T]):
-    """A value for both sides, and values that hold for one of them."""
+def options_of(
+    *,
+    similarity: SimilarityName = SimilarityName.absolute,
+    floor: float | None = None,
+    match: str = "overlap",
+    merge: MergeName = MergeName.none,
+    ignore: Sequence[int] | None = None,
+    sums: Sequence[str] | None = None,
+    scale: Sequence[str] | None = None,
+    ignore_geometry: bool = False,
+    geometry_tolerance: float | None = None,
+) -> "Options":
+    """What the options that compare and evaluate share ask for.
 
-    both: T | None = None
-    sides: dict[str, T] = field(default_factory=dict)
+    What does not fit is wrong usage; only a file of --match that cannot be read is an error of the
+    library, like every other file.
+    """
+    from probdice.options import Options
 
-    def of(self, side: str) -> T | None:
-        """The value that holds for a side."""
-        return self.sides.get(side, self.both)
+    rule = match_of(match)
+    with usage():
+        return Options.of(
+            similarity=similarity_of(similarity, floor),
+            match=rule,
+            merge=merge.value,
+            ignore=ignore or (),
+            sums=sums_of(sums),
+            scale=scale_of(scale),
+            ignore_geometry=ignore_geometry,
+            geometry_tolerance=geometry_tolerance,
+        )
+
+
+@contextmanager
+def usage(option: str | None = None) -> Iterator[None]:
+    """Turn what the library refuses of options into wrong usage."""
+    from probdice.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise typer.BadParameter(error.in_command(), param_hint=option) from None
 
 
 def similarity_of(name: SimilarityName, floor: float | None) -> "Similarity":
     """The similarity that the two options ask for."""
-    from probdice.errors import InputError
     from probdice.similarity import Absolute, Aitchison
 
-    if name is SimilarityName.absolute:
-        if floor is not None:
+    if name is SimilarityName.aitchison:
+        with usage("--floor"):
+            return Aitchison(floor or 0.0)
+    if floor is not None:
+        raise typer.BadParameter("only --similarity aitchison has a floor", param_hint="--floor")
+    return Absolute()
+
+
+def match_of(word: str) -> "Match":
+    """What --match asks for: a rule, pairs of labels, or an earlier comparison."""
+    if word in RULES:
+        return word
+    file = file_of_match(word)
+    if file is not None:
+        return _earlier(file)
+    pairs: dict[Label, Label] = {}
+    for pair in word.split(","):
+        prediction, equals, reference = (text.strip() for text in pair.partition("="))
+        if not (prediction and equals and reference):
             raise typer.BadParameter(
-                "only --similarity aitchison has a floor", param_hint="--floor"
+                "expected overlap, paper, labels, pairs of labels such as 0=csf,1=grey "
+                "(prediction=reference), or a .json file that --json wrote for an earlier "
+                f"comparison, found {word!r}",
+                param_hint="--match",
             )
-        return Absolute()
-    try:
-        return Aitchison(floor or 0.0)
-    except InputError as error:
-        raise typer.BadParameter(str(error), param_hint="--floor") from None
+        if _label(prediction) in pairs:
+            raise typer.BadParameter(
+                f"names prediction label {prediction} twice", param_hint="--match"
+            )
+        pairs[_label(prediction)] = _label(reference)
+    return pairs
 
 
-def sums_of(words: Sequence[str] | None) -> PerSide["Sums"]:
+def file_of_match(word: str) -> Path | None:
+    """The file that --match names, if it names one."""
+    if not word.lower().endswith(".json") or ("=" in word and not os.path.exists(word)):
+        return None
+    return Path(word)
+
+
+def sums_of(words: Sequence[str] | None) -> "Sums | dict[Side, Sums]":
     """What --sums asks for."""
-
-    def parse(word: str) -> "Sums":
-        if word not in list(SumsName):
-            raise ValueError(f"expected error, normalise or background, found {word!r}")
-        return cast("Sums", word)
-
-    return _per_side(words, "--sums", parse)
+    sums = _per_side(words, "--sums", lambda word: cast("Sums", word))
+    return "error" if sums is None else sums
 
 
-def scales_of(words: Sequence[str] | None) -> PerSide[float]:
-    """What --scale asks for."""
+def scale_of(words: Sequence[str] | None) -> "float | dict[Side, float] | None":
+    """What --scale asks for.
 
-    def parse(word: str) -> float:
-        try:
-            scale = float(word)
-        except ValueError:
-            scale = -1.0
-        if not 0 < scale < float("inf"):
-            raise ValueError(f"expected a positive number, such as 100 or 255, found {word!r}")
-        return scale
-
-    return _per_side(words, "--scale", parse)
+    A scale for both sides is only for those that need it, one for a side is for what it holds.
+    """
+    if len({":" in word for word in words or ()}) > 1:
+        raise typer.BadParameter(
+            "give one number for both sides, or name the side of each", param_hint="--scale"
+        )
+    return _per_side(words, "--scale", _number)
 
 
-def _per_side(words: Sequence[str] | None, option: str, parse: Callable[[str], T]) -> PerSide[T]:
+def _per_side(
+    words: Sequence[str] | None, option: str, parse: Callable[[str], T]
+) -> "T | dict[Side, T] | None":
+    """A value for both sides as it is; otherwise, one for each side that is named."""
+    from probdice.sides import SIDES
+
     both: T | None = None
-    sides: dict[str, T] = {}
+    sides: dict[Side, T] = {}
     for word in words or ():
         side, colon, value = word.rpartition(":")
-        if colon and side not in ("reference", "prediction"):
+        if not colon:
+            both = parse(value)
+        elif side in SIDES:
+            sides[side] = parse(value)
+        else:
             raise typer.BadParameter(
                 f"expected reference: or prediction: before the value, found {word!r}",
                 param_hint=option,
             )
-        try:
-            parsed = parse(value)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from None
-        if side:
-            sides[side] = parsed
-        else:
-            both = parsed
-    return PerSide(both, sides)
+    if both is None or not sides:
+        return sides or both
+    return {side: sides.get(side, both) for side in SIDES}
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise typer.BadParameter(
+            f"expected a positive number, such as 100 or 255, found {word!r}", param_hint="--scale"
+        ) from None
+
+
+def _label(word: str) -> "Label":
+    return int(word) if re.fullmatch("-?[0-9]{1,18}", word) else word
+
+
+def _earlier(file: Path) -> "Match":
+    """The comparison that --json wrote to a file."""
+    from probdice.comparison import Comparison
+    from probdice.errors import FormatError, InputError
+
+    try:
+        return Comparison.from_json(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FormatError(f"{file}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise FormatError(f"{file}: cannot be read: {reason}") from error
+    except InputError as error:
+        raise error.prefixed(f"{file}: is not what --json wrote: ") from error

@@ -1,6 +1,5 @@
 """How a command ends: its exit code, and one plain message where it could not do its work."""
 
-import re
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -10,32 +9,9 @@ from typing import NoReturn
 import typer
 
 from probdice.cli import INTERRUPTED, REFUSED
-from probdice.cli.streams import print_text
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
-__all__ = ["INTERRUPTED", "REFUSED", "answering", "in_options", "shown"]
-
-# The library speaks of Python's arguments, a user of the command knows options.
-OPTIONS = (
-    (r'pass (\w+)="\w+" \(--(\w+) (\w+)\)', r"pass --\2 \3"),
-    (r'\w+="\w+" \(--(\w+) (\w+)\)', r"--\1 \2"),
-    (r"need scale=100 or scale=255 \(--scale\)", "need --scale 100 or --scale 255"),
-    (r"with scale=100 or scale=255", "with --scale 100 or --scale 255"),
-    (r"give it geometry=…, or compare by array order with without_geometry\(\) "
-     r"\(--ignore-geometry\)", "use --ignore-geometry to compare by array order"),
-    (r'merge="(\w+)"', r"--merge \1"),
-    (r"with match=False nothing", "with --no-match nothing"),
-    (r"match=False", "--no-match"),
-    (r"Aitchison\(floor=1e-3\)", "--floor 1e-3"),
-    (r"similarity='absolute'", "--similarity absolute"),
-    (r"or merge where", "or --merge where"),
-    (r"ignore=\[([\d, -]+)\]", r"--ignore \1"),
-    (r"ignore=\((\d+),\)", r"--ignore \1"),
-    (r"with a mask", "with --mask"),
-    (r"or pass a mask", "or use --mask"),
-)  # fmt: skip
-
-shown = print_text  # the name by which `show` asks for it
+__all__ = ["INTERRUPTED", "REFUSED", "answering"]
 
 
 @contextmanager
@@ -59,16 +35,9 @@ def answering(*, debug: bool = False) -> Iterator[None]:
             _refuse(f"unexpected {type(error).__name__}: {error}; --debug shows where", debug)
 
 
-def in_options(text: str) -> str:
-    """A sentence of the library in terms of the command line's options."""
-    for python, option in OPTIONS:
-        text = re.sub(python, option, text)
-    return text
-
-
 def _message(error: Exception) -> str:
     if isinstance(error, ProbdiceError):
-        return in_options(str(error))
+        return error.in_command()
     if isinstance(error, MemoryError):
         return "not enough memory"
     if isinstance(error, OSError) and error.strerror:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from probdice.cli.inputs import files_read
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -31,6 +29,7 @@ def check_outputs(
     the arguments that name files to read, under the names that messages give them.
     """
     from probdice.files import FORMATS
+    from probdice.files.companions import files_read
 
     suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
     used = {
@@ -83,7 +82,7 @@ def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:
         try:
             form.write(Path(folder, Path(path).name), payload_of(stand_in, None))
         except ProbdiceError as error:
-            raise type(error)(f"{path}: {error}") from error
+            raise error.prefixed(f"{path}: ") from error
 
 
 def write_text(path: str, text: str) -> None:

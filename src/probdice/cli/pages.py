@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from probdice.cli.outcome import in_options
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def write_pages(
 
         def show_progress(done: int, total: int, trouble: str) -> None:
             if trouble:
-                bar.console.print(in_options(trouble).splitlines()[0])
+                bar.console.print(trouble.splitlines()[0])
             bar.update(task, completed=done, total=total)
 
         page = evaluation.report(reports=reports, workers=workers, progress=show_progress)

@@ -51,9 +51,9 @@ def paper(
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal; a line for each part where there is none."""
+    """A bar on the terminal; a line for each step where there is none."""
     if not sys.stderr.isatty():
-        yield lambda what, done, parts: typer.echo(f"{done}/{parts} {what}", err=True)
+        yield lambda what, done, steps: typer.echo(f"{done}/{steps} {what}", err=True)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -66,6 +66,6 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda what, done, parts: bar.update(
-            task, description=what, completed=done, total=parts
+        yield lambda what, done, steps: bar.update(
+            task, description=what, completed=done, total=steps
         )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Lock, Timer
 from typing import Any
 
-from probdice.blocks import watcher
+from probdice.engine.threads import watcher
 
 __all__ = ["Progress", "progress"]
 

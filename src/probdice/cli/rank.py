@@ -68,20 +68,21 @@ def rank(
         from probdice.cli.display import show
 
         written = [f"wrote {path}" for path in (plot, json) if path is not None]
-        show(*_parts(study), *written)
+        show(*_table(study), *written)
 
 
 def _write_plot(path: str, study: "Study") -> None:
     from pathlib import Path
 
-    from probdice.storage import replacing
     from probdice.paper import draw_study
+    from probdice.storage import replacing
 
     with replacing(Path(path)) as partial:
         draw_study(study).savefig(partial, format=path.rsplit(".", 1)[1].lower(), dpi=150)
 
 
-def _parts(study: "Study") -> "list[RenderableType]":
+def _table(study: "Study") -> "list[RenderableType]":
+    """A title, the fits of every image and of all, and what the brackets are."""
     from rich.text import Text
 
     from probdice.cli.display import plain_table

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from probdice.cli.options import DebugOption
-from probdice.cli.outcome import answering, shown
+from probdice.cli.outcome import answering
+from probdice.cli.streams import print_text
 
 __all__ = ["show"]
 
@@ -27,17 +28,16 @@ def show(
     """Print one case of an evaluation, as compare would."""
     with answering(debug=debug):
         from probdice.cli.display import show_comparison
-        from probdice.errors import InputError
+        from probdice.errors import in_command
         from probdice.evaluation import Evaluation
 
         result = Evaluation.load(out)
         records = [r for r in result.records if r.case == case and method in (None, r.method)]
         if not records:
-            result.comparison(case, method or next(iter(result.methods)))
-            raise InputError(f"{out}: no case {case!r}")
+            result.comparison(case, method or next(iter(result.methods)))  # which says why
         for record in records:
-            if record.comparison is None:
-                shown(f"{case}: {record.method}\nfailed: {record.error}\n")
-            else:
-                comparison = result.comparison(case, record.method)
-                show_comparison(comparison, f"{case}: {record.method}", (), ())
+            title = f"{case}: {record.method}"
+            if record.failure is not None:
+                print_text(f"{title}\nfailed: {in_command(record.failure.message)}\n")
+            elif record.comparison is not None:
+                show_comparison(record.comparison, title)

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from probdice.cli.display import plain_table, show
-from probdice.cli.outcome import in_options
+from probdice.matching import Fixed, Given, listed
 from probdice.numbers_shown import decimal
-from probdice.result import listed
+from probdice.options import Options
+from probdice.similarity import Aitchison
 
 __all__ = ["Failures", "show_summary"]
 
@@ -20,9 +21,12 @@ NAMES = {
     "score": "score",
     "adjusted_score": "adjusted score",
     "matched_score": "matched score",
+    "explained_reference": "explained, reference",
+    "explained_prediction": "explained, prediction",
     "mean_dice": "mean Dice",
     "lowest_dice": "lowest Dice",
 }
+HEADLINE = ("score", "adjusted_score", "explained_reference", "explained_prediction", "lowest_dice")
 MOST = 20  # regions, failures and missing partners
 ALIKE = 3  # failures of one kind that are shown
 LONGEST = 160  # characters of the line of a failure
@@ -37,7 +41,7 @@ class Failures:
 
     def line(self, case: str, method: str, error: str) -> str:
         """The line of a failed case, or "" where enough like it were shown."""
-        message = in_options(error).strip().partition("\n")[0]
+        message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
         if self.counts[kind] > ALIKE:
@@ -68,7 +72,7 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
     """
     merged = summary["options"]["merge"] != "none"
     chosen = measure or ("adjusted_score" if merged else "score")
-    headline = list(dict.fromkeys([chosen, "score", "adjusted_score", "lowest_dice"]))
+    headline = list(dict.fromkeys([chosen, *HEADLINE]))
     parts: list[RenderableType] = [
         Text(f"{summary['reference']} ↔ {', '.join(summary['methods'])}", style="bold"),
         _asked(summary),
@@ -89,22 +93,29 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
             parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
-    notes = [*summary.get("notes", ()), *_notes(measured, chosen)]
+    notes = [*summary["notes"], *_notes(measured, chosen)]
     parts += [Text.assemble(("note: ", "yellow"), note) for note in notes]
     show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
 
 
 def _asked(summary: dict[str, Any]) -> str:
-    options = summary["options"]
-    cases = len({case for case, _ in summary["jobs"]})
-    floor = f" (floor {options['floor']:g})" if options["floor"] else ""
-    merge = f", merge {options['merge']}" if options["merge"] != "none" else ""
-    match = "" if options["match"] else ", labels taken as corresponding"
-    methods = len(summary["methods"])
-    return (
-        f"{options['similarity']} similarity{floor}{merge}{match}: {cases} "
-        f"case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
-    )
+    """What was compared, and how, in a line."""
+    options = Options.from_dict(summary["options"])
+    asked = f"{options.similarity.name} similarity"
+    if isinstance(options.similarity, Aitchison) and options.similarity.floor:
+        asked += f" (floor {options.similarity.floor:g})"
+    if options.merge != "none":
+        asked += f", merge {options.merge}"
+    if options.match == "labels":
+        asked += ", equal labels matched"
+    elif options.match == "paper":
+        asked += ", matched by the paper's rule"
+    elif isinstance(options.match, Fixed):
+        asked += ", matched by the pairs that were given"
+    elif isinstance(options.match, Given):
+        asked += ", matched by the groups of an earlier comparison"
+    cases, methods = len({case for case, _ in summary["jobs"]}), len(summary["methods"])
+    return f"{asked}: {cases} case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
 
 
 def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:

@@ -18,6 +18,8 @@ class MeasureName(StrEnum):
     score = "score"
     adjusted_score = "adjusted_score"
     matched_score = "matched_score"
+    explained_reference = "explained_reference"
+    explained_prediction = "explained_prediction"
     mean_dice = "mean_dice"
     lowest_dice = "lowest_dice"
 
@@ -33,7 +35,8 @@ def summarise(
             metavar="NAME",
             show_default=False,
             help="Tell methods apart by score (the default), adjusted_score (the default where "
-            "regions were merged), matched_score, mean_dice or lowest_dice.",
+            "regions were merged), matched_score, explained_reference, explained_prediction, "
+            "mean_dice or lowest_dice.",
         ),
     ] = None,
     reports: Annotated[

@@ -126,8 +126,9 @@ class Images:
         if not ignored:
             return total
         self.notes[:] = [note for note in self.notes if note.kind != "ignore"]
-        for label in ignored:
-            if label not in total.reference.keys:
+        keys = set(total.reference.keys.tolist())
+        for label in dict.fromkeys(ignored):
+            if label not in keys:
                 text = f"label {label} to be ignored does not occur in the reference"
                 self.notes.append(Note("ignore", (text,)))
         return _without(total, ignored)
@@ -242,8 +243,12 @@ def aligned(
         if lacking.geometry is None and known.geometry is not None:
             raise GeometryError(
                 f"{side} has no geometry but the {other(side)} does, so nothing says that they "
-                f"lie in the same place; give it geometry=…, or compare by array order with ",
-                IGNORE_GEOMETRY,
+                f"lie in the same place; ",
+                Option(
+                    "ignore_geometry",
+                    python="give it geometry=…, or compare by array order with without_geometry()",
+                    command="compare by array order with --ignore-geometry",
+                ),
             )
     if reference.shape != prediction.shape:
         raise InputError(
@@ -346,7 +351,7 @@ def _faults(ready: Ready, sound: Sequence[bool], block: Block) -> list[Fault | N
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     """An overlap without labels of the reference that no pixel of Ω has."""
     regions = overlap.reference
-    kept = ~np.isin(regions.keys, ignored)
+    kept = np.array([key not in ignored for key in regions.keys.tolist()], np.bool_)
     places = np.cumsum(kept) - 1
     names = {key: name for key, name in regions.names.items() if key not in ignored}
     meeting = overlap.meeting

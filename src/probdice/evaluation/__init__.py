@@ -15,27 +15,21 @@ from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from probdice.blocks import default_workers
-from probdice.errors import InputError, MissingExtraError
+from probdice.engine.threads import cores
+from probdice.errors import InputError, MissingExtraError, Option, Words
 from probdice.evaluation.again import compare_again
+from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
-from probdice.evaluation.options import (
-    Folder,
-    Options,
-    Which,
-    methods_of,
-    options_of,
-    patterns_of,
-    workers_of,
-)
 from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Request, files_of, inputs_of, same_inputs
-from probdice.segmentation import Sums
-from probdice.similarity import Similarity, as_similarity
-from probdice.solution import Merging
+from probdice.options import Match, Merging, Options, as_workers
+from probdice.sides import Side
+from probdice.similarity import Similarity
+from probdice.values import Sums
+from probdice.version import __version__
 
 __all__ = [
     "MEASURES",
@@ -47,6 +41,7 @@ __all__ = [
     "Record",
     "compare_again",
     "evaluate",
+    "evaluate_folders",
     "read_summary",
 ]
 
@@ -79,11 +74,11 @@ def evaluate(
     *,
     out: Folder | None = None,
     similarity: str | Similarity = "absolute",
-    match: bool = True,
+    match: Match = "overlap",
     merge: Merging = "none",
     ignore: Iterable[int] | int = (),
-    sums: Sums | Mapping[Which, Sums] = "error",
-    scale: float | Mapping[Which, float] | None = None,
+    sums: Sums | Mapping[Side, Sums] = "error",
+    scale: float | Mapping[Side, float] | None = None,
     pattern: str | Mapping[str, str] | None = None,
     probabilities: bool = False,
     allow_missing: bool = False,
@@ -97,7 +92,7 @@ def evaluate(
     """Compare every case of a folder with the predictions of one method or several.
 
     A case is a file, named without its suffix, or a subfolder; `pattern` says otherwise. Each
-    finished case is kept in ``out/cases.jsonl`` at once, so a run that was ended in any way
+    finished case is kept in ``out/cases.jsonl`` at once, so a run that was interrupted or killed
     continues where it was when it is started again. A case that fails is recorded with its
     message, and tried again by the next run.
 
@@ -174,14 +169,51 @@ def evaluate(
     '2 cases, fewer than 6'
     >>> folder.cleanup()
     """
-    workers = workers_of(workers)
+    options = Options.of(
+        similarity=similarity,
+        match=match,
+        merge=merge,
+        ignore=ignore,
+        sums=sums,
+        scale=scale,
+        ignore_geometry=ignore_geometry,
+        geometry_tolerance=geometry_tolerance,
+    )
+    return evaluate_folders(
+        reference,
+        methods_of(predictions),
+        options,
+        out=out,
+        pattern=pattern,
+        probabilities=probabilities,
+        allow_missing=allow_missing,
+        workers=workers,
+        verify=verify,
+        parquet=parquet,
+        words="python",
+        progress=progress,
+    )
+
+
+def evaluate_folders(
+    reference: Folder,
+    methods: dict[str, str],
+    options: Options,
+    *,
+    out: Folder | None,
+    pattern: str | Mapping[str, str] | None,
+    probabilities: bool,
+    allow_missing: bool,
+    workers: int | None,
+    verify: bool,
+    parquet: bool,
+    words: Words,
+    progress: Callable[[Progress], None] | None,
+) -> Evaluation:
+    """The same by options that are checked; notes and errors in the files are in these words."""
+    workers = as_workers(workers) or cores()
     if parquet:
         _check_parquet()
-    options = options_of(
-        as_similarity(similarity), match, merge, ignore, sums, scale,
-        ignore_geometry, geometry_tolerance,
-    )  # fmt: skip
-    methods = methods_of(predictions)
     reference_pattern, prediction_patterns = patterns_of(pattern, methods)
     jobs, missing = pair(
         Path(reference),
@@ -193,33 +225,37 @@ def evaluate(
     if missing and not allow_missing:
         cases = "case has" if len(missing) == 1 else "cases have"
         raise InputError(
-            f"{len(missing)} {cases} no partner:\n{describe_missing(missing)}\n"
-            f"pass allow_missing=True (--allow-missing) to score the others"
+            f"{len(missing)} {cases} no partner:\n{describe_missing(missing)}\npass ",
+            Option("allow_missing", python="allow_missing=True"),
+            " to score the others",
         )
-    cores = workers or default_workers()
 
-    def score_into(folder: Path) -> tuple[Record, ...]:
-        return _finished(jobs, options, folder, cores, verify, progress)
+    def result_in(folder: Path, kept: Path | None) -> Evaluation:
+        records = _finished(jobs, options, folder, workers, verify, progress)
+        about = os.fspath(reference), methods, options, words, kept
+        return Evaluation(records, missing, *about)
 
     if out is None:
         with TemporaryDirectory(prefix="probdice-") as temporary:
-            records = score_into(Path(temporary))
-        return Evaluation(records, missing, os.fspath(reference), methods, options)
-    target = Path(out)
-    for folder in (reference, *methods.values()):
-        if target.resolve() == Path(folder).resolve():
-            raise InputError(
-                f"{target}: is a folder of images that are compared; results need one of their own"
-            )
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be made: {error.strerror}") from error
+            return result_in(Path(temporary), None)
+    target = _folder_for_results(Path(out), [reference, *methods.values()])
     with locked(target):
-        records = score_into(target)
-        result = Evaluation(records, missing, os.fspath(reference), methods, options, target)
+        result = result_in(target, target)
         result.write(target, parquet=parquet)
     return result
+
+
+def _folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
+    """The folder, made where there is none; none of those that are compared."""
+    if any(out.resolve() == Path(folder).resolve() for folder in images):
+        raise InputError(
+            f"{out}: is a folder of images that are compared; results need one of their own"
+        )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made: {error.strerror}") from error
+    return out
 
 
 def _finished(
@@ -234,8 +270,8 @@ def _finished(
     with ThreadPoolExecutor(workers) as pool:
         inputs = list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
     requests = {
-        (job.case, job.method): Request(job, options, known)
-        for job, known in zip(jobs, inputs, strict=True)
+        (job.case, job.method): Request(job, options, job_inputs)
+        for job, job_inputs in zip(jobs, inputs, strict=True)
     }
     with Journal(out) as journal:
         records = _recorded(requests, journal, verify)
@@ -260,16 +296,17 @@ def _finished(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """What the journal holds of these requests, for these options and these very files.
+    """What the journal holds of these requests: of this version, these options and these files.
 
     The latest line of a case is the one that counts.
     """
+    asked = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
     moved: dict[tuple[str, str], int] = {}
     for number, line in enumerate(read_lines(journal.path.parent)):
         key = line["case"], line["method"]
         request = requests.get(key)
-        if request is None or line["options"] != request.options.to_dict():
+        if request is None or line["version"] != __version__ or line["options"] != asked[key]:
             continue
         records.pop(key, None)
         moved.pop(key, None)
@@ -277,7 +314,7 @@ def _recorded(
             files = files_of(request.job)
             with suppress(InputError):  # what cannot be read is computed again
                 records[key] = Record.from_line(line | {"files": files})
-                if line.get("files") != files:
+                if line["files"] != files:
                     moved[key] = number
     if moved:
         _record_places(requests, journal, {*moved.values()})

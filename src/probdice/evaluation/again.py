@@ -2,13 +2,12 @@
 
 from math import isclose, isnan
 
-from probdice.blocks import default_workers
+from probdice.comparison import Comparison
 from probdice.errors import InputError, ProbdiceError
-from probdice.evaluation.options import Options, workers_of
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
 from probdice.evaluation.scoring import compared
-from probdice.result import Comparison
+from probdice.options import Options, as_workers
 
 __all__ = ["compare_again"]
 
@@ -50,11 +49,9 @@ def compare_again(record: Record, options: Options, *, workers: int | None = Non
     [1.0, 1.0, 0.0, 1.0]
     >>> folder.cleanup()
     """
-    if not record.reference or not record.prediction:
-        raise InputError("the journal does not say which files were compared")
     job = Job(record.case, record.method, record.reference, record.prediction)
     try:
-        comparison = compared(job, options, workers_of(workers) or default_workers())
+        comparison = compared(job, options, as_workers(workers))
     except (ProbdiceError, MemoryError):
         raise
     except Exception as error:  # readers of damaged files raise anything
@@ -64,15 +61,19 @@ def compare_again(record: Record, options: Options, *, workers: int | None = Non
     return comparison
 
 
-def _same(before: Comparison, now: Comparison) -> bool:
+def _same(recorded: Comparison, present: Comparison) -> bool:
     """Whether a page of the one would show the numbers of the other."""
     return (
-        [(group.reference, group.prediction) for group in before.groups]
-        == [(group.reference, group.prediction) for group in now.groups]
-        and _equal(before.score, now.score)
-        and all(_equal(a.dice, b.dice) for a, b in zip(before.groups, now.groups, strict=True))
+        [(group.reference, group.prediction) for group in recorded.groups]
+        == [(group.reference, group.prediction) for group in present.groups]
+        and _equal(recorded.score, present.score)
+        and all(
+            _equal(first.dice, second.dice)
+            for first, second in zip(recorded.groups, present.groups, strict=True)
+        )
     )
 
 
-def _equal(a: float, b: float) -> bool:
-    return isclose(a, b, rel_tol=EQUAL, abs_tol=EQUAL) or (isnan(a) and isnan(b))
+def _equal(first: float, second: float) -> bool:
+    close = isclose(first, second, rel_tol=EQUAL, abs_tol=EQUAL)
+    return close or (isnan(first) and isnan(second))

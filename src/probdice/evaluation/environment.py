@@ -4,12 +4,14 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["environment", "own_version"]
+from probdice.version import __version__
+
+__all__ = ["environment"]
 
 
 def environment() -> dict[str, Any]:
     """For summary.json."""
-    packages = {"probdice": own_version()}
+    packages = {"probdice": __version__}
     for name in ("numpy", "scipy", "numba", "nibabel"):
         try:
             packages[name] = version(name)
@@ -21,10 +23,3 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
     }
     return {"versions": packages, "environment": machine}
-
-
-def own_version() -> str:
-    """That of the package that runs, installed or not."""
-    from probdice import __version__
-
-    return __version__

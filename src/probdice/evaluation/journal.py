@@ -1,13 +1,16 @@
 """The journal of a run: one line of JSON per finished case, durable, and read back after anything.
 
-A line is appended whole and flushed to the disk before the next case counts as finished. What a
-kill or a full disk tears off is the end of the last line; it is dropped when the journal is opened.
-A line that makes no sense is treated as if it had never been written: its case is computed again.
+A line is written whole before its case counts as finished, so that a kill of the run costs no
+finished case. It is flushed to the disk within a second: a loss of power costs the cases of that
+second. What a kill or a full disk tears off is the end of the last line; it is dropped when the
+journal is opened. A line that makes no sense, or is of another format, is treated as if it had
+never been written: its case is computed again.
 """
 
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +18,23 @@ from types import TracebackType
 from typing import Any, TypeGuard
 
 from probdice.errors import InputError
+from probdice.sides import SIDES
 from probdice.storage import replacing
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
-FORMAT = 1  # version of a line, and of summary.json
+FORMAT = 2  # version of a line, and of summary.json
 NAME = "cases.jsonl"
+FLUSHED = 1.0  # seconds between two flushes to the disk
 TYPES: dict[str, type | tuple[type, ...]] = {
     "case": str,
     "method": str,
     "options": dict,
+    "version": str,
     "inputs": dict,
+    "files": dict,
     "seconds": (int, float),
 }
-OPTIONAL: dict[str, type] = {"comparison": dict, "error": str, "files": dict, "ignored": list}
 
 
 class Journal:
@@ -40,14 +46,17 @@ class Journal:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             os.ftruncate(self._file, _whole_lines(self.path))
             _flush_folder(out)
+        self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
-        """Write one line, all of it, and wait until it is on the disk."""
+        """Write one line, all of it; flush it to the disk if that was not done for a while."""
         left = memoryview(f"{line}\n".encode())
         with _naming(self.path):
             while left:
                 left = left[os.write(self._file, left) :]
-            os.fsync(self._file)
+            if time.monotonic() - self._flushed >= FLUSHED:
+                os.fsync(self._file)
+                self._flushed = time.monotonic()
 
     def __enter__(self) -> "Journal":
         return self
@@ -58,7 +67,14 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._file)
+        try:
+            with _naming(self.path):
+                os.fsync(self._file)
+        except InputError:
+            if error is None:  # else there is already something to say
+                raise
+        finally:
+            os.close(self._file)
 
 
 def read_lines(out: Path) -> Iterator[dict[str, Any]]:
@@ -82,15 +98,14 @@ def _makes_sense(content: Any) -> TypeGuard[dict[str, Any]]:
         isinstance(content, dict)
         and content.get("format") == FORMAT
         and all(isinstance(content.get(key), kind) for key, kind in TYPES.items())
-        and all(isinstance(content[key], kind) for key, kind in OPTIONAL.items() if key in content)
-        and ("comparison" in content or "error" in content)
+        and isinstance(content.get("comparison", content.get("failure")), dict)
         and _lists_by_side(content["inputs"])
-        and _lists_by_side(content.get("files", {"reference": [], "prediction": []}))
+        and _lists_by_side(content["files"])
     )
 
 
 def _lists_by_side(value: dict[str, Any]) -> bool:
-    return all(isinstance(value.get(side), list) for side in ("reference", "prediction"))
+    return all(isinstance(value.get(side), list) for side in SIDES)
 
 
 @contextmanager
@@ -161,7 +176,7 @@ def _naming(path: Path, done: str = "written") -> Iterator[None]:
     try:
         yield
     except InputError as error:  # there is something else in the place of a file
-        raise InputError(f"{path}: {error}") from None
+        raise error.prefixed(f"{path}: ") from None
     except OSError as error:
         kept = "; every finished case is kept, so run it again" if done == "written" else ""
         raise InputError(f"{path}: cannot be {done}: {error.strerror}{kept}") from error

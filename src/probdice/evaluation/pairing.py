@@ -13,13 +13,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from probdice.errors import InputError
+from probdice.errors import InputError, Option
 from probdice.evaluation.patterns import CASE, SPANNING, Pattern
 from probdice.files import FORMATS
+from probdice.files.sources import natural
+from probdice.sides import Side
 
-__all__ = ["Job", "Missing", "describe_missing", "find_cases", "natural", "pair"]
+__all__ = ["Job", "Missing", "describe_missing", "find_cases", "pair"]
 
 SUFFIXES = (
     ".seg.nrrd",
@@ -37,6 +38,10 @@ class Job:
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
 
+    def side(self, side: Side) -> tuple[str, ...]:
+        """The files of one side."""
+        return self.reference if side == "reference" else self.prediction
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -51,7 +56,7 @@ class Missing:
 
     case: str
     method: str
-    side: Literal["reference", "prediction"]
+    side: Side
 
 
 def pair(
@@ -117,13 +122,6 @@ def describe_missing(missing: Iterable[Missing]) -> str:
         f"  {method}: no {side} for {len(cases)} case{'s' * (len(cases) > 1)}: {_listed(cases)}"
         for (method, side), cases in gathered.items()
     )
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """An order in which case2 comes before case10."""
-    return [
-        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
-    ] + [(0, name)]
 
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
@@ -213,8 +211,8 @@ def _one(case: str, files: list[Path], probabilities: bool) -> Path:
         if not packed:
             raise InputError(
                 f"{files[0]}: has no .npz beside it that holds the probabilities of case {case}; "
-                f"let nnU-Net save them (--save_probabilities), or leave out probabilities=True "
-                f"(--probabilities)"
+                f"let nnU-Net save them (--save_probabilities), or leave out ",
+                Option("probabilities", python="probabilities=True"),
             )
         return packed[0]
     others = [file for file in files if file not in packed] or packed

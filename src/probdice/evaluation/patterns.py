@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import PureWindowsPath
 
 from probdice.errors import InputError
+from probdice.files.sources import INSIDE
 
-__all__ = ["CASE", "INSIDE", "SPANNING", "Pattern"]
+__all__ = ["CASE", "SPANNING", "Pattern"]
 
 CASE, SPANNING = "{case}", "{case:path}"  # in a pattern: a name, and one with folders in it
 TOKEN = re.compile(r"(\{case\}|\*\*/|\*|\?|\[!?\]?[^]/{]*\]|\[)")
-INSIDE = re.compile(r"(.*\.(?:h5|hdf5|hdf|ilp|npz|mat)):(.+)", re.IGNORECASE)
+PART = re.compile(rf"(.*(?:{'|'.join(map(re.escape, INSIDE))})):(.+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Pattern:
     def of(cls, text: str) -> "Pattern":
         """Understand a pattern, or say why it cannot be meant."""
         one_name = text.replace(SPANNING, CASE)
-        inside = INSIDE.fullmatch(one_name)
+        inside = PART.fullmatch(one_name)
         path, within = inside.groups() if inside else (one_name, "")
         path = re.sub(r"^(?:\./+)+", "", path)
         _check_pattern(text, path)

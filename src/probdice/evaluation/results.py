@@ -5,33 +5,37 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError
+from probdice.comparison import Comparison
+from probdice.errors import InputError, Note, Words, as_words, in_words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
+from probdice.evaluation.folders import Folder
 from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
-from probdice.evaluation.options import Folder, Options, workers_of
-from probdice.evaluation.pairing import Missing, natural
-from probdice.evaluation.record import MEASURES, Measure, Record, comparison_of
+from probdice.evaluation.pairing import Missing
+from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
+    Row,
     as_csv,
     as_frame,
     as_parquet,
     case_rows,
     region_rows,
 )
+from probdice.files.sources import natural
 from probdice.numbers_shown import decimal
-from probdice.result import Comparison
+from probdice.options import Options, as_workers
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
+from probdice.storage import null_for_nan
 
 if TYPE_CHECKING:
     import pandas
@@ -40,6 +44,7 @@ __all__ = ["Evaluation", "read_summary"]
 
 SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "options": dict,
+    "words": str,
     "versions": dict,
     "environment": dict,
     "reference": str,
@@ -47,6 +52,7 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "jobs": list,
     "missing": list,
     "failures": list,
+    "notes": list,
     "measures": dict,
     "regions": list,
 }
@@ -71,6 +77,8 @@ class Evaluation:
         The folder of every method.
     options : Options
         Everything that changes a score.
+    words : {"python", "command"}
+        How notes and errors in files and pages name the options that they recommend.
     out : Path or None
         Where the results lie.
 
@@ -102,6 +110,7 @@ class Evaluation:
     reference: str
     methods: dict[str, str]
     options: Options
+    words: Words = "python"
     out: Path | None = None
 
     @classmethod
@@ -110,15 +119,17 @@ class Evaluation:
         out = Path(out)
         content = read_summary(out)
         latest = {}
+        wanted = content["versions"].get("probdice"), content["options"]
         for line in read_lines(out):
-            if line["options"] == content["options"]:
+            if (line["version"], line["options"]) == wanted:
                 with suppress(InputError):  # as if it had never been written
                     latest[line["case"], line["method"]] = Record.from_line(line)
         try:
             options = Options.from_dict(content["options"])
             missing = tuple(Missing(**one) for one in content["missing"])
             jobs = [(case, method) for case, method in content["jobs"]]
-        except (LookupError, TypeError, ValueError) as error:
+            words = as_words(content["words"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(_not_a_summary(out / "summary.json")) from error
         if absent := [job for job in jobs if job not in latest]:
             raise InputError(
@@ -130,6 +141,7 @@ class Evaluation:
             reference=content["reference"],
             methods=content["methods"],
             options=options,
+            words=words,
             out=out,
         )
 
@@ -144,16 +156,17 @@ class Evaluation:
         return tuple(record for record in self.records if record.comparison is None)
 
     @cached_property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What is worth knowing about the run as a whole."""
-        known = [set(record.ignored) for record in self.records if record.ignored is not None]
-        scored = len(self.records) - len(self.failures)
-        if not known or len(known) < scored:  # where one is not known it may have the label
-            return ()
+        absent = [
+            [note for note in record.comparison.notes if note.kind == "ignore"]
+            for record in self.records
+            if record.comparison is not None
+        ]
         return tuple(
-            f"label {label} to be ignored occurs in no reference"
-            for label in self.options.ignore
-            if not any(label in labels for labels in known)
+            Note("ignore", (*note.message, " of any case"))
+            for note in (absent[0] if absent else ())
+            if all(note in others for others in absent)
         )
 
     def values(self, measure: Measure = "score") -> dict[str, NDArray[np.float64]]:
@@ -197,22 +210,13 @@ class Evaluation:
         return {key: summarise(dice[key]) for key in keys}
 
     def comparison(self, case: str, method: str | None = None) -> Comparison:
-        """The whole comparison of one case, read from the journal."""
+        """The comparison of one case, without its images."""
         if method is None and len(self.methods) == 1:
             method = next(iter(self.methods))
         record = self._record(case, method)
         if record.comparison is None:
             raise InputError(f"case {case} of {method} failed: {record.error}")
-        if self.out is None:
-            raise InputError("comparisons are only kept in a folder: evaluate with out=…")
-        wanted = case, method, self.options.to_dict()
-        latest = None
-        for line in read_lines(self.out):
-            if (line["case"], line["method"], line["options"]) == wanted:
-                latest = line.get("comparison")
-        if latest is None:
-            raise InputError(f"{self.out}: cases.jsonl no longer holds case {case} of {method}")
-        return comparison_of(latest)
+        return record.comparison
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -220,28 +224,34 @@ class Evaluation:
         content = {
             "format": FORMAT,
             "options": self.options.to_dict(),
+            "words": self.words,
             **environment(),
             "reference": self.reference,
             "methods": self.methods,
             "jobs": [[record.case, record.method] for record in self.records],
             "missing": [asdict(one) for one in self.missing],
             "failures": [
-                {"case": record.case, "method": record.method, "error": record.error}
-                for record in self.failures
+                {
+                    "case": record.case,
+                    "method": record.method,
+                    "error": in_words(record.failure.message, self.words),
+                }
+                for record in self.records
+                if record.failure is not None
             ],
-            "notes": list(self.notes),
+            "notes": [in_words(note.message, self.words) for note in self.notes],
             "measures": {measure: self._measured(measure) for measure in MEASURES},
             "regions": [
                 {"method": method, "label": label, **asdict(summary)}
                 for (method, label), summary in self.regions().items()
             ],
         }
-        plain: dict[str, Any] = _null_for_nan(content)
+        plain: dict[str, Any] = null_for_nan(content)
         return plain
 
     def cases_frame(self) -> "pandas.DataFrame":
         """The content of cases.csv as a table of pandas."""
-        return as_frame(case_rows(self.records, self.missing, list(self.methods)), CASES)
+        return as_frame(self._case_rows(), CASES)
 
     def regions_frame(self) -> "pandas.DataFrame":
         """The content of regions.csv as a table of pandas."""
@@ -258,8 +268,7 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
         """
         out = Path(out)
-        cases = case_rows(self.records, self.missing, list(self.methods))
-        replace_file(out / "cases.csv", as_csv(cases, CASES))
+        replace_file(out / "cases.csv", as_csv(self._case_rows(), CASES))
         replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
         if parquet:
             replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
@@ -318,7 +327,7 @@ class Evaluation:
         """
         from probdice.report import write_evaluation
 
-        workers = workers_of(workers)
+        workers = as_workers(workers)
         hold: AbstractContextManager[None]
         if path is not None:
             page, hold = Path(path), nullcontext()
@@ -331,14 +340,16 @@ class Evaluation:
             return compare_again(self._record(case, method), self.options, workers=workers)
 
         with hold:
-            write_evaluation(self, page, reports=reports, again=again, progress=progress)
+            write_evaluation(
+                self, page, reports=reports, again=again, progress=progress, words=self.words
+            )
         return page
 
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
         cases, methods = len(self.cases), len(self.methods)
         lines = [
-            f"Evaluation ({self.options.similarity}): {cases} case{'s' * (cases != 1)}, "
+            f"Evaluation ({self.options.similarity.name}): {cases} case{'s' * (cases != 1)}, "
             f"{methods} method{'s' * (methods != 1)}: {scored} scored, "
             f"{len(self.failures)} failed, {len(self.missing)} without a partner"
         ]
@@ -354,6 +365,9 @@ class Evaluation:
         if len(self.failures) > SHOWN:
             lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
         return "\n".join(lines)
+
+    def _case_rows(self) -> list[Row]:
+        return case_rows(self.records, self.missing, list(self.methods), self.words)
 
     def _record(self, case: str, method: str | None) -> Record:
         record = self._by_name.get((case, method or ""))
@@ -398,14 +412,6 @@ def _label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
     return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))
 
 
-def _null_for_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _null_for_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_null_for_nan(item) for item in value]
-    return None if isinstance(value, float) and isnan(value) else value
-
-
 def read_summary(out: Folder) -> dict[str, Any]:
     """What summary.json of a finished run holds."""
     out = Path(out)
@@ -424,7 +430,11 @@ def read_summary(out: Folder) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path}: expected a summary of format {FORMAT}")
+        version = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise InputError(
+            f"{path}: expected a summary of format {FORMAT}, found {version}; another version of "
+            f"probdice wrote it, so evaluate into this folder again"
+        )
     if not all(isinstance(content.get(key), kind) for key, kind in SUMMARY.items()):
         raise InputError(_not_a_summary(path))
     return content

@@ -39,7 +39,8 @@ def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]
     share = max(1, memory() // 2 // workers)
     shares = [min(workers, -(-need // share)) for need in needs]
     if sum(needs) - OVERHEAD * len(needs) < TINY:
-        shares = [workers] * len(requests)  # one case at a time, so a single process is started
+        # Neither a second process nor a second thread is worth its start.
+        shares, workers = [1] * len(requests), 1
     yield from _shared_out(requests, shares, workers)
 
 
@@ -59,23 +60,25 @@ def _shared_out(
     waiting = deque(zip(requests, shares, strict=True))
     running: dict[Future[str], tuple[_Worker, int]] = {}
     idle: list[_Worker] = []
+    finished: list[Future[str]] = []
     free = workers
     threads = ThreadPoolExecutor(workers)  # each only waits for the answer of a process
     try:
-        while waiting or running:
+        while waiting or running or finished:
             while waiting and waiting[0][1] <= free:
                 taken = max(waiting[0][1], free // len(waiting))
                 request, _ = waiting.popleft()
                 worker = idle.pop() if idle else _Worker()
                 running[threads.submit(worker.answer, request, taken)] = worker, taken
                 free -= taken
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in finished:  # while the next cases are being compared
+                yield future.result()
+            finished = list(wait(running, return_when=FIRST_COMPLETED).done) if running else []
+            for future in finished:
                 worker, taken = running.pop(future)
                 free += taken
                 if worker.alive:
                     idle.append(worker)
-                yield future.result()
     finally:
         for worker, _ in running.values():
             worker.process.kill()  # whoever waits for it stops it
@@ -104,7 +107,7 @@ class _Worker:
         line = ""
         with suppress(OSError):
             self.ready = self.ready or self.process.stdout.readline() == f"{READY}\n"
-            self.process.stdin.write(json.dumps([threads, request.to_json()]) + "\n")
+            self.process.stdin.write(json.dumps([threads, request.to_dict()]) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         if line.endswith("\n"):

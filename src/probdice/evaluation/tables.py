@@ -7,14 +7,24 @@ from io import StringIO
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from probdice.errors import MissingExtraError
-from probdice.evaluation.pairing import Missing, natural
+from probdice.errors import MissingExtraError, Words, in_words
+from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import MEASURES, Record
+from probdice.files.sources import natural
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["CASES", "REGIONS", "as_csv", "as_frame", "as_parquet", "case_rows", "region_rows"]
+__all__ = [
+    "CASES",
+    "REGIONS",
+    "Row",
+    "as_csv",
+    "as_frame",
+    "as_parquet",
+    "case_rows",
+    "region_rows",
+]
 
 Row = Mapping[str, Any]
 
@@ -30,10 +40,13 @@ REGIONS = (
 
 
 def case_rows(
-    records: Iterable[Record], missing: Iterable[Missing], methods: Sequence[str]
+    records: Iterable[Record],
+    missing: Iterable[Missing],
+    methods: Sequence[str],
+    words: Words,
 ) -> list[Row]:
     """One row per case and method, those that failed or have no partner included."""
-    rows = [_case_row(record) for record in records]
+    rows = [_case_row(record, words) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
         for one in missing
@@ -95,11 +108,13 @@ def _as_text(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _case_row(record: Record) -> Row:
+def _case_row(record: Record, words: Words) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
+    if record.failure is not None:
+        row |= {"status": "failed", "error": in_words(record.failure.message, words)}
     comparison = record.comparison
     if comparison is None:
-        return row | {"status": "failed", "error": record.error}
+        return row
     return row | {
         "status": "scored",
         **{str(measure): record.value(measure) for measure in MEASURES},
@@ -110,7 +125,7 @@ def _case_row(record: Record) -> Row:
         "merged": len(comparison.merges),
         "unmatched_reference": len(comparison.unmatched["reference"]),
         "unmatched_prediction": len(comparison.unmatched["prediction"]),
-        "notes": " | ".join(comparison.notes),
+        "notes": " | ".join(in_words(note.message, words) for note in comparison.notes),
         "error": "",
     }
 

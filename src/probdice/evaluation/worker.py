@@ -29,8 +29,8 @@ def main() -> None:
     answers.write(f"{READY}\n")
     answers.flush()
     while True:
-        threads, text = json.loads(requests.get())
-        answers.write(scored(Request.from_json(text), threads) + "\n")
+        threads, request = json.loads(requests.get())
+        answers.write(scored(Request.from_dict(request), threads) + "\n")
         answers.flush()
 
 

@@ -15,7 +15,6 @@ from probdice.errors import (
     FormatError,
     GeometryError,
     InputError,
-    Option,
     ProbdiceError,
     TooLargeError,
 )
@@ -25,7 +24,7 @@ from probdice.files.hdf5 import HDF5
 from probdice.files.images import JPEG, PNG, TIFF
 from probdice.files.itk import ITK
 from probdice.files.matlab import MATLAB
-from probdice.files.meaning import segmentation_of, segmentation_of_many
+from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.model import Format, Image, Source
 from probdice.files.nifti import NIFTI
 from probdice.files.sources import open_source, region_names, split_paths
@@ -114,7 +113,7 @@ def read(
         return replace(segmentation, source=paths[0])
     if ignored:
         raise InputError(
-            Option("ignore", " ".join(map(str, ignored)), python=f"ignore={list(ignored)}"),
+            ignoring(ignored),
             f" names labels, but {len(paths)} files are one region each; leave pixels out with ",
             MASK,
         )

@@ -24,7 +24,7 @@ from probdice.files.meaning import beyond_one, fraction_in
 from probdice.files.model import Format, Image, Payload, Source, as_label
 from probdice.segmentation import Array
 
-__all__ = ["NPY", "NPZ", "regions_of_plain"]
+__all__ = ["NPY", "NPZ", "label_image", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
@@ -175,12 +175,16 @@ def _key(wanted: str, keys: list[str]) -> str:
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
     """nnU-Net's export of probabilities, and the label image that lies beside it."""
-    stem = path.with_suffix("")
-    candidates = (Path(f"{stem}{suffix}") for suffix in LABEL_FILES)
-    label_file = next((file for file in candidates if file.exists()), None)
+    label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # a photograph: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
     return Image(array.transpose(0, 3, 2, 1), regions=0, beside=label_file)
+
+
+def label_image(path: Path) -> Path | None:
+    """The label image beside nnU-Net's probabilities, which says where they lie."""
+    candidates = (Path(f"{path.with_suffix('')}{suffix}") for suffix in LABEL_FILES)
+    return next((file for file in candidates if file.exists()), None)
 
 
 def regions_of_plain(array: Array) -> int | None:

@@ -15,7 +15,7 @@ from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.packed import is_gzipped, verify_stream
 
-__all__ = ["check_metaimage", "check_nrrd"]
+__all__ = ["check_metaimage", "check_nrrd", "value_files"]
 
 LONGEST = 1 << 24  # bytes; headers list every segment of a segmentation, but end somewhere
 MOST_FILES = 1 << 16
@@ -42,6 +42,13 @@ def check_metaimage(path: Path, shape: tuple[int, ...], needed: int) -> None:
 def check_nrrd(path: Path, shape: tuple[int, ...], needed: int) -> None:
     """Refuse an NRRD file whose values are missing, too few or damaged."""
     _check(_nrrd(path), shape, needed)
+
+
+def value_files(path: Path) -> list[Path]:
+    """The files in which the values of a MetaImage or an NRRD file lie; that may be itself."""
+    with path.open("rb") as stream:
+        values = _nrrd(path) if stream.read(4) == b"NRRD" else _metaimage(path)
+    return [file for file, _ in values.files]
 
 
 def _check(values: _Values, shape: tuple[int, ...], needed: int) -> None:

@@ -25,9 +25,9 @@ from probdice.files.model import Image
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.segmentation import Array, Label, Segmentation
-from probdice.values import NORMALISE, Sums
+from probdice.values import MASK, NORMALISE, Sums
 
-__all__ = ["beyond_one", "fraction_in", "segmentation_of", "segmentation_of_many"]
+__all__ = ["beyond_one", "fraction_in", "ignoring", "segmentation_of", "segmentation_of_many"]
 
 SCALES = (Option("scale", 100), " or ", Option("scale", 255))
 
@@ -46,8 +46,10 @@ def segmentation_of(
         )
     if ignore:
         raise InputError(
-            f"ignore={list(ignore)} names labels, but the file holds probabilities; "
-            f"leave pixels out with a mask instead"
+            ignoring(ignore),
+            " names labels, but the file holds probabilities; leave pixels out with ",
+            MASK,
+            " instead",
         )
     if image.regions is None:
         names = image.region_names
@@ -65,6 +67,12 @@ def segmentation_of(
     return Segmentation.from_probabilities(
         values, axis=image.regions, names=names, sums=sums, geometry=geometry
     )
+
+
+def ignoring(labels: Sequence[int]) -> Option:
+    """The option that leaves out the pixels with these labels."""
+    command = " ".join(f"--ignore {label}" for label in labels)
+    return Option("ignore", python=f"ignore={list(labels)}", command=command)
 
 
 def segmentation_of_many(

@@ -28,7 +28,7 @@ from probdice.files.model import Format, Image, Payload, Source
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
-__all__ = ["NIFTI"]
+__all__ = ["NIFTI", "other_half"]
 
 
 def _recognises(source: Source) -> bool:
@@ -90,6 +90,14 @@ NIFTI = Format(
     writes=(".nii", ".nii.gz", ".mgh", ".mgz"),
     write=_write,
 )
+
+
+def other_half(path: Path) -> Path | None:
+    """The header of an .img file, or the values of an .hdr file, that lies beside it."""
+    for suffix, other in ((".img", ".hdr"), (".hdr", ".img")):
+        if _stem(path, suffix):
+            return _partner(path, suffix, other)
+    return None
 
 
 def _values(path: Path, header: Header) -> NDArray[Any]:

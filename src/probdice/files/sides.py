@@ -30,18 +30,24 @@ def read_images(
 ) -> tuple[Images, Geometry | None]:
     """Both sides on one grid, and where the reference lies even if that was to be ignored.
 
-    Each side is read on a thread: unpacking takes most of the time and holds no lock.
+    Each side is read on a thread, unless there is one worker: unpacking takes most of the time and
+    holds no lock.
     """
-    pool = ThreadPoolExecutor(2)
-    try:
-        reading = [
-            pool.submit(read_side, reference, options, "reference"),
-            pool.submit(read_side, prediction, options, "prediction"),
-        ]
+    if workers == 1:
+        first, first_notes = read_side(reference, options, "reference")
+        second, second_notes = read_side(prediction, options, "prediction")
         inside = None if mask is None else read(mask)
-        (first, first_notes), (second, second_notes) = (side.result() for side in reading)
-    finally:  # an interrupt does not wait for what is being unpacked
-        pool.shutdown(wait=False, cancel_futures=True)
+    else:
+        pool = ThreadPoolExecutor(2)
+        try:
+            reading = [
+                pool.submit(read_side, reference, options, "reference"),
+                pool.submit(read_side, prediction, options, "prediction"),
+            ]
+            inside = None if mask is None else read(mask)
+            (first, first_notes), (second, second_notes) = (side.result() for side in reading)
+        finally:  # an interrupt does not wait for what is being unpacked
+            pool.shutdown(wait=False, cancel_futures=True)
     notes = [*first_notes, *second_notes]
     geometry = first.geometry
     if options.ignore_geometry:

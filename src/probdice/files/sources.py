@@ -13,7 +13,7 @@ from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
 from probdice.segmentation import Label
 
-__all__ = ["HEAD", "open_source", "region_names", "split_paths"]
+__all__ = ["HEAD", "natural", "open_source", "region_names", "split_inside", "split_paths"]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # the suffixes a colon may follow
@@ -34,7 +34,7 @@ def split_paths(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 
 def open_source(path: str) -> Source:
     """The file and its first bytes; it exists, can be read and is not empty."""
-    file, inside = _split_inside(path)
+    file, inside = split_inside(path)
     try:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in it
@@ -74,7 +74,7 @@ def _differences(paths: Sequence[str]) -> list[str]:
     """What differs in the names of the files, or where that is not distinct, more of the names."""
     stems = []
     for path in paths:
-        file, inside = _split_inside(path)
+        file, inside = split_inside(path)
         name = file.name.lstrip(".")
         stems.append(name.split(".")[0] + (f"/{inside.strip('/')}" if inside else ""))
     # Whole words and whole numbers are compared, so that gre|y and gre|en stay themselves.
@@ -97,13 +97,13 @@ def _text(path: object) -> str:
 
 def _split(path: str) -> list[str]:
     # os.path.exists, unlike that of a Path, takes a long list for a file that does not exist.
-    if os.path.exists(_split_inside(path)[0]):
+    if os.path.exists(split_inside(path)[0]):
         return [path]
     parts = [part.strip() for part in path.split(",") if part.strip()]
     files: list[str] = []
     for part in parts or [path]:
-        if has_magic(part) and not os.path.exists(_split_inside(part)[0]):
-            matches = sorted(glob(part, recursive=True), key=_natural)
+        if has_magic(part) and not os.path.exists(split_inside(part)[0]):
+            matches = sorted(glob(part, recursive=True), key=natural)
             if not matches:
                 raise FormatError(f"{part}: no file matches this pattern")
             files += matches
@@ -112,7 +112,7 @@ def _split(path: str) -> list[str]:
     return files
 
 
-def _split_inside(path: str) -> tuple[Path, str]:
+def split_inside(path: str) -> tuple[Path, str]:
     """The file, and what is named inside it; a colon may also be part of the file's name."""
     for colon in (match.start() for match in re.finditer(":", path)):
         file = path[:colon]
@@ -121,11 +121,11 @@ def _split_inside(path: str) -> tuple[Path, str]:
     return Path(path), ""
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
-    """An order in which pve_2 comes before pve_10."""
-    return [
-        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)
-    ]
+def natural(name: str) -> list[tuple[int, str]]:
+    """An order in which pve_2 comes before pve_10; of 1 and 01, which are equal, that of texts."""
+    parts = re.split(r"(\d+)", name)
+    numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+    return [*numbered, (0, name)]
 
 
 def _common(lists: Sequence[Sequence[str]]) -> int:

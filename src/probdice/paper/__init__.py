@@ -1,63 +1,11 @@
 """The paper, reproduced: its figures, its claims as checks, and its study.
 
-`run_paper` does all of it at once; every figure also has a function that returns its data and one,
-called ``draw_…``, that draws it.
+`run_paper` does all of it at once. `rank_study` holds people's ranks against scores.
 """
 
 from probdice.paper.answers import Answer, Scored, read_rankings, read_scores
-from probdice.paper.claims import (
-    STRENGTHS,
-    Claim,
-    Sweep,
-    certainty_claim,
-    crisp_claim,
-    falling_claim,
-    forms_claim,
-    linear_claim,
-    merging_claim,
-    permutation_claim,
-    steep_claim,
-    sweep,
-)
-from probdice.paper.correlation import average_ranks, pearson, spearman
-from probdice.paper.correspondence import draw_merging, draw_pair_weight, draw_sources
-from probdice.paper.drawings import (
-    draw_degradation_table,
-    draw_dice_forms,
-    draw_pixel_similarities,
-    draw_study,
-    draw_sweep,
-    draw_two_regions,
-)
-from probdice.paper.figures import (
-    VERSIONS,
-    DegradationTable,
-    DiceForms,
-    PixelSimilarities,
-    TwoRegions,
-    Version,
-    degradation_table,
-    degraded,
-    dice_forms,
-    pixel_similarities,
-    two_regions,
-)
-from probdice.paper.images import paper_images
-from probdice.paper.pairs import MergeStep, Merging, PairWeight, merging, pair_weight
-from probdice.paper.photographs import (
-    METHODS,
-    PHOTOGRAPHS,
-    Source,
-    felzenszwalb,
-    k_means,
-    normalised_cuts,
-    photograph,
-    random_walker,
-    sources,
-    watershed,
-)
+from probdice.paper.drawings import draw_study
 from probdice.paper.run import run_paper
-from probdice.paper.sections import stand_in_answers
 from probdice.paper.study import (
     PAPER_PEARSON,
     PAPER_SLOPE,
@@ -67,72 +15,19 @@ from probdice.paper.study import (
     Study,
     rank_study,
 )
-from probdice.paper.survey import write_survey
 
 __all__ = [
-    "METHODS",
     "PAPER_PEARSON",
     "PAPER_SLOPE",
-    "PHOTOGRAPHS",
     "STAND_IN",
-    "STRENGTHS",
-    "VERSIONS",
     "Answer",
-    "Claim",
-    "DegradationTable",
-    "DiceForms",
     "Fit",
-    "MergeStep",
-    "Merging",
-    "PairWeight",
-    "PixelSimilarities",
     "RankedPoint",
     "Scored",
-    "Source",
     "Study",
-    "Sweep",
-    "TwoRegions",
-    "Version",
-    "average_ranks",
-    "certainty_claim",
-    "crisp_claim",
-    "degradation_table",
-    "degraded",
-    "dice_forms",
-    "draw_degradation_table",
-    "draw_dice_forms",
-    "draw_merging",
-    "draw_pair_weight",
-    "draw_pixel_similarities",
-    "draw_sources",
     "draw_study",
-    "draw_sweep",
-    "draw_two_regions",
-    "falling_claim",
-    "felzenszwalb",
-    "forms_claim",
-    "k_means",
-    "linear_claim",
-    "merging",
-    "merging_claim",
-    "normalised_cuts",
-    "pair_weight",
-    "paper_images",
-    "pearson",
-    "permutation_claim",
-    "photograph",
-    "pixel_similarities",
-    "random_walker",
     "rank_study",
     "read_rankings",
     "read_scores",
     "run_paper",
-    "sources",
-    "spearman",
-    "stand_in_answers",
-    "steep_claim",
-    "sweep",
-    "two_regions",
-    "watershed",
-    "write_survey",
 ]

@@ -1,16 +1,16 @@
-"""What people answered and what was scored, from CSV files."""
+"""What people answered and what was scored, in CSV files."""
 
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from os import PathLike
+from pathlib import Path
 
 from probdice.errors import FormatError
+from probdice.storage import replacing
 
-__all__ = ["Answer", "Scored", "read_rankings", "read_scores"]
-
-Path = str | PathLike[str]
+RANKING = ("person", "image", "segmentation", "rank")
 
 
 @dataclass(frozen=True)
@@ -32,56 +32,64 @@ class Scored:
     score: float
 
 
-def read_rankings(path: Path) -> list[Answer]:
+def read_rankings(path: str | PathLike[str]) -> list[Answer]:
     """Answers from a CSV file with columns person, image, segmentation and rank.
 
     Rows with an empty rank were not answered and are left out; other columns are not read.
     """
-    answers = []
-    for place, row in _rows(path, ("person", "image", "segmentation", "rank")):
-        if row["rank"]:
-            rank = _value(row["rank"], "rank", place)
-            answers.append(Answer(row["person"], row["image"], row["segmentation"], rank))
+    answers = [
+        Answer(person, image, segmentation, _number(rank, "rank", place))
+        for place, (person, image, segmentation, rank) in _rows(path, RANKING)
+        if rank
+    ]
     if not answers:
         raise FormatError(f"{path}: no row has a rank")
     return answers
 
 
-def read_scores(path: Path, *, column: str = "score") -> list[Scored]:
+def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Scored]:
     """Scores from a CSV file with columns image, segmentation and `column`."""
     scores = [
-        Scored(row["image"], row["segmentation"], _value(row[column], column, place))
-        for place, row in _rows(path, ("image", "segmentation", column))
+        Scored(image, segmentation, _number(score, column, place))
+        for place, (image, segmentation, score) in _rows(path, ("image", "segmentation", column))
     ]
     if not scores:
         raise FormatError(f"{path}: no row has a score")
     return scores
 
 
-def _rows(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Rows of a CSV file by column name, each with the place it stands at."""
+def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table that `read_rankings` or `read_scores` reads."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+
+
+def _rows(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The cells of some columns, row by row, each row with the place it stands at."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            found = list(reader.fieldnames or ())
-            missing = [name for name in columns if name not in found]
+            header = list(reader.fieldnames or ())
+            missing = [name for name in columns if name not in header]
             if missing:
                 raise FormatError(
                     f"{path}: has no column {', '.join(map(repr, missing))}; found "
-                    f"{', '.join(map(repr, found)) or 'nothing'}"
+                    f"{', '.join(map(repr, header)) or 'nothing'}"
                 )
-            rows = [
-                (f"{path}, line {reader.line_num}", {name: (row[name] or "") for name in columns})
+            return [
+                (
+                    f"{path}, line {reader.line_num}",
+                    [(row[name] or "").strip() for name in columns],
+                )
                 for row in reader
             ]
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"{path}: cannot be read as CSV: {error}") from None
-    return [(place, {name: text.strip() for name, text in row.items()}) for place, row in rows]
 
 
-def _value(text: str, column: str, place: str) -> float:
+def _number(text: str, column: str, place: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -1,185 +1,139 @@
 """The paper's figures, drawn from their data: white is 1 and black is 0, as in the paper."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from probdice.paper.canvas import BLUE, GREY, RED, add_scale, blended, figure_of, plain, show
-from probdice.paper.claims import Sweep
-from probdice.paper.figures import (
-    DegradationTable,
-    DiceForms,
-    PixelSimilarities,
-    TwoRegions,
-)
+from probdice.comparison import Comparison
+from probdice.paper import figures
 from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE, Fit, Study
-from probdice.statistics import Interval
+from probdice.pictures.colours import NEUTRAL, PALETTE, triples
+from probdice.segmentation import Segmentation
+from probdice.synthesis import probabilities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_degradation_table",
-    "draw_dice_forms",
-    "draw_pixel_similarities",
-    "draw_study",
-    "draw_sweep",
-    "draw_two_regions",
-]
+RED, BLUE, GREEN = "#d1242f", "#1f6fc4", "#1a7f37"
+GREY: dict[str, Any] = {"cmap": "gray", "vmin": 0.0, "vmax": 1.0, "interpolation": "nearest"}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
+MARKERS = "os^Dv<>ph*"
 
 
-def draw_dice_forms(data: DiceForms) -> "Figure":
+def draw_dice_forms(data: figures.Plane) -> "Figure":
     """Both forms side by side; what cannot occur is hatched, the undefined corner ringed."""
-    figure = figure_of(8.6, 4.1)
+    figure = blank(8.6, 4.1)
     axes = figure.subplots(1, 2)
-    for place, values, title in (
-        (axes[0], data.s1, "S₁ form: 2a / (1 + a − b)"),
-        (axes[1], data.s2, "S₂ form: a + b"),
+    ground = "#f3e7d3"
+    for place, values, title, corner in (
+        (axes[0], data.first, "S₁ form: 2a / (1 + a − b)", "undefined"),
+        (axes[1], data.second, "S₂ form: a + b", "1"),
     ):
-        place.set_facecolor("#f3e7d3")
+        place.set_facecolor(ground)
         place.fill_between([0, 1], [1, 0], 1, facecolor="none", edgecolor="#c9b48e", hatch="///")
-        shown = place.imshow(
-            np.ma.masked_invalid(values), origin="lower", extent=(0, 1, 0, 1), **GREY
-        )
-        place.contour(
-            data.foreground,
-            data.background,
-            np.ma.masked_invalid(values),
-            levels=[0.25, 0.5, 0.75],
-            colors=BLUE,
-            linewidths=0.9,
-        )
-        place.set_title(title)
+        image = _plane(place, data.ticks, np.ma.masked_invalid(values), title)
         place.set_xlabel("a: fraction foreground in both")
         place.set_ylabel("b: fraction background in both")
+        label = {"boxstyle": "round,pad=0.2", "ec": "none"}
         place.text(
-            0.66,
-            0.66,
-            "cannot occur",
-            ha="center",
-            va="center",
-            bbox={"boxstyle": "round,pad=0.2", "fc": "#f3e7d3", "ec": "none"},
+            0.66, 0.66, "cannot occur", **CENTRED | {"fontsize": 10}, bbox=label | {"fc": ground}
         )
-    for place, text in ((axes[0], "undefined"), (axes[1], "1")):
         place.plot([0], [1], "o", ms=11, mfc="none", mec=RED, mew=2, clip_on=False, zorder=5)
-        place.annotate(
-            f"all background: {text}",
-            (0.03, 0.985),
-            (0.2, 0.93),
-            color=RED,
-            va="center",
-            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none"},
-        )
-    add_scale(figure, shown, list(axes), "coefficient (lines at 0.25, 0.5, 0.75)")
+        text = f"all background: {corner}"
+        place.text(0.2, 0.93, text, color=RED, va="center", bbox=label | {"fc": "white"})
+    add_scale(figure, image, list(axes), "coefficient (lines at 0.25, 0.5, 0.75)")
     return figure
 
 
-def draw_two_regions(data: TwoRegions, *, references: Sequence[float] = (0.5, 0.9)) -> "Figure":
+def draw_two_regions(data: figures.Plane) -> "Figure":
     """f₁ and f₂ over all pairs of probabilities, and along rows of a fixed reference."""
-    figure = figure_of(12.2, 4.1)
+    figure = blank(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
     for place, values, title in (
-        (axes[0], data.f1, "f₁, absolute"),
-        (axes[1], data.f2, "f₂, Aitchison"),
+        (axes[0], data.first, "f₁, absolute"),
+        (axes[1], data.second, "f₂, Aitchison"),
     ):
-        shown = place.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
-        place.contour(
-            data.probability,
-            data.probability,
-            values,
-            levels=[0.25, 0.5, 0.75],
-            colors=BLUE,
-            linewidths=0.9,
-        )
-        place.set_title(title)
-        place.set_xlabel("prediction: probability of region 1")
+        image = _plane(place, data.ticks, values, title)
         place.set_ylabel("reference: probability of region 1")
-    add_scale(figure, shown, list(axes[:2]), "similarity (lines at 0.25, 0.5, 0.75)")
-    for reference, colour in zip(references, (BLUE, RED), strict=False):
-        row = int(np.argmin(np.abs(data.probability - reference)))
-        axes[2].plot(
-            data.probability, data.f1[row], "--", color=colour, label=f"f₁, reference {reference:g}"
-        )
-        axes[2].plot(
-            data.probability, data.f2[row], "-", color=colour, label=f"f₂, reference {reference:g}"
-        )
-    axes[2].set_title("a reference held fixed")
-    axes[2].set_xlabel("prediction: probability of region 1")
-    axes[2].set_ylabel("similarity")
-    axes[2].set_ylim(0, 1.02)
-    axes[2].set_xlim(0, 1)
+    add_scale(figure, image, list(axes[:2]), "similarity (lines at 0.25, 0.5, 0.75)")
+    for reference, colour in ((0.5, BLUE), (0.9, RED)):
+        row = int(np.argmin(np.abs(data.ticks - reference)))
+        for values, line, name in ((data.first, "--", "f₁"), (data.second, "-", "f₂")):
+            label = f"{name}, reference {reference:g}"
+            axes[2].plot(data.ticks, values[row], line, color=colour, label=label)
+    axes[2].set(title="a reference held fixed", ylabel="similarity", xlim=(0, 1), ylim=(0, 1.02))
+    for place in axes:
+        place.set_xlabel("prediction: probability of region 1")
     axes[2].grid(alpha=0.3)
     axes[2].legend(loc="lower center", fontsize=8, ncols=2)
     axes[2].set_box_aspect(1)
     return figure
 
 
-def draw_pixel_similarities(data: PixelSimilarities) -> "Figure":
-    """The reference, and for each prediction its picture, f₁ and f₂."""
-    rows = len(data.predictions)
-    figure = figure_of(9.6, 2.55 * rows + 0.2)
-    axes = figure.subplots(rows, 4, squeeze=False)
-    for row in range(rows):
-        show(axes[row, 0], blended(data.reference) if row == 0 else None, "reference")
-        show(axes[row, 1], blended(data.predictions[row]), f"prediction {row + 1}")
-        for column, maps, scores, name in ((2, data.f1, data.d1, "₁"), (3, data.f2, data.d2, "₂")):
-            place = axes[row, column]
-            shown = place.imshow(maps[row], **GREY)
-            show(place, None, f"f{name}: D{name} = {scores[row]:.4f}", hide=False)
-    add_scale(figure, shown, list(axes[:, 2:].ravel()), "similarity")
+def draw_pixel_similarities(
+    reference: Segmentation,
+    predictions: Sequence[Segmentation],
+    results: Mapping[str, Sequence[Comparison]],
+) -> "Figure":
+    """The reference, and for each prediction its picture and f by each coefficient."""
+    figure = blank(9.6, 2.55 * len(predictions) + 0.2)
+    axes = figure.subplots(len(predictions), 4, squeeze=False)
+    show(axes[0, 0], blended(reference), "reference")
+    for place in axes[1:, 0]:
+        place.set_axis_off()
+    for row, prediction in enumerate(predictions):
+        show(axes[row, 1], blended(prediction), f"prediction {row + 1}")
+        for place, (name, compared) in zip(axes[row, 2:], results.items(), strict=True):
+            digit, result = figures.SUBSCRIPTS[name], compared[row]
+            title = f"f{digit}: D{digit} = {result.score:.4f}"
+            image = show(place, result.map(), title, **GREY)
+    add_scale(figure, image, list(axes[:, 2:].ravel()), "similarity")
     return figure
 
 
-def draw_degradation_table(data: DegradationTable) -> "Figure":
+def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
     """Every image and its degraded versions, with D₁ and D₂ beneath."""
-    rows, columns = len(data.references), len(data.versions) + 1
-    figure = figure_of(1.62 * columns, 1.86 * rows + 0.3)
+    rows, columns = len(data.references), len(figures.VERSIONS) + 1
+    figure = blank(1.62 * columns, 1.86 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row, (name, reference) in enumerate(data.references.items()):
-        show(axes[row, 0], blended(reference), "reference" if row == 0 else "")
+        titles = ["reference", *(version.name for version in figures.VERSIONS)]
+        pictures = [reference, *data.predictions[name]]
+        for place, title, picture in zip(axes[row], titles, pictures, strict=True):
+            show(place, blended(picture), title if row == 0 else "")
         axes[row, 0].set_ylabel(name, fontsize=9)
-        for column, prediction in enumerate(data.predictions[name]):
-            place = axes[row, column + 1]
-            show(place, blended(prediction), data.versions[column].name if row == 0 else "")
-            place.set_xlabel(
-                f"D₁ {data.d1[row, column]:.3f}   D₂ {data.d2[row, column]:.3f}", fontsize=8
-            )
+    for place, (_, _, scores) in zip(axes[:, 1:].ravel(), data.cells, strict=True):
+        place.set_xlabel(f"D₁ {scores['D1']:.3f}   D₂ {scores['D2']:.3f}", fontsize=8)
     return figure
 
 
-def draw_sweep(data: Sweep) -> "Figure":
+def draw_sweep(data: figures.Sweep) -> "Figure":
     """Spearman's correlation of score and strength for every image and degradation."""
-    figure = figure_of(12.2, 0.42 * len(data.images) + 2.0)
+    images = list(data.scores["D1"])
+    figure = blank(12.2, 0.42 * len(images) + 2.0)
     axes = figure.subplots(1, 2, sharey=True)
-    for place, similarity, title in ((axes[0], "absolute", "D₁"), (axes[1], "aitchison", "D₂")):
-        table = data.spearman(similarity)
-        shown = place.imshow(table, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
+    for place, (name, digit) in zip(axes, figures.SUBSCRIPTS.items(), strict=True):
+        table = data.spearman(name)
+        image = place.imshow(table, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
         for (row, column), value in np.ndenumerate(table):
-            place.text(
-                column,
-                row,
-                "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−"),
-                ha="center",
-                va="center",
-                fontsize=9,
-                color="white" if abs(value) > 0.6 else "black",
-            )
-        place.set_title(f"{title}: Spearman's ρ of score and strength")
-        place.set_xticks(range(len(data.degradations)), data.degradations)
-        place.set_yticks(range(len(data.images)), data.images)
-    figure.colorbar(shown, ax=list(axes), label="ρ (−1: falls throughout)", shrink=0.9)
+            colour = "white" if abs(value) > 0.6 else "black"
+            place.text(column, row, figures.signed(value), color=colour, **CENTRED)
+        place.set_title(f"D{digit}: Spearman's ρ of score and strength")
+        place.set_xticks(range(len(data.strengths)), data.strengths)
+        place.set_yticks(range(len(images)), images)
+    figure.colorbar(image, ax=list(axes), label="ρ (−1: falls throughout)", shrink=0.9)
     return figure
 
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
     """Ranks by score against average human ranks, with the line of best fit and the paper's."""
-    figure = figure_of(8.4, 5.2)
+    figure = blank(8.4, 5.2)
     place = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
     y = np.array([point.score_rank for point in study.points])
     ends = np.array([min(x.min(), y.min()) - 0.4, max(x.max(), y.max()) + 0.4])
-    shapes = "os^Dv<>ph*"
     for k, image in enumerate(study.images):
         of_image = np.array([point.image == image for point in study.points])
         # A little apart, or points of several images would hide each other.
@@ -189,54 +143,97 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
             x[of_image] + apart * np.cos(turn),
             y[of_image] + apart * np.sin(turn),
             s=34,
-            marker=shapes[k % len(shapes)],
+            marker=MARKERS[k % len(MARKERS)],
             alpha=0.85,
             edgecolors="white",
             linewidths=0.5,
-            label=plain(image),
+            label=_plain(image),
         )
     fit = study.overall
     if np.isfinite(fit.slope):
         place.plot(ends, fit.intercept + fit.slope * ends, color=BLUE, label="line of best fit")
-    middle = x.mean()
-    place.plot(
-        ends,
-        middle + PAPER_SLOPE * (ends - middle),
-        color=RED,
-        ls="--",
-        lw=1.2,
-        label=f"the paper's slope, {PAPER_SLOPE}",
+    paper = x.mean() + PAPER_SLOPE * (ends - x.mean())
+    label = f"the paper's slope, {PAPER_SLOPE}"
+    place.plot(ends, paper, color=RED, ls="--", lw=1.2, label=label)
+    human = "rank by known degradation strength (stand-in)"
+    place.set(
+        xlim=ends,
+        ylim=ends,
+        aspect="equal",
+        anchor="W",
+        xlabel=human if study.stand_in else "average human rank (1 is most similar)",
+        ylabel="rank by score (1 is most similar)",
     )
-    place.set_xlim(*ends)
-    place.set_ylim(*ends)
-    place.set_aspect("equal")
-    place.set_anchor("W")
     place.grid(alpha=0.3)
-    place.set_xlabel(
-        "rank by known degradation strength (stand-in)"
-        if study.stand_in
-        else "average human rank (1 is most similar)"
-    )
-    place.set_ylabel("rank by score (1 is most similar)")
-    place.set_title(plain(title or study.title), loc="left", wrap=True, fontsize=10)
+    place.set_title(_plain(title or study.title), loc="left", wrap=True, fontsize=10)
     place.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
     place.text(1.04, 0.0, _summary(fit), transform=place.transAxes, va="bottom", fontsize=9)
     return figure
 
 
-def _summary(fit: Fit) -> str:
-    def line(name: str, value: float, interval: Interval, paper: str) -> str:
-        text = f"{name} {value:.2f}"
-        if np.isfinite(interval.low):
-            text += f" [{interval.low:.2f}, {interval.high:.2f}]"
-        return text.replace("-", "−") + paper
+def blank(width: float, height: float) -> "Figure":
+    """A figure with nothing on it, in inches."""
+    from matplotlib.figure import Figure
 
-    return "\n".join(
-        [
-            line("slope", fit.slope, fit.slope_interval, f"\n   the paper: {PAPER_SLOPE}"),
-            line("Pearson", fit.pearson, fit.pearson_interval, f"\n   the paper: {PAPER_PEARSON}"),
-            line("Spearman", fit.spearman, fit.spearman_interval, ""),
-            "in brackets: 95 % bootstrap",
-            "points are drawn a little apart",
-        ]
-    )
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def colours(count: int) -> NDArray[np.float64]:
+    """A colour for each of `count` regions: red, green and blue for three, as in the paper."""
+    if count <= 3:
+        return np.eye(3)[:count] * 0.92
+    cycle = NEUTRAL, *PALETTE
+    return triples(tuple(cycle[k % len(cycle)] for k in range(count)))
+
+
+def blended(segmentation: Segmentation) -> NDArray[np.float64]:
+    """Every pixel the mean of its regions' colours, by their probabilities."""
+    values, regions = probabilities(segmentation)
+    picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)
+    return np.asarray(np.clip(picture, 0, 1), np.float64)
+
+
+def show(place: Any, picture: NDArray[Any], title: str, **options: Any) -> Any:
+    """A picture without ticks."""
+    image = place.imshow(picture, **{"interpolation": "nearest"} | options)
+    place.set_xticks([])
+    place.set_yticks([])
+    place.set_title(title, fontsize=10)
+    return image
+
+
+def add_scale(figure: Any, image: Any, axes: list[Any], label: str) -> None:
+    """A scale from black, 0, to white, 1."""
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
+    bar.set_ticks([0, 0.25, 0.5, 0.75, 1])
+    bar.set_label(label)
+
+
+def _plane(place: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> Any:
+    """Values over the unit square with lines at 0.25, 0.5 and 0.75."""
+    image = place.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
+    levels = [0.25, 0.5, 0.75]
+    place.contour(ticks, ticks, values, levels=levels, colors=BLUE, linewidths=0.9)
+    place.set_title(title)
+    return image
+
+
+def _summary(fit: Fit) -> str:
+    lines = []
+    for name, value, interval, paper in (
+        ("slope", fit.slope, fit.slope_interval, PAPER_SLOPE),
+        ("Pearson", fit.pearson, fit.pearson_interval, PAPER_PEARSON),
+        ("Spearman", fit.spearman, fit.spearman_interval, None),
+    ):
+        known = np.isfinite(interval.low)
+        brackets = (
+            f" [{figures.signed(interval.low)}, {figures.signed(interval.high)}]" if known else ""
+        )
+        lines.append(f"{name} {figures.signed(value)}{brackets}")
+        lines += [f"   the paper: {paper}"] if paper else []
+    return "\n".join([*lines, "in brackets: 95 % bootstrap", "points are drawn a little apart"])
+
+
+def _plain(text: str) -> str:
+    """Text from outside, in which Matplotlib must not look for mathematics."""
+    return text.replace("$", r"\$")

@@ -1,160 +1,85 @@
-"""The data behind the paper's figures: one function each, from our own comparisons.
-
-What concerns pairs of regions is in `pairs`; the drawings, called `draw_…`, are in `drawings` and
-`correspondence`.
-"""
+"""What the figures show, computed: one function each, from our own comparisons."""
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import compare
-from probdice.errors import ProbdiceWarning
-from probdice.result import Comparison
-from probdice.segmentation import Segmentation
-from probdice.similarity import Absolute, Aitchison, Similarity
-from probdice.synthesis import blur, deform, noise
-
-__all__ = [
-    "VERSIONS",
-    "DegradationTable",
-    "DiceForms",
-    "PixelSimilarities",
-    "TwoRegions",
-    "Version",
-    "degradation_table",
-    "degraded",
-    "dice_forms",
-    "pixel_similarities",
-    "score",
-    "two_regions",
-]
+from probdice.comparison import Comparison, compare
+from probdice.errors import InputError, ProbdiceWarning
+from probdice.paper.study import spearman
+from probdice.segmentation import Label, Segmentation
+from probdice.similarity import Absolute, Aitchison, as_similarity
+from probdice.synthesis import DEGRADATIONS, blur, deform, noise, probabilities
 
 Floats = NDArray[np.float64]
+Rule = Literal["paper", "overlap", "labels"]
 
+COEFFICIENTS = {"D1": "absolute", "D2": "aitchison"}  # the similarity of each coefficient
+SUBSCRIPTS = {"D1": "₁", "D2": "₂"}
 PIXELS_OF_BLUR, PIXELS_OF_DEFORMATION, NOISE = 0.8, 1.5, 0.25  # one unit of strength of each
+STRENGTHS: dict[str, tuple[float, ...]] = {
+    "blur": (0, 0.5, 1, 2, 3, 4, 6, 8),
+    "deform": (0, 1, 2, 3, 4, 6, 8, 10),
+    "noise": (0, 0.1, 0.2, 0.4, 0.8, 1.2, 1.6, 2),
+    "grow": (0, 0.5, 1, 1.5, 2, 3, 4, 5),
+    "shrink": (0, 0.5, 1, 1.5, 2, 3, 4, 5),
+    "split": (0, 1, 2, 3, 4),
+    "merge": (0, 1, 2, 3),
+}  # at which every degradation is measured
+
+
+def compared(
+    reference: Segmentation,
+    prediction: Segmentation,
+    similarity: str = "absolute",
+    *,
+    match: Rule = "labels",
+    merge: Literal["none", "prediction", "both"] = "none",
+) -> Comparison:
+    """A comparison without the warning about contradicted certainty, which is expected here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbdiceWarning)
+        return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
+
+
+def signed(value: float) -> str:
+    """Two digits with a minus sign that is one; a dash for NaN."""
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
-class DiceForms:
-    """Both forms of the crisp coefficient over all binary pairs.
+class Plane:
+    """Two functions over the unit square: `ticks` along both axes, rows are upwards."""
 
-    Attributes
-    ----------
-    foreground, background : ndarray
-        Fractions of the pixels that are foreground, or background, in both segmentations.
-    s1, s2 : ndarray
-        The coefficient of the S₁ and of the S₂ form; rows are `background`, columns
-        `foreground`. NaN where the two fractions sum to more than 1, and S₁ at (0, 1).
-    """
-
-    foreground: Floats
-    background: Floats
-    s1: Floats
-    s2: Floats
+    ticks: Floats
+    first: Floats
+    second: Floats
 
 
-def dice_forms(points: int = 201) -> DiceForms:
-    """The S₁ against the S₂ form of the coefficient over the binary plane.
+def dice_forms(points: int = 201) -> Plane:
+    """S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
 
-    With a the fraction of pixels that are foreground in both segmentations and b that of
-    background in both, ``S₁ = 2a / (1 + a − b)`` and ``S₂ = a + b``. Where everything is
-    background, at (0, 1), S₁ is 0/0 and S₂ is 1.
-
-    Examples
-    --------
-    >>> from probdice.paper import dice_forms
-    >>> forms = dice_forms(5)
-    >>> float(forms.s1[1, 2]), float(forms.s2[1, 2])  # a = 0.5, b = 0.25
-    (0.8, 0.75)
-    >>> float(forms.s1[4, 0]), float(forms.s2[4, 0])  # a = 0, b = 1
-    (nan, 1.0)
+    a is the fraction of pixels that are foreground in both (columns), b of background in both
+    (rows). NaN where the two sum to more than 1, and S₁ where everything is background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
     possible = a + b <= 1 + 1e-12
     s1 = np.full((points, points), np.nan)
     np.divide(2 * a, 1 + a - b, out=s1, where=possible & (1 + a - b > 1e-12))
-    return DiceForms(fractions, fractions, s1, np.where(possible, np.minimum(a + b, 1), np.nan))
+    return Plane(fractions, s1, np.where(possible, np.minimum(a + b, 1), np.nan))
 
 
-@dataclass(frozen=True, eq=False)
-class TwoRegions:
-    """f₁ and f₂ of two regions.
-
-    Attributes
-    ----------
-    probability : ndarray
-        Probability of the first region.
-    f1, f2 : ndarray
-        The similarities; rows are the reference's probability, columns the prediction's.
-    """
-
-    probability: Floats
-    f1: Floats
-    f2: Floats
-
-
-def two_regions(points: int = 201) -> TwoRegions:
-    """f₁ and f₂ for two regions over all pairs of probabilities, certainty included.
-
-    Examples
-    --------
-    >>> from probdice.paper import two_regions
-    >>> data = two_regions(11)
-    >>> round(float(data.f1[9, 7]), 12), round(float(data.f2[9, 7]), 12)  # 0.9 against 0.7
-    (0.8, 0.511628723387)
-    """
+def two_regions(points: int = 201) -> Plane:
+    """f₁ and f₂ for two regions: rows the reference's probability, columns the prediction's."""
     probability = np.linspace(0, 1, points)
-    reference = np.stack([probability, 1 - probability])[:, :, None]
-    prediction = np.stack([probability, 1 - probability])[:, None, :]
-    return TwoRegions(
-        probability, Absolute()(reference, prediction), Aitchison()(reference, prediction)
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class PixelSimilarities:
-    """Maps of f₁ and f₂ of some predictions against one reference, and their means."""
-
-    reference: Segmentation
-    predictions: tuple[Segmentation, ...]
-    f1: tuple[NDArray[np.float32], ...]
-    f2: tuple[NDArray[np.float32], ...]
-    d1: tuple[float, ...]
-    d2: tuple[float, ...]
-
-
-def pixel_similarities(
-    reference: Segmentation, predictions: Sequence[Segmentation]
-) -> PixelSimilarities:
-    """f₁ and f₂ at every pixel, labels taken as corresponding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probdice import Segmentation
-    >>> from probdice.paper import pixel_similarities
-    >>> reference = Segmentation.from_probabilities([[0.9, 0.5], [0.1, 0.5]])
-    >>> prediction = Segmentation.from_probabilities([[0.7, 0.5], [0.3, 0.5]])
-    >>> data = pixel_similarities(reference, [prediction])
-    >>> np.round(data.f1[0], 4).tolist(), round(data.d2[0], 6)
-    ([0.800000011920929, 1.0], 0.755814)
-    """
-    absolute = [score(reference, prediction, "absolute") for prediction in predictions]
-    aitchison = [score(reference, prediction, "aitchison") for prediction in predictions]
-    return PixelSimilarities(
-        reference,
-        tuple(predictions),
-        tuple(result.map() for result in absolute),
-        tuple(result.map() for result in aitchison),
-        tuple(result.score for result in absolute),
-        tuple(result.score for result in aitchison),
-    )
+    vectors = np.stack([probability, 1 - probability])
+    sides = vectors[:, :, None], vectors[:, None, :]
+    return Plane(probability, Absolute()(*sides), Aitchison()(*sides))
 
 
 @dataclass(frozen=True)
@@ -168,18 +93,6 @@ class Version:
     noise: float = 0.0
 
 
-def _all_three(strength: float) -> Version:
-    # Each kind counts as one direction, so that the three of them make up the strength.
-    part = strength / 3**0.5
-    return Version(
-        "all three",
-        strength,
-        round(part * PIXELS_OF_BLUR, 2),
-        round(part * PIXELS_OF_DEFORMATION, 2),
-        round(part * NOISE, 2),
-    )
-
-
 VERSIONS = (
     Version("blur 0.8", 1, blur=1 * PIXELS_OF_BLUR),
     Version("deform 3", 2, deform=2 * PIXELS_OF_DEFORMATION),
@@ -187,94 +100,194 @@ VERSIONS = (
     Version("blur 3.2", 4, blur=4 * PIXELS_OF_BLUR),
     Version("deform 7.5", 5, deform=5 * PIXELS_OF_DEFORMATION),
     Version("noise 1.5", 6, noise=6 * NOISE),
-    _all_three(7),
-)
-"""The seven degraded versions of every image, by rising strength."""
+    # The three kinds as three directions: together they make up a strength of 7.
+    Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
+)  # of every image, by rising strength
 
 
 def degraded(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
-    """One version of a segmentation: deformed, then blurred, then made noisy.
-
-    Examples
-    --------
-    >>> from probdice.paper import VERSIONS, degraded
-    >>> from probdice.synthesis import stripes
-    >>> degraded(stripes((16, 16)), VERSIONS[0])
-    Segmentation(regions=(0, 1, 2, 3), shape=(16, 16), float32)
-    """
+    """One version of a segmentation: deformed, then blurred, then made noisy."""
     spoilt = deform(reference, version.deform, seed=seed)
     return noise(blur(spoilt, version.blur), version.noise, seed=seed + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DegradationTable:
-    """D₁ and D₂ of every image's degraded versions.
-
-    Attributes
-    ----------
-    references : dict
-        The images by their name.
-    versions : tuple of Version
-        The columns.
-    predictions : dict
-        For every image, its degraded versions.
-    d1, d2 : ndarray
-        Scores; rows are images, columns versions.
-    """
+    """Images by name, their degraded versions, and the scores by D₁ and D₂: an image a row."""
 
     references: Mapping[str, Segmentation]
-    versions: tuple[Version, ...]
     predictions: Mapping[str, tuple[Segmentation, ...]]
-    d1: Floats
-    d2: Floats
+    scores: Mapping[str, Floats]
+
+    @property
+    def cells(self) -> list[tuple[str, Version, dict[str, float]]]:
+        """Image, version and scores of every cell."""
+        return [
+            (image, version, {name: float(table[i, j]) for name, table in self.scores.items()})
+            for i, image in enumerate(self.references)
+            for j, version in enumerate(VERSIONS)
+        ]
 
 
-def degradation_table(
-    references: Mapping[str, Segmentation],
-    *,
-    versions: Sequence[Version] = VERSIONS,
-    seed: int = 0,
-) -> DegradationTable:
-    """The table of images × degradations, with D₁ and D₂.
-
-    Examples
-    --------
-    >>> from probdice.paper import degradation_table
-    >>> from probdice.synthesis import stripes
-    >>> table = degradation_table({"stripes": stripes((32, 32))})
-    >>> table.d1.shape, bool((table.d1 < 1).all())
-    ((1, 7), True)
-    """
+def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) -> DegradationTable:
+    """The table of images × degradations, scored by D₁ and D₂."""
     predictions = {
         name: tuple(
             degraded(reference, version, seed=seed + 100 * row + 10 * column)
-            for column, version in enumerate(versions)
+            for column, version in enumerate(VERSIONS)
         )
         for row, (name, reference) in enumerate(references.items())
     }
+    scores = {
+        coefficient: np.array(
+            [
+                [compared(references[name], version, similarity).score for version in versions]
+                for name, versions in predictions.items()
+            ]
+        )
+        for coefficient, similarity in COEFFICIENTS.items()
+    }
+    return DegradationTable(dict(references), predictions, scores)
 
-    def scores(similarity: str) -> Floats:
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Scores at the strengths of every degradation: by coefficient, image and degradation."""
+
+    strengths: Mapping[str, Sequence[float]]
+    scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
+
+    def spearman(self, coefficient: str) -> Floats:
+        """Rank correlation of score and strength; rows are images, columns degradations."""
         return np.array(
             [
-                [score(references[name], prediction, similarity).score for prediction in row]
-                for name, row in predictions.items()
+                [spearman(self.strengths[kind], values) for kind, values in by_kind.items()]
+                for by_kind in self.scores[coefficient].values()
             ]
         )
 
-    return DegradationTable(
-        dict(references), tuple(versions), predictions, scores("absolute"), scores("aitchison")
-    )
+
+def sweep(
+    references: Mapping[str, Segmentation],
+    *,
+    strengths: Mapping[str, Sequence[float]] = STRENGTHS,
+    seed: int = 0,
+) -> Sweep:
+    """Degrade every image with every degradation at rising strength, and score the result.
+
+    Labels are taken as corresponding, except where regions were split or merged: there the
+    score is that after matching alone.
+    """
+    scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
+    for kind, steps in strengths.items():
+        if kind not in DEGRADATIONS:
+            raise InputError(f"degradation must be one of {tuple(DEGRADATIONS)}, found {kind}")
+        rule: Rule = "paper" if kind in ("split", "merge") else "labels"
+        for image, reference in references.items():
+            spoilt = [DEGRADATIONS[kind](reference, strength, seed=seed) for strength in steps]
+            for name, similarity in COEFFICIENTS.items():
+                scores[name][image][kind] = [
+                    compared(reference, prediction, similarity, match=rule).score
+                    for prediction in spoilt
+                ]
+    return Sweep(strengths, scores)
 
 
-def score(
+@dataclass(frozen=True, eq=False)
+class PairWeight:
+    """How the weight of a pair of regions comes about: their auxiliary segmentations and f."""
+
+    reference: Segmentation
+    prediction: Segmentation
+    pair: tuple[Label, Label]
+    auxiliaries: tuple[Floats, Floats]
+    f: Floats
+    weights: Floats
+    matched: tuple[tuple[Label, Label], ...]
+
+    @property
+    def weight(self) -> float:
+        """1 − the mean of f."""
+        return 1 - float(self.f.mean())
+
+
+def pair_weight(
     reference: Segmentation,
     prediction: Segmentation,
-    similarity: str | Similarity,
+    pair: tuple[Label, Label] | None = None,
     *,
-    match: bool = False,
-    merge: Literal["none", "prediction"] = "none",
-) -> Comparison:
-    """A comparison without the warning about contradicted certainty, which is expected here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ProbdiceWarning)
-        return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
+    similarity: str = "absolute",
+) -> PairWeight:
+    """The weight of a pair of regions (the first that is matched), and of all pairs."""
+    result = compared(reference, prediction, similarity, match="paper")
+    matched = tuple(
+        (group.reference[0], group.prediction[0])
+        for group in result.groups
+        if group.reference and group.prediction
+    )
+    pair = matched[0] if pair is None else pair
+    auxiliaries = auxiliary(reference, [pair[0]]), auxiliary(prediction, [pair[1]])
+    f = as_similarity(similarity)(*auxiliaries)
+    return PairWeight(reference, prediction, pair, auxiliaries, f, result.weights, matched)
+
+
+@dataclass(frozen=True)
+class MergeStep:
+    """One spare region that joined a group, and what that did to the group."""
+
+    region: Label
+    into: Label
+    similarity_before: float
+    similarity_after: float
+    dice_before: float
+    dice_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class MergedPair:
+    """A comparison, the pairs that were matched (reference first), and the merges after it."""
+
+    reference: Segmentation
+    prediction: Segmentation
+    result: Comparison
+    matched: tuple[tuple[Label, Label], ...]
+    steps: tuple[MergeStep, ...]
+
+
+def merged_pair(
+    reference: Segmentation,
+    prediction: Segmentation,
+    *,
+    similarity: str = "absolute",
+) -> MergedPair:
+    """The paper's correspondence with over-segmentation merged, and Dice around each merge.
+
+    The reference must not have more regions than the prediction.
+    """
+    result = compared(reference, prediction, similarity, match="paper", merge="prediction")
+    if len(result.reference_labels) > len(result.prediction_labels):
+        raise InputError("reference has more regions than prediction: exchange the two")
+    merged = {merge.region for merge in result.merges}
+    members = {
+        group.reference[0]: [label for label in group.prediction if label not in merged]
+        for group in result.groups
+    }
+    matched = tuple((target, labels[0]) for target, labels in members.items())
+    steps = []
+    for merge in result.merges:
+        target = merge.into[0]
+        wanted = auxiliary(reference, [target])
+        before = auxiliary(prediction, members[target])
+        members[target].append(merge.region)
+        after = auxiliary(prediction, members[target])
+        similarities = [float(result.similarity(p, wanted).mean()) for p in (before, after)]
+        dice = [2 * np.minimum(p, wanted)[0].sum() / (p + wanted)[0].sum() for p in (before, after)]
+        steps.append(MergeStep(merge.region, target, *similarities, *map(float, dice)))
+    return MergedPair(reference, prediction, result, matched, tuple(steps))
+
+
+def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
+    """The binary segmentation of some regions together against the sum of all others."""
+    values, regions = probabilities(segmentation)
+    chosen = np.array([label in labels for label in regions])
+    return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])

@@ -1,30 +1,26 @@
 """The whole paper at once: figures, numbers and a page in a folder."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable
+from dataclasses import asdict
 from io import BytesIO
-from math import isfinite
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from probdice.paper import sections
-from probdice.paper.figures import degradation_table
-from probdice.paper.images import paper_images
-from probdice.paper.page import PagedFigure, render
-from probdice.paper.photographs import require_extra
-from probdice.paper.sections import Drawing, Section
-from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE, Study
-from probdice.paper.survey import write_rankings, write_scores, write_survey
+from probdice.paper.answers import RANKING, write_csv
+from probdice.paper.figures import COEFFICIENTS, degradation_table
+from probdice.paper.images import METHODS, paper_images, photograph, require_extra
+from probdice.paper.sections import Section, stand_in_answers, stand_in_study
+from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE
+from probdice.paper.survey import data_address, write_scores, write_survey
+from probdice.report.rendering import render, write_page
+from probdice.storage import null_for_nan, replacing
+from probdice.version import __version__
 
-__all__ = ["Progress", "run_paper"]
-
-FORMAT = 1  # version of numbers.json
+FORMAT = 2  # version of numbers.json
 DOTS_PER_INCH = 110
-
-Progress = Callable[[str, int, int], None]
-"""Called with what comes next, how many parts are done, and how many there are."""
 
 
 def run_paper(
@@ -33,7 +29,7 @@ def run_paper(
     seed: int = 0,
     survey: bool = False,
     people: int = 25,
-    progress: Progress | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
     """Run the paper's experiments and write their figures, numbers and a page.
 
@@ -48,7 +44,7 @@ def run_paper(
     people : int, optional
         How many sheets.
     progress : callable, optional
-        Told what comes next, how many parts are done, and how many there are.
+        Called with what comes next, how many steps are done, and how many there are.
 
     Returns
     -------
@@ -59,112 +55,73 @@ def run_paper(
     require_extra()  # at once, not after a minute
     out = Path(out)
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    report = _Reporter(progress, 11 + survey)
+    steps, total = count(), 12 + survey
 
-    report("the images")
+    def announce(what: str) -> None:
+        if progress is not None:
+            progress(what, next(steps), total)
+
+    announce("the images")
     references = paper_images(seed=seed)
-    report("their degraded versions")
+    image = photograph("coffee")
+    methods = {name: segment(image, seed=seed) for name, segment in METHODS.items()}
+    announce("their degraded versions")
     table = degradation_table(references, seed=seed)
-    parts: list[Section] = []
-    shown: list[PagedFigure] = []
-    for what, part in (
+    figures: list[Section] = []
+    for what, make in (
         ("the two forms of the coefficient", sections.forms),
         ("f₁ and f₂ of two regions", sections.similarities),
         ("f₁ and f₂ at every pixel", lambda: sections.pixels(seed)),
         ("the table of degradations", lambda: sections.table(table)),
         ("scores as degradations grow", lambda: sections.falling(references, seed)),
         ("the weight of a pair", lambda: sections.weights(references, seed)),
-        ("matching and merging", lambda: sections.merging(references, seed)),
-        ("sources of unordered regions", lambda: sections.origins(seed)),
+        ("matching and merging", lambda: sections.merging(references, methods, seed)),
+        ("sources of unordered regions", lambda: sections.sources(image, methods)),
     ):
-        report(what)
-        parts.append(part())
-        shown += [_paged(drawing, out) for drawing in parts[-1].drawings]
-    report("the study, on a stand-in")
-    ranking, studies = sections.ranking(table, seed)
-    write_rankings(out / "stand-in-rankings.csv", sections.stand_in_answers(table))
+        announce(what)
+        figures.append(make())
+    announce("both rules of matching")
+    rules = sections.both_rules(references, methods, seed)
+    announce("the study, on a stand-in")
+    studies = {name: stand_in_study(table, name, seed=seed) for name in COEFFICIENTS}
+    study_figures = [sections.study(name, study) for name, study in studies.items()]
+    answers = [asdict(answer) for answer in stand_in_answers(table)]
+    write_csv(out / "stand-in-rankings.csv", RANKING, [list(row.values()) for row in answers])
     write_scores(out / "scores.csv", table)
     if survey:
-        report("survey sheets")
+        announce("survey sheets")
         write_survey(out / "survey", table, people=people, seed=seed)
-    _write_numbers(out / "numbers.json", [*parts, ranking], seed)
-    claims = [claim for part in parts for claim in part.claims]
-    page = out / "index.html"
-    html = render(
-        "page.html",
-        title="The multi-region probabilistic Dice coefficient, reproduced",
-        version=_version(),
-        seed=seed,
-        claims=claims,
-        holding=sum(claim.holds for claim in claims),
-        figures=shown,
-        studies=[_paged(drawing, out) for drawing in ranking.drawings],
-        study_columns=[f"{name} {kind}" for name in studies for kind in ("slope", "Pearson")],
-        study_rows=_study_rows(studies),
-        paper_slope=PAPER_SLOPE,
-        paper_pearson=PAPER_PEARSON,
-    )
-    page.write_text(html, encoding="utf-8")
-    report("done")
-    return page
+    claims = [claim for section in figures for claim in section.claims]
+    numbers: dict[str, Any] = {"format": FORMAT, "seed": seed, "rules": rules}
+    numbers["claims"] = [asdict(claim) for claim in claims]
+    for section in (*figures, *study_figures):
+        numbers |= section.numbers
+    with replacing(out / "numbers.json") as partial:
+        text = json.dumps(null_for_nan(numbers), indent=1, ensure_ascii=False, allow_nan=False)
+        partial.write_text(text + "\n", encoding="utf-8")
+    page = {
+        "title": "The multi-region probabilistic Dice coefficient, reproduced",
+        "version": __version__,
+        "seed": seed,
+        "claims": claims,
+        "figures": [_painted(section, out) for section in figures],
+        "rules": rules,
+        "study_figures": [_painted(section, out) for section in study_figures],
+        "studies": list(studies.values()),
+        "images": [*references, "all images"],
+        "paper": {"slope": PAPER_SLOPE, "pearson": PAPER_PEARSON},
+    }
+    text = render("page.html", page, package="probdice.paper", style="templates/page.css")
+    write_page(out / "index.html", text)
+    announce("done")
+    return out / "index.html"
 
 
-@dataclass
-class _Reporter:
-    """Counts the parts and tells of each."""
-
-    progress: Progress | None
-    parts: int
-    done: int = 0
-
-    def __call__(self, what: str) -> None:
-        if self.progress is not None:
-            self.progress(what, self.done, self.parts)
-        self.done += 1
-
-
-def _write_numbers(path: Path, parts: list[Section], seed: int) -> None:
-    numbers: dict[str, Any] = {"format": FORMAT, "seed": seed}
-    numbers["claims"] = [asdict(claim) for part in parts for claim in part.claims]
-    for part in parts:
-        numbers |= part.numbers
-    text = json.dumps(_plain(numbers), indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _paged(drawing: Drawing, out: Path) -> PagedFigure:
+def _painted(section: Section, out: Path) -> dict[str, str]:
+    """A section as the page shows it, its figure also in a file."""
     buffer = BytesIO()
-    drawing.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
-    (out / "figures" / f"{drawing.name}.png").write_bytes(buffer.getvalue())
-    return PagedFigure(drawing.name, drawing.title, drawing.caption, buffer.getvalue())
-
-
-def _study_rows(studies: Mapping[str, Study]) -> list[list[str]]:
-    """An image a row, with the slope and the correlation by each coefficient."""
-    rows = []
-    for image in (*next(iter(studies.values())).images, None):
-        fits = [
-            study.overall if image is None else study.images[image] for study in studies.values()
-        ]
-        values = [value for fit in fits for value in (fit.slope, fit.pearson)]
-        cells = [f"{value:.2f}".replace("-", "−") for value in values]
-        rows.append([image or "all images", *cells])
-    return rows
-
-
-def _version() -> str:
-    try:
-        return version("probdice")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
-def _plain(value: Any) -> Any:
-    """Plain types for JSON; null for what is not a number."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value
+    section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    with replacing(out / "figures" / f"{section.name}.png") as partial:
+        partial.write_bytes(buffer.getvalue())
+    texts = {"name": section.name, "title": section.title, "caption": section.caption}
+    return texts | {"address": data_address(buffer.getvalue())}

@@ -5,7 +5,7 @@ their average rank is held against the rank by score.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import isfinite, nan
 from typing import Any
@@ -15,29 +15,14 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.paper.answers import Answer, Scored
-from probdice.paper.correlation import SAME, average_ranks, pearson, spearman
 from probdice.statistics import FEWEST, Interval
-
-__all__ = [
-    "PAPER_PEARSON",
-    "PAPER_SLOPE",
-    "STAND_IN",
-    "Fit",
-    "RankedPoint",
-    "Study",
-    "rank_study",
-]
+from probdice.storage import null_for_nan
 
 Floats = NDArray[np.float64]
 
+PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # of the line of best fit, as the paper reports them
+# Takes the place of a person where there is no human data; nothing may call it one.
 STAND_IN = "known degradation strength (stand-in, not a person)"
-"""Takes the place of a person where there is no human data; nothing may call it one."""
-
-PAPER_SLOPE = 0.82
-"""Slope of the line of best fit that the paper reports."""
-
-PAPER_PEARSON = 0.72
-"""Pearson's correlation that the paper reports."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +95,15 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain types; what is not a number is None."""
-        return {
-            "people": list(self.people),
+        content = {
+            "people": self.people,
             "stand_in": self.stand_in,
-            "overall": _plain(self.overall),
-            "images": {image: _plain(fit) for image, fit in self.images.items()},
-            "points": [_plain(point) for point in self.points],
+            "overall": asdict(self.overall),
+            "images": {image: asdict(fit) for image, fit in self.images.items()},
+            "points": [asdict(point) for point in self.points],
             "paper": {"slope": PAPER_SLOPE, "pearson": PAPER_PEARSON},
         }
+        return dict(null_for_nan(content))
 
 
 def rank_study(
@@ -153,82 +139,86 @@ def rank_study(
     >>> study = rank_study(answers, scores)
     >>> [point.score_rank for point in study.points]
     [1.0, 2.5, 2.5]
-    >>> study.overall.slope, round(study.overall.pearson, 4)
+    >>> round(study.overall.slope, 4), round(study.overall.pearson, 4)
     (0.75, 0.866)
     """
+    from scipy.stats import rankdata
+
     images = _score_table(scores)
     people, ranks = _rank_table(answers, images)
-    first_ends = np.cumsum([0, *(len(entries) for entries in images.values())])
-    ranges = [slice(int(a), int(b)) for a, b in pairwise(first_ends)]
-    by_score = np.concatenate(
-        [average_ranks([-value for value in entries.values()]) for entries in images.values()]
-    )
+    ends = np.cumsum([0, *map(len, images.values())]).tolist()
+    columns = [np.arange(first, last) for first, last in pairwise(ends)]
+    values = np.array([score for entries in images.values() for score in entries.values()])
+    by_score = np.concatenate([rankdata(-values[of_image]) for of_image in columns])
     rng = np.random.default_rng(seed)
-    human = _means(ranks, np.ones(len(people)))
-    everything = _Sample(ranks, by_score, ranges)
     names = [(image, name) for image, entries in images.items() for name in entries]
+    numbers = zip(_mean_ranks(ranks).tolist(), values.tolist(), by_score.tolist(), strict=True)
     return Study(
-        tuple(
-            RankedPoint(image, name, float(human[k]), images[image][name], float(by_score[k]))
-            for k, (image, name) in enumerate(names)
-        ),
+        tuple(RankedPoint(*name, *row) for name, row in zip(names, numbers, strict=True)),
         {
-            image: _Sample(ranks[:, part], by_score[part], [slice(None)]).fit(repeats, rng)
-            for image, part in zip(images, ranges, strict=True)
+            image: _fit(ranks, by_score, [of_image], repeats, rng)
+            for image, of_image in zip(images, columns, strict=True)
         },
-        everything.fit(repeats, rng),
+        _fit(ranks, by_score, columns, repeats, rng),
         tuple(people),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Ranks of people (rows) and by score, and which columns belong to one image."""
+def spearman(x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> float:
+    """Spearman's rank correlation; NaN where one of the two never changes."""
+    from scipy.stats import rankdata
 
-    ranks: Floats
-    by_score: Floats
-    images: Sequence[slice]
+    # Rounded, since numbers that are equal on paper may differ in their last digits.
+    return _pearson(rankdata(np.round([x, y], 12), axis=1))
 
-    def fit(self, repeats: int, rng: np.random.Generator) -> Fit:
-        people = len(self.ranks)
-        values = _fitted(_means(self.ranks, np.ones(people)), self.by_score)
-        if max(people, len(self.images)) < FEWEST:
-            several = len(self.images) > 1
-            reason = f"fewer than {FEWEST} people" + (" and images" if several else "")
-            withheld = Interval(nan, nan, "withheld", reason)
-            return Fit(*values, withheld, withheld, withheld)
-        drawn = np.array([self._drawn(rng) for _ in range(repeats)]).reshape(-1, 4)
-        slope, _, correlation, rank_correlation = (_interval(drawn[:, k]) for k in range(4))
-        return Fit(*values, slope, correlation, rank_correlation)
 
-    def _drawn(self, rng: np.random.Generator) -> tuple[float, float, float, float]:
-        people = len(self.ranks)
-        weights = np.bincount(rng.integers(people, size=people), minlength=people)
-        human = _means(self.ranks, weights.astype(np.float64))
-        chosen = rng.integers(len(self.images), size=len(self.images))
-        columns = np.concatenate([np.arange(human.size)[self.images[k]] for k in chosen])
+def _fit(
+    ranks: Floats,
+    by_score: Floats,
+    images: Sequence[NDArray[np.int64]],
+    repeats: int,
+    rng: np.random.Generator,
+) -> Fit:
+    """The fit over some images, given as columns of the ranks, with bootstrap intervals."""
+    columns = np.concatenate(images)
+    values = _line(_mean_ranks(ranks)[columns], by_score[columns])
+    if max(len(ranks), len(images)) < FEWEST:
+        reason = f"fewer than {FEWEST} people" + (" and images" if len(images) > 1 else "")
+        return Fit(*values, *[Interval(nan, nan, "withheld", reason)] * 3)
+    samples = []
+    for _ in range(repeats):
+        human = _mean_ranks(ranks[rng.integers(len(ranks), size=len(ranks))])
+        chosen = rng.integers(len(images), size=len(images))
+        columns = np.concatenate([images[k] for k in chosen])
         columns = columns[np.isfinite(human[columns])]
-        return _fitted(human[columns], self.by_score[columns])
+        samples.append(_line(human[columns], by_score[columns]))
+    slope, _, pearson, rank_correlation = map(_interval, np.array(samples).reshape(-1, 4).T)
+    return Fit(*values, slope, pearson, rank_correlation)
 
 
-def _fitted(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
+def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
     """Slope and intercept of the line of best fit, Pearson's and Spearman's correlation."""
-    if human.size == 0 or np.ptp(human) <= SAME:
+    if human.size == 0 or not np.ptp(human):
         return nan, nan, nan, nan
-    x, y = human - human.mean(), by_score - by_score.mean()
-    slope = float(np.sum(x * y) / np.sum(x**2))
+    # Not linregress and pearsonr: their p-values would make the bootstrap four times slower.
+    covariance = np.asarray(np.cov(human, by_score))
+    slope = float(covariance[0, 1] / covariance[0, 0])
     intercept = float(by_score.mean() - slope * human.mean())
-    return slope, intercept, pearson(human, by_score), spearman(human, by_score)
+    return slope, intercept, _pearson(np.stack([human, by_score])), spearman(human, by_score)
 
 
-def _means(ranks: Floats, weights: Floats) -> Floats:
-    """Weighted mean of every column over the people who answered it; NaN where none did."""
+def _pearson(rows: Floats) -> float:
+    """The correlation of two rows; NaN where one of them never changes."""
+    return float(np.asarray(np.corrcoef(rows))[0, 1]) if np.ptp(rows, axis=1).all() else nan
+
+
+def _mean_ranks(ranks: Floats) -> Floats:
+    """The mean of every column over the people who answered it; NaN where none did."""
     answered = np.isfinite(ranks)
-    totals = weights @ np.where(answered, ranks, 0)
-    counts = weights @ answered
-    means: Floats = np.full(totals.shape, nan)
-    np.divide(totals, counts, out=means, where=counts > 0)
-    return means
+    means: Floats = np.full(ranks.shape[1], nan)
+    counts = answered.sum(axis=0)
+    np.divide(np.where(answered, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
+    return np.round(means, 12)  # equal on paper: equal here
 
 
 def _interval(values: Floats) -> Interval:
@@ -240,16 +230,15 @@ def _interval(values: Floats) -> Interval:
 
 
 def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
+    """The scores by image and segmentation."""
     images: dict[str, dict[str, float]] = {}
     for entry in scores:
+        which = f"scores: {entry.segmentation!r} of image {entry.image!r}"
         if not isfinite(entry.score):
-            raise InputError(
-                f"scores: {entry.segmentation!r} of image {entry.image!r} has no finite score"
-            )
-        entries = images.setdefault(entry.image, {})
-        if entry.segmentation in entries:
-            raise InputError(f"scores: {entry.segmentation!r} of image {entry.image!r} comes twice")
-        entries[entry.segmentation] = entry.score
+            raise InputError(f"{which} has no finite score")
+        if entry.segmentation in images.setdefault(entry.image, {}):
+            raise InputError(f"{which} comes twice")
+        images[entry.image][entry.segmentation] = entry.score
     if not images:
         raise InputError("scores: there are none")
     return images
@@ -259,43 +248,31 @@ def _rank_table(
     answers: Iterable[Answer], images: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], Floats]:
     """The people, and their ranks afresh: a row a person, a column a segmentation."""
-    given: dict[str, dict[str, dict[str, float]]] = {}
+    from scipy.stats import rankdata
+
+    given: dict[str, dict[tuple[str, str], float]] = {}
     for answer in answers:
+        key = answer.image, answer.segmentation
+        which = f"{answer.segmentation!r} of image {answer.image!r}"
         if answer.segmentation not in images.get(answer.image, {}):
-            raise InputError(
-                f"scores: {answer.segmentation!r} of image {answer.image!r} has none, but "
-                f"{answer.person!r} ranked it"
-            )
-        ranks = given.setdefault(answer.person, {}).setdefault(answer.image, {})
-        if answer.segmentation in ranks:
-            raise InputError(
-                f"rankings: {answer.person!r} ranked {answer.segmentation!r} of image "
-                f"{answer.image!r} twice"
-            )
-        ranks[answer.segmentation] = answer.rank
-    rows = []
-    for person, by_image in given.items():
-        row: list[float] = []
+            raise InputError(f"scores: {which} has none, but {answer.person!r} ranked it")
+        if key in given.setdefault(answer.person, {}):
+            raise InputError(f"rankings: {answer.person!r} ranked {which} twice")
+        given[answer.person][key] = answer.rank
+    rows: list[list[float]] = []
+    for person, ranks in given.items():
+        rows.append([])
         for image, entries in images.items():
-            ranks = by_image.get(image, {})
-            missing = [name for name in entries if name not in ranks]
-            if ranks and missing:
+            missing = [name for name in entries if (image, name) not in ranks]
+            if 0 < len(missing) < len(entries):
                 raise InputError(
-                    f"rankings: {person!r} ranked {len(ranks)} of the {len(entries)} segmentations "
-                    f"of image {image!r}; {missing[0]!r} is missing"
+                    f"rankings: {person!r} ranked {len(entries) - len(missing)} of the "
+                    f"{len(entries)} segmentations of image {image!r}; {missing[0]!r} is missing"
                 )
-            afresh = average_ranks([ranks.get(name, 0) for name in entries])
-            row += afresh.tolist() if ranks else [nan] * len(entries)
-        rows.append(row)
-    table = np.array(rows)
-    if not given or not np.isfinite(table).any(axis=0).all():
-        lacking = [image for image in images if not any(image in row for row in given.values())]
-        raise InputError(f"rankings: nobody ranked image {', '.join(map(repr, lacking))}")
-    return list(given), table
-
-
-def _plain(value: Any) -> Any:
-    """Plain types of a dataclass; None for NaN."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return None if isinstance(value, float) and not isfinite(value) else value
+            of_image = [ranks.get((image, name), nan) for name in entries]
+            rows[-1] += of_image if missing else rankdata(of_image).tolist()
+    answered = {image for ranks in given.values() for image, _ in ranks}
+    if answered != set(images):
+        lacking = ", ".join(repr(image) for image in images if image not in answered)
+        raise InputError(f"rankings: nobody ranked image {lacking}")
+    return list(given), np.array(rows)

@@ -8,9 +8,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from probdice.comparison import Comparison
-from probdice.errors import InputError, ProbdiceError, ProbdiceWarning
+from probdice.errors import InputError, ProbdiceError, ProbdiceWarning, Words, in_words
 from probdice.evaluation import Evaluation
-from probdice.report.page import Words
 from probdice.report.writing import write_comparison
 
 __all__ = ["Pages", "pages_wanted", "remove_unlinked", "worst_count", "write_case_pages"]
@@ -18,7 +17,7 @@ __all__ = ["Pages", "pages_wanted", "remove_unlinked", "worst_count", "write_cas
 # What we call a page, and what a killed run may leave of one.
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
 OURS = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
-TOLD = 3  # troubles in a warning
+SHOWN = 3  # troubles in a warning
 
 Again = Callable[[str, str], Comparison]
 Pages = dict[tuple[str, str], str]  # the address of the page of a case and a method
@@ -28,10 +27,10 @@ def worst_count(reports: str) -> int | None:
     """How many of the worst cases of a method get a page: N of "worst:N"; None for all."""
     if reports in ("all", "none"):
         return None if reports == "all" else 0
-    found = re.fullmatch(r"worst:([0-9]{1,9})", reports)
-    if found is None:
+    worst = re.fullmatch(r"worst:([0-9]{1,9})", reports)
+    if worst is None:
         raise InputError(f"reports must be 'all', 'none' or 'worst:N', found {reports!r}")
-    return int(found[1])
+    return int(worst[1])
 
 
 def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
@@ -73,8 +72,8 @@ def write_case_pages(
         if progress is not None:
             progress(number + 1, len(wanted), trouble)
     if troubles:
-        more = f"; … and {len(troubles) - TOLD} more" if len(troubles) > TOLD else ""
-        warnings.warn("; ".join(troubles[:TOLD]) + more, ProbdiceWarning, stacklevel=3)
+        more = f"; … and {len(troubles) - SHOWN} more" if len(troubles) > SHOWN else ""
+        warnings.warn("; ".join(troubles[:SHOWN]) + more, ProbdiceWarning, stacklevel=3)
     return pages
 
 
@@ -108,8 +107,8 @@ def _write(
             notice = f"There are no images of this case, only what was recorded: {reason}"
             trouble = f"the page of {case} ({method}) has no images: {reason}"
     try:
-        found = evaluation.comparison(case, method)
-        write_comparison(found, file, title=title, notice=notice, words=words, alone=True)
+        recorded = evaluation.comparison(case, method)
+        write_comparison(recorded, file, title=title, notice=notice, words=words, alone=True)
     except (ProbdiceError, OSError, MemoryError) as error:
         return False, f"{case} ({method}) has no page: {_reason(error, words)}"
     return True, trouble
@@ -117,6 +116,6 @@ def _write(
 
 def _reason(error: Exception, words: Words) -> str:
     """What is wrong, for someone who calls functions or who types commands."""
-    if isinstance(error, ProbdiceError) and words == "command":
-        return error.in_command()
+    if isinstance(error, ProbdiceError):
+        return in_words(error.args, words)
     return str(error) or "not enough memory"

@@ -6,11 +6,15 @@ from math import isnan
 from typing import Any
 
 from probdice.evaluation import MEASURES, Evaluation
+from probdice.matching import Fixed, Given, listed
 from probdice.numbers_shown import decimal
+from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
-from probdice.report.facts import Fact
+from probdice.report.facts import RULES, Fact
 from probdice.report.packing import shortened
+from probdice.sides import Both
+from probdice.similarity import Aitchison
 
 __all__ = ["EvaluationPage", "evaluation_page"]
 
@@ -18,8 +22,16 @@ WORDS = {
     "score": ("Score", "after matching and merging; 1 is equal"),
     "adjusted_score": ("Adjusted score", "0 is chance, 1 is equal"),
     "matched_score": ("Matched score", "before merging: every region must be found"),
-    "mean_dice": ("Mean Dice", "over all groups of a case, missed regions included"),
-    "lowest_dice": ("Lowest Dice", "of the worst group of a case"),
+    "explained_reference": (
+        "Explained, reference",
+        "share of its variance that the prediction explains: 1 even where it splits regions",
+    ),
+    "explained_prediction": (
+        "Explained, prediction",
+        "share of its variance that the reference explains: 1 even where it joins regions",
+    ),
+    "mean_dice": ("Mean Dice", "over all groups of a case, regions without a partner included"),
+    "lowest_dice": ("Lowest Dice", "over all groups of a case, 0 where a region has no partner"),
 }
 LISTED = 2000  # failures, and labels
 LONGEST = 2000  # characters of a message
@@ -119,7 +131,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         hidden_regions=max(0, len(regions) - LISTED),
         troubles=troubles[:LISTED],
         hidden_troubles=max(0, len(troubles) - LISTED),
-        options=_options(summary),
+        options=_options(evaluation),
         data=_data(evaluation, pages, colours),
     )
 
@@ -191,19 +203,52 @@ def _troubles(summary: dict[str, Any]) -> tuple[Trouble, ...]:
     return (*failed, *missing)
 
 
-def _options(summary: dict[str, Any]) -> tuple[Fact, ...]:
+def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
     """What was asked for where it is not the default, and the versions."""
-    asked = summary["options"]
+    options, summary = evaluation.options, evaluation.summary
+    similarity = options.similarity.name
+    if isinstance(options.similarity, Aitchison) and options.similarity.floor:
+        similarity += f" (floor {options.similarity.floor:g})"
     facts = [
-        Fact(key.replace("_", " ").capitalize(), (shortened(value, 300),))
-        for key, value in asked.items()
-        if key in ("similarity", "match", "merge") or value not in (None, False, 0, [], "error")
-        if key != "version"
+        Fact("Similarity", (similarity,)),
+        Fact("Regions", (_rule(options),)),
+        Fact("Merging", (options.merge,)),
     ]
+    if options.ignore:
+        facts.append(Fact("Ignored labels", (shortened(listed(options.ignore), 300),)))
+    if set(options.sums) != {"error"}:
+        facts.append(Fact("Sums", _per_side(options.sums.map(str))))
+    if options.scale is not None:
+        facts.append(Fact("Scale", (f"{options.scale:g} where values exceed 1",)))
+    if set(options.scales) != {None}:
+        facts.append(Fact("Scale", _per_side(options.scales.map(_divisor))))
+    if options.ignore_geometry:
+        facts.append(Fact("Geometry", ("ignored",)))
+    elif options.tolerance != TOLERANCE:
+        facts.append(Fact("Geometry", (f"within {options.tolerance:g} pixels",)))
     facts += [Fact("Note", (note,)) for note in summary["notes"]]
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (*facts, Fact("Made with", (made_with,)))
+
+
+def _rule(options: Options) -> str:
+    """How regions were made to correspond."""
+    if isinstance(options.match, Fixed):
+        pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
+        return shortened(f"{pairs} as given, the rest by overlap", 300)
+    return (
+        "as in an earlier comparison" if isinstance(options.match, Given) else RULES[options.match]
+    )
+
+
+def _per_side(values: Both[str]) -> tuple[str, ...]:
+    """What holds for the reference, and what for the prediction."""
+    return (f"reference {values.reference}, prediction {values.prediction}",)
+
+
+def _divisor(scale: float | None) -> str:
+    return "as it is" if scale is None else f"divided by {scale:g}"
 
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:

@@ -6,13 +6,15 @@ sum to 1. At strength 0 they return what they were given.
 
 from collections.abc import Callable
 from math import floor, isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.segmentation import Array, Label, Segmentation, as_segmentation
+from probdice.inputs import Comparable, as_segmentation
+from probdice.segmentation import Label, Segmentation
+from probdice.sides import Side
 
 __all__ = [
     "DEGRADATIONS",
@@ -29,7 +31,6 @@ __all__ = [
 ]
 
 Floats = NDArray[Any]  # float32 or float64, as the segmentation came
-Source = Segmentation | ArrayLike
 
 SMOOTHNESS = 1 / 10  # of a deformation: share of the image that moves together
 TINY = np.finfo(np.float32).tiny
@@ -38,10 +39,12 @@ TINY = np.finfo(np.float32).tiny
 class Degradation(Protocol):
     """What every degradation is called with."""
 
-    def __call__(self, segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation: ...
+    def __call__(
+        self, segmentation: Comparable, strength: float, *, seed: int = 0
+    ) -> Segmentation: ...
 
 
-def blur(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Blur the probabilities: boundaries become less certain.
 
     Parameters
@@ -74,7 +77,7 @@ def blur(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentatio
     return _spoiled(segmentation, strength, spoil)
 
 
-def deform(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Move the pixels along a smooth random field.
 
     The parameters are those of `blur`; `strength` is the largest displacement in pixels, and the
@@ -105,7 +108,7 @@ float32)
     return _spoiled(segmentation, strength, spoil)
 
 
-def noise(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Add noise in log-ratio coordinates, so that it stays a probability.
 
     Every logarithm of a probability is moved by a normal deviate of standard deviation
@@ -128,7 +131,7 @@ def noise(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentati
 
 
 def grow(
-    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+    segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
     """Grow one region by `strength` pixels, at the cost of its neighbours.
 
@@ -144,7 +147,7 @@ def grow(
 
 
 def shrink(
-    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+    segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
     """Shrink one region by `strength` pixels; its neighbours take what it leaves.
 
@@ -160,7 +163,7 @@ def shrink(
 
 
 def split(
-    segmentation: Source, strength: float, *, seed: int = 0, region: Label | None = None
+    segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
     """Cut a region in two along a soft straight line through its middle, `strength` times.
 
@@ -189,17 +192,17 @@ def split(
     def once(
         values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
     ) -> tuple[Floats, tuple[Label, ...]]:
-        which = _index(region, regions, int(np.argmax(_volumes(values))))
+        volumes = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
+        which = _index(region, regions, int(np.argmax(volumes)))
         first = _half(values[which], rng)
-        pieces = values[which] * first, values[which] * (1 - first)
-        values = np.concatenate([values, pieces[1][None]])
-        values[which] = pieces[0]
+        values = np.concatenate([values, (values[which] * (1 - first))[None]])
+        values[which] *= first
         return values, (*regions, _fresh(regions, regions[which]))
 
     return _repeated(segmentation, strength, seed, once)
 
 
-def merge(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Join two regions into one, `strength` times; the first of the two keeps its label.
 
     Which two is drawn at random, as long as there are at least two regions left. The parameters
@@ -227,7 +230,7 @@ def merge(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentati
     return _repeated(segmentation, strength, seed, once)
 
 
-def permute(segmentation: Source, strength: float, *, seed: int = 0) -> Segmentation:
+def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Exchange the labels of two regions, `strength` times: nothing else changes.
 
     The parameters are those of `split`.
@@ -264,7 +267,7 @@ DEGRADATIONS: dict[str, Degradation] = {
 """Every degradation by its name."""
 
 
-def probabilities(segmentation: Source) -> tuple[Floats, tuple[Label, ...]]:
+def probabilities(segmentation: Comparable) -> tuple[Floats, tuple[Label, ...]]:
     """All probabilities of a segmentation in memory, regions first, and the regions' labels.
 
     Examples
@@ -274,38 +277,32 @@ def probabilities(segmentation: Source) -> tuple[Floats, tuple[Label, ...]]:
     >>> values.tolist(), regions
     ([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], (5, 7))
     """
-    segmentation = as_segmentation(segmentation)
+    segmentation = _given(segmentation)
     if segmentation.ignore:
         raise InputError(
             f"segmentation ignores labels {segmentation.ignore}, which have no probability; "
             f"make it without ignore and pass a mask to compare instead"
         )
-    values = np.array(_whole(segmentation.array))
-    if segmentation.crisp:
-        labels = np.unique(values)
-        one_hot = (values == labels.reshape(-1, *(1,) * values.ndim)).astype(np.float32)
-        return one_hot, tuple(segmentation.label(int(label)) for label in labels)
-    values = values.astype(np.float64 if values.dtype == np.float64 else np.float32)
-    if segmentation.reading == "foreground":
-        values = np.stack([1 - values, values])
-    elif segmentation.reading == "softmax":
-        values = np.maximum(np.exp(values - values.max(axis=0)), TINY)
-    elif segmentation.reading == "background":
-        values = np.concatenate([values, np.maximum(1 - values.sum(axis=0, keepdims=True), 0)])
-    if segmentation.reading != "error":
-        values /= values.sum(axis=0)
-    return values, segmentation.regions
+    return segmentation.probabilities(), _regions(segmentation)
 
 
-def _whole(array: Array) -> NDArray[Any]:
-    return np.asarray(array[(slice(None),) * len(array.shape)])
+def _given(segmentation: Comparable) -> Segmentation:
+    return as_segmentation(segmentation, cast(Side, "segmentation"))  # how messages call it
+
+
+def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
+    """The labels of all regions, those of a label map in ascending order."""
+    if not segmentation.crisp:
+        return segmentation.regions
+    whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
+    return tuple(segmentation.label(int(label)) for label in np.unique(whole))
 
 
 def _spoiled(
-    segmentation: Source, strength: float, spoil: Callable[[Floats], Floats]
+    segmentation: Comparable, strength: float, spoil: Callable[[Floats], Floats]
 ) -> Segmentation:
     """The segmentation with its probabilities spoilt, and made to sum to 1 again."""
-    segmentation = as_segmentation(segmentation)
+    segmentation = _given(segmentation)
     if not (isfinite(strength) and strength >= 0):
         raise InputError(f"strength must be a number from 0 up, found {strength}")
     if strength == 0:
@@ -317,7 +314,7 @@ def _spoiled(
 
 
 def _repeated(
-    segmentation: Source,
+    segmentation: Comparable,
     strength: float,
     seed: int,
     once: Callable[
@@ -325,7 +322,7 @@ def _repeated(
     ],
 ) -> Segmentation:
     """The segmentation after a change made as many times as `strength` says."""
-    segmentation = as_segmentation(segmentation)
+    segmentation = _given(segmentation)
     if not (isfinite(strength) and strength >= 0 and strength == int(strength)):
         raise InputError(f"strength must be a whole number from 0 up, found {strength}")
     if strength == 0:
@@ -342,12 +339,12 @@ def _made(segmentation: Segmentation, values: Floats, regions: tuple[Label, ...]
 
 
 def _resized(
-    segmentation: Source, strength: float, region: Label | None, morphology: str
+    segmentation: Comparable, strength: float, region: Label | None, morphology: str
 ) -> Segmentation:
     from scipy import ndimage
 
-    segmentation = as_segmentation(segmentation)
-    _, regions = probabilities(segmentation) if segmentation.crisp else (None, segmentation.regions)
+    segmentation = _given(segmentation)
+    regions = _regions(segmentation)
     which = _index(region, regions, len(regions) - 1)
     step = getattr(ndimage, morphology)
 
@@ -359,8 +356,7 @@ def _resized(
             box = np.ones((3,) * before.ndim, bool)
             near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
             after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
-        part = strength - floor(strength)
-        after = after + part * (next_after - after)
+        after = after + (strength - floor(strength)) * (next_after - after)
         shares = _shares(np.delete(values, which, axis=0)) * (1 - after)
         return np.insert(shares, which, after, axis=0)
 
@@ -399,10 +395,6 @@ def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> in
     if region not in regions:
         raise InputError(f"region must be one of {regions}, found {region!r}")
     return regions.index(region)
-
-
-def _volumes(values: Floats) -> NDArray[np.float64]:
-    return np.asarray(values.reshape(len(values), -1).sum(axis=1, dtype=np.float64))
 
 
 def _fresh(regions: tuple[Label, ...], label: Label) -> Label:

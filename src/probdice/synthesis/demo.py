@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from probdice.segmentation import Geometry, Segmentation
+from probdice.geometry import Geometry
+from probdice.segmentation import Segmentation
 from probdice.synthesis.degradations import blur, deform, noise, permute, split
 from probdice.synthesis.phantoms import brain_section
 

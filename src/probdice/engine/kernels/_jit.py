@@ -34,7 +34,7 @@ SOURCES = hashlib.sha256(
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """Compiled code on disk, valid for one state of all kernel sources.
 
-    Numba looks only at the file of the kernel that is called; a change to a function in another
+    Numba looks only at the file of the function that is called; a change to a function in another
     file that it calls would go unseen.
     """
 
@@ -42,10 +42,21 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         if not hasattr(self._cache_file, "_source_stamp"):
             raise RuntimeError("this version of Numba keeps its cache in another way")
-        self._cache_file._source_stamp = SOURCES
+        self._cache_file._source_stamp = SOURCES, self._cache_file._source_stamp
+
+    # A full disk, or damaged files, cost compiling again, never the comparison. Whatever unpickling
+    # a damaged file may raise is caught.
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            with suppress(OSError):
+                self.flush()  # an empty index takes the place of what it leads to
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # a full disk costs compiling again, never the comparison
+        with suppress(OSError):
             super().save_overload(sig, data)
 
 

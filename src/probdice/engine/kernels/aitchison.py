@@ -21,11 +21,10 @@ from probdice.engine.kernels.rows import (
     Sums,
     active,
     equal,
-    is_zero,
     join,
     nearly,
     others,
-    survey,
+    survey_rest,
     volume,
 )
 
@@ -58,7 +57,8 @@ def pairs(
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
-    sums = np.empty(STEP, p.dtype)
+    p_largest, q_largest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
+    p_rest, q_rest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     p_step, q_step = np.empty(p_count), np.empty(q_count)
     p_active, q_active = np.empty(p_count, np.int64), np.empty(q_count, np.int64)
     p_losses, q_losses = np.empty(p_count), np.empty(q_count)
@@ -66,21 +66,22 @@ def pairs(
     with_floor = 1 if floor > 0 else 0
     p_alones = np.empty((p_count * with_floor, STEP), p.dtype)
     q_alones = np.empty((q_count * with_floor, STEP), p.dtype)
-    rest = np.empty((max(p_count, q_count) + 1, STEP), p.dtype)
     saved = np.empty((p_count + 1, q_count + 3))  # room for whole tiles
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_sound &= survey(p, p_from, p_from + step, sums, p_step)
-        q_sound &= survey(q, q_from, q_from + step, sums, q_step)
+        p_sound &= survey_rest(p, p_from, p_from + step, p_largest, p_rest, p_step)
+        q_sound &= survey_rest(q, q_from, q_from + step, q_largest, q_rest, q_step)
         p_listed = p_active[: active(p_step, p_active)]
         q_listed = q_active[: active(q_step, q_active)]
         zeros = _logits(
-            p, p_from, p_listed, step, floor, rest, -np.inf, p_logits, p_alones, p_losses
-        )
+            p, p_from, p_listed, step, floor, p_largest, p_rest, -np.inf,
+            p_logits, p_alones, p_losses,
+        )  # fmt: skip
         zeros |= _logits(
-            q, q_from, q_listed, step, floor, rest, np.inf, q_logits, q_alones, q_losses
-        )
+            q, q_from, q_listed, step, floor, q_largest, q_rest, np.inf,
+            q_logits, q_alones, q_losses,
+        )  # fmt: skip
         if floor > 0:
             _savings_floor(
                 p_logits, p_alones, p_listed.size, q_logits, q_alones, q_listed.size, step, saved
@@ -117,6 +118,7 @@ def _logits(
     listed: Indices,
     size: int,
     floor: float,
+    largest: Rows,
     rest: Rows,
     absent: float,
     logits: Rows,
@@ -125,33 +127,43 @@ def _logits(
 ) -> bool:
     """Logits of the listed regions, each against the sum of the others; whether any is absent.
 
-    A region that is absent from a pixel has the logit `absent`: infinite, and of the other sign
-    on the other side, so that f with anything is exactly 0. `losses` are those against an empty
-    region, in all; with a floor, `alones` has them at every pixel.
+    `largest` and `rest` are those of `survey_rest`. A region that is absent from a pixel has the
+    logit `absent`: infinite, and of the other sign on the other side, so that f with anything is
+    exactly 0. `losses` are those against an empty region, in all; with a floor, `alones` has them
+    at every pixel.
     """
     real = rows.dtype.type
-    stop = start + size
-    others(rows, start, stop, listed, rest)
+    one, none, unit = real(1), real(0), real(UNIT)
+    others = np.empty(size, rows.dtype)
     zeros = False
-    empty = real(math.log2(floor)) if floor > 0 else real(0)
     for n in range(listed.size):
-        row, logit = rows[listed[n], start:stop], logits[n]
-        log_ratio(row, rest[n, :size], floor, logit)
+        row, logit = rows[listed[n], start : start + size], logits[n]
+        absences = 0
+        for k in range(size):
+            value = row[k]
+            # At most one region has more than half; all others leave no digits in the difference.
+            others[k] = rest[k] if value == largest[k] else (largest[k] - value) + rest[k]
+            absences += (value == none) | (others[k] == none)
+        if absences == 0 and floor == 0:
+            log_ratio_positive(row, others, logit)
+            losses[n] = size
+            continue
+        log_ratio(row, others, floor, logit)
         present = 0
         for k in range(size):
-            present += row[k] > real(0)
+            present += row[k] > none
         if floor > 0:
-            alone = alones[n]
+            alone, empty = alones[n], real(math.log2(floor))
             for k in range(size):
-                d = real(UNIT) * abs(logit[k] - empty)
-                alone[k] = d / (real(1) + d) if row[k] > real(0) else real(0)
+                d = unit * abs(logit[k] - empty)
+                alone[k] = d / (one + d) if row[k] > none else none
             losses[n] = volume(alone[:size])
         else:
             losses[n] = present
         if present < size:
             zeros = True
             for k in range(size):
-                logit[k] = logit[k] if row[k] > real(0) else real(absent)
+                logit[k] = logit[k] if row[k] > none else real(absent)
     return zeros
 
 
@@ -159,30 +171,49 @@ def _logits(
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
     """log₂(a/b) after raising both to `floor`.
 
-    ±CERTAIN where one of them is 0; they must not both be. The logarithm of a mantissa m is
-    2 artanh s with s = (m − 1)/(m + 1), a series in s² that converges fast.
+    ±CERTAIN where one of them is 0; they must not both be.
     """
     real = a.dtype.type
-    low, one, half, none = real(floor), real(1), real(0.5), real(0)
+    low, none = real(floor), real(0)
     for k in range(a.size):
         x, y = max(a[k], low), max(b[k], low)
-        ratio = min(x, y) * real(UPSCALE) / max(x, y)
-        m = mantissa(ratio)
-        power = exponent(ratio) - exponent(real(UPSCALE))
-        large = m > real(math.sqrt(2))
-        m = m * half if large else m
-        power = power + one if large else power
-        s = (m - one) / (m + one)
-        t = s * s
-        if a.itemsize == 4:
-            tail = t * (real(1 / 3) + t * (real(1 / 5) + t * real(1 / 7)))
-        else:
-            tail = t * real(1 / 21)
-            for term in (1 / 19, 1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3):
-                tail = t * (tail + real(term))
-        logarithm = power + (s + s * tail) * real(2 / math.log(2))
+        logarithm = _logarithm(min(x, y) * real(UPSCALE) / max(x, y), a)
         logarithm = real(-CERTAIN) if min(x, y) == none else logarithm
         into[k] = logarithm if x < y else -logarithm
+
+
+@inner
+def log_ratio_positive(a: Rows, b: Rows, into: Rows) -> None:
+    """log₂(a/b) of positive numbers."""
+    for k in range(a.size):
+        x, y = a[k], b[k]
+        logarithm = _logarithm(min(x, y) * a.dtype.type(UPSCALE) / max(x, y), a)
+        into[k] = logarithm if x < y else -logarithm
+
+
+@inner
+def _logarithm(ratio: float, like: Rows) -> float:
+    """log₂ of a ratio of at most 1 that was multiplied by UPSCALE, in the type of `like`.
+
+    The logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1), a series in s² that
+    converges fast.
+    """
+    real = like.dtype.type
+    one = real(1)
+    m = mantissa(ratio)
+    power = exponent(ratio) - exponent(real(UPSCALE))
+    large = m > real(math.sqrt(2))
+    m = m * real(0.5) if large else m
+    power = power + one if large else power
+    s = (m - one) / (m + one)
+    t = s * s
+    if like.itemsize == 4:
+        tail = t * (real(1 / 3) + t * (real(1 / 5) + t * real(1 / 7)))
+    else:
+        tail = t * real(1 / 21)
+        for term in (1 / 19, 1 / 17, 1 / 15, 1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5, 1 / 3):
+            tail = t * (tail + real(term))
+    return power + (s + s * tail) * real(2 / math.log(2))
 
 
 @inner
@@ -415,6 +446,7 @@ def pixels(
     count = p_groups.size - 1
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     ratios, shown = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
+    everywhere = np.empty(count, np.bool_)
     present, mean = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     square, far = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     total = 0.0
@@ -428,26 +460,26 @@ def pixels(
         for g in range(count):
             a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
             b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
-            if is_zero(a) and is_zero(b):
+            absences = _zeros(a) + _zeros(b)
+            if absences == 2 * step:
                 continue
             differences[g] += difference(a, b)
-            ratio, visible = ratios[listed], shown[listed]
-            log_ratio(a, b, floor, ratio)
-            for k in range(step):
-                # A region that both lack is left out, of the mean and of the sum.
-                visible[k] = real((a[k] > 0) | (b[k] > 0))
-                ratio[k] = ratio[k] if visible[k] > 0 else real(0)
-                far[k] = max(far[k], abs(ratio[k]))
-                mean[k] += ratio[k]
-                present[k] += visible[k]
+            everywhere[listed] = absences == 0
+            _add_ratios(a, b, floor, everywhere[listed], ratios[listed], shown[listed],
+                        mean, present, far)  # fmt: skip
             listed += 1
         for k in range(step):
             mean[k] /= max(present[k], real(1))
         for n in range(listed):
             ratio, visible = ratios[n], shown[n]
-            for k in range(step):
-                centred = (ratio[k] - mean[k]) * visible[k]
-                square[k] += centred * centred
+            if everywhere[n]:
+                for k in range(step):
+                    centred = ratio[k] - mean[k]
+                    square[k] += centred * centred
+            else:
+                for k in range(step):
+                    centred = (ratio[k] - mean[k]) * visible[k]
+                    square[k] += centred * centred
         step_f = f[done : done + step]
         for k in range(step):
             d = np.sqrt(square[k]) * real(math.log(2))
@@ -457,3 +489,36 @@ def pixels(
             square[k] = real(1) if certain else d / (real(1) + d)
         total += volume(square[:step])
     return total, infinite
+
+
+@inner
+def _zeros(row: Rows) -> int:
+    """How many values of a row are 0."""
+    count = 0
+    for k in range(row.size):
+        count += row[k] == 0
+    return count
+
+
+@inner
+def _add_ratios(
+    a: Rows, b: Rows, floor: float, everywhere: bool,
+    ratio: Rows, visible: Rows, total: Rows, present: Rows, far: Rows,
+) -> None:  # fmt: skip
+    """log₂(a/b) at every pixel, added to `total`; a region that both lack is left out."""
+    real = a.dtype.type
+    if everywhere and floor == 0:
+        log_ratio_positive(a, b, ratio)
+    else:
+        log_ratio(a, b, floor, ratio)
+    if everywhere:
+        for k in range(a.size):
+            total[k] += ratio[k]
+            present[k] += real(1)
+        return
+    for k in range(a.size):
+        visible[k] = real((a[k] > 0) | (b[k] > 0))
+        ratio[k] = ratio[k] if visible[k] > 0 else real(0)
+        far[k] = max(far[k], abs(ratio[k]))
+        total[k] += ratio[k]
+        present[k] += visible[k]

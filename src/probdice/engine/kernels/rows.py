@@ -71,6 +71,70 @@ def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) 
 
 
 @inner
+def survey_rest(
+    rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums
+) -> bool:
+    """The same, and at each pixel the largest value and the sum of all others.
+
+    That sum holds every digit of what is small beside the largest value; for any other region,
+    the sum of the others is more than half of all, and a difference from the total holds them.
+    """
+    real = rows.dtype.type
+    size, count = stop - start, rows.shape[0]
+    nothing = np.zeros(size if count % 4 else 0, rows.dtype)
+    for k in range(size):
+        largest[k] = rest[k] = real(0)
+    signs = sign_of(real(0))
+    for i in range(0, count, 4):
+        signs |= _survey_four_rest(
+            rows[i, start:stop],
+            rows[i + 1, start:stop] if i + 1 < count else nothing,
+            rows[i + 2, start:stop] if i + 2 < count else nothing,
+            rows[i + 3, start:stop] if i + 3 < count else nothing,
+            largest,
+            rest,
+            volumes[i:],
+        )
+    off = 0
+    for k in range(size):
+        off += not abs(largest[k] + rest[k] - real(1)) <= real(TOLERANCE)
+    return signs >= 0 and off == 0
+
+
+@inner
+def _survey_four_rest(
+    a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, rest: Rows, volumes: Sums
+) -> int:
+    """Four rows a turn, as in `_survey_four`."""
+    size = np.uint64(a.size)
+    none = a.dtype.type(0)
+    signs = sign_of(none)
+    v0 = v1 = v2 = v3 = 0.0
+    for start in range(np.uint64(0), size, SHORT):
+        s0 = s1 = s2 = s3 = none
+        for k in range(start, min(start + SHORT, size)):
+            s0 += a[k]
+            s1 += b[k]
+            s2 += c[k]
+            s3 += d[k]
+            # The larger and the smaller of two pairs, then of all four.
+            high, low = max(a[k], b[k]), min(a[k], b[k])
+            other_high, other_low = max(c[k], d[k]), min(c[k], d[k])
+            low, high = low + other_low + min(high, other_high), max(high, other_high)
+            rest[k] += low + min(high, largest[k])
+            largest[k] = max(high, largest[k])
+            signs |= (sign_of(a[k]) | sign_of(b[k])) | (sign_of(c[k]) | sign_of(d[k]))
+        v0 += s0
+        v1 += s1
+        v2 += s2
+        v3 += s3
+    for i, volume in enumerate((v0, v1, v2, v3)):
+        if i < volumes.size:
+            volumes[i] = volume
+    return signs
+
+
+@inner
 def volume(row: Rows) -> float:
     """Sum of a row."""
     size = np.uint64(row.size)
@@ -81,15 +145,6 @@ def volume(row: Rows) -> float:
             short += row[k]
         total += short
     return total
-
-
-@inner
-def is_zero(row: Rows) -> bool:
-    """Whether a row is zero throughout."""
-    nonzero = 0
-    for k in range(row.size):
-        nonzero |= row[k] != 0
-    return nonzero == 0
 
 
 @inner

@@ -30,13 +30,13 @@ def spoilt(index, value, array=GOOD):
         (0.25, r'sum to 0.75 at pixel \(1, 2\); pass sums="normalise".*sums="background"'),
     ],
 )
-def test_a_bad_value_is_told_with_its_pixel(value, message, dtype):
+def test_a_bad_value_is_reported_with_its_pixel(value, message, dtype):
     with pytest.raises(ProbdiceError, match=message) as caught:
         compare(GOOD.astype(dtype), spoilt((1, 1, 2), value, GOOD.astype(dtype)))
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_first_and_the_worst_pixel_are_told():
+def test_the_first_and_the_worst_pixel_are_named():
     bad = spoilt((0, 0, 3), 0.4)
     bad[0, 2, 1] = 0.0
     with pytest.raises(
@@ -47,7 +47,7 @@ def test_the_first_and_the_worst_pixel_are_told():
         compare(bad, GOOD)
 
 
-def test_the_first_of_many_slabs_is_told():
+def test_the_first_pixel_of_many_blocks_is_named():
     big = np.full((2, 700, 1000), 0.5, np.float32)
     big[0, 650, 3] = big[0, 699, 999] = 0.3
     with pytest.raises(ProbdiceError, match=r"0.8 at pixel \(650, 3\) \(the first of 2"):
@@ -148,11 +148,16 @@ def test_a_foreground_lies_between_0_and_1():
             lambda: compare(np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
             "seem to lie along the last",
         ),
-        (lambda: compare("a.nii.gz", [1]), r"reference: found the path 'a.nii.gz'; read it first"),
+        (lambda: compare("a.nii.gz", [1]), r"reference: a\.nii\.gz: no such file"),
         (lambda: compare(np.array([None]), [1]), "reference: must hold labels.*found object"),
         (lambda: compare([1, 2], [1, 2], mask=[False, False]), "mask is empty"),
         (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),
-        (lambda: compare([1, 2], [1, 2], mask=[0.5, 1.0]), "booleans or integers, found float64"),
+        (
+            lambda: compare([1, 2], [1, 2], mask=[1.0, 0.5]),
+            r"mask must hold 0 and whole numbers, found 0.5 at pixel \(1,\); say .* mask > 0.5",
+        ),
+        (lambda: compare([1, 2], [1, 2], mask=[1.0, math.inf]), r"found inf at pixel \(1,\)"),
+        (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask must hold booleans or whole"),
         (lambda: compare(np.zeros((0, 3), int), np.zeros((0, 3), int)), "have no pixels"),
         (
             lambda: compare(Segmentation.from_labels([5, 5], ignore=[5]), [1, 2]),
@@ -178,7 +183,58 @@ def test_arguments_that_do_not_fit(call, message):
         call()
 
 
-def test_too_many_regions_for_a_table_are_refused():
-    labels = np.arange(20_000)
-    with pytest.raises(ProbdiceError, match="20000 reference and 20000 prediction regions make"):
-        compare(labels, labels)
+def test_nan_in_a_mask_is_outside_and_a_note():
+    result = compare([1, 2, 3], [1, 2, 4], mask=[1.0, 1.0, math.nan])
+    assert result.pixels == 2
+    assert [(note.kind, str(note)) for note in result.notes] == [
+        ("mask", "1 pixel is NaN in the mask and counted as outside")
+    ]
+    as_map = Segmentation.from_labels([2.0, math.nan, math.nan])
+    (note,) = compare([1, 2, 3], [1, 2, 4], mask=as_map).notes
+    assert str(note) == "2 pixels are NaN in the mask and counted as outside"
+
+
+def test_masked_arrays_are_refused_with_the_remedy():
+    masked = np.ma.array([1, 2, 3], mask=[False, False, True])
+    remedy = r"masked array.*array\.data and mask=~array\.mask"
+    for call, name in (
+        (lambda: compare(masked, [1, 2, 3]), "reference: "),
+        (lambda: compare([1, 2, 3], masked), "prediction: "),
+        (lambda: compare([1, 2, 3], [1, 2, 3], mask=masked), "mask: "),
+        (lambda: Segmentation.from_labels(masked), ""),
+        (lambda: Segmentation(masked, crisp=True), ""),
+        (lambda: Segmentation.from_probabilities(np.ma.array([[1.0]])), ""),
+    ):
+        with pytest.raises(ProbdiceError, match=name + ".*" + remedy):
+            call()
+    assert compare(masked.data, [1, 2, 4], mask=~masked.mask).score == 1
+
+
+def test_a_boolean_is_true_whatever_its_byte():
+    odd = np.array([0, 2, 255], np.uint8).view(np.bool_)
+    assert compare(odd, [0, 1, 1]).score == 1
+    assert compare(odd, [0, 1, 1]).reference_labels == (0, 1)
+    assert compare([1, 2, 3], [1, 2, 3], mask=odd).pixels == 2
+    one_hot = Segmentation.from_probabilities(np.stack([odd, ~odd]))
+    assert compare(one_hot, [0, 1, 1]).score == 1
+    assert Segmentation.from_labels(odd).probabilities().tolist() == [[1, 0, 0], [0, 1, 1]]
+    many = np.tile(odd, 2**16)  # as many as are counted byte by byte
+    assert compare(many, many).reference_labels == (0, 1)
+    assert compare(odd[::-1], odd[::-1]).reference_labels == (0, 1)
+
+
+def test_a_label_to_be_ignored_that_does_not_occur_is_a_note():
+    reference = Segmentation.from_labels([1, 2, 255], ignore=(255, 254))
+    result = compare(reference, [1, 2, 2])
+    assert [(note.kind, str(note)) for note in result.notes] == [
+        ("ignore", "label 254 to be ignored does not occur in the reference")
+    ]
+    assert compare(Segmentation.from_labels([1, 2], ignore=2), [1, 2]).pixels == 1
+
+
+def test_large_labels_are_not_ignored_by_mistake():
+    """2⁶³ − 1 and 2⁶³ are one floating number."""
+    reference = Segmentation.from_labels(np.array([2**63 - 1, 5]), ignore=[2**63])
+    assert compare(reference, [1, 2]).reference_labels == (5, 2**63 - 1)
+    top = Segmentation.from_labels(np.array([2**64 - 1, 5, 2**63], np.uint64), ignore=2**64 - 1)
+    assert compare(top, [1, 2, 3]).reference_labels == (5, 2**63)

@@ -1,0 +1,130 @@
+"""The score of knowing nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import chance, one_hot
+
+from probdice import Aitchison, Segmentation, compare
+
+pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
+
+REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
+SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
+
+
+def soft(regions, pixels, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(regions), pixels).T
+
+
+def test_label_maps_in_closed_form():
+    result = compare(np.repeat([1, 2], [6, 4]), np.repeat([1, 2], [5, 5]))
+    # The expected table is (3, 3), (2, 2): either matching agrees on half of the pixels.
+    assert result.chance == pytest.approx(0.5)
+    assert result.adjusted_score == pytest.approx((0.9 - 0.5) / 0.5)
+    assert result.chance_error == 0
+
+
+def test_the_largest_goes_with_the_largest_and_spare_regions_join_the_largest():
+    # Shares 1/2, 1/2 against 3/8, 3/8, 2/8.
+    assert compare(REFERENCE, SPLIT).chance == 3 / 8
+    assert compare(REFERENCE, SPLIT, merge="prediction").chance == 3 / 8 + 2 / 8 * 1 / 2
+    assert compare(REFERENCE, SPLIT, merge="reference").chance == 3 / 8
+    assert compare(SPLIT, REFERENCE, merge="both").chance == 1 / 2
+
+
+def test_empty_labels_take_no_part():
+    """Labels that occur only outside the mask made spare regions seem to have partners."""
+    reference = np.array([*REFERENCE, 11, 12, 13])
+    prediction = np.array([*SPLIT, 9, 9, 9])
+    mask = np.arange(11) < 8
+    for merge in ("none", "prediction", "reference", "both"):
+        expected = compare(REFERENCE, SPLIT, merge=merge).chance
+        assert compare(reference, prediction, mask=mask, merge=merge).chance == expected
+        exchanged = compare(prediction, reference, mask=mask, merge=merge).chance
+        assert exchanged == compare(SPLIT, REFERENCE, merge=merge).chance
+
+
+def test_a_floor_forgives_disagreement():
+    forgiven = 1 / (1 + math.sqrt(2) * math.log(100))
+    result = compare(REFERENCE, SPLIT, similarity=Aitchison(0.01))
+    assert result.chance == pytest.approx(3 / 8 + 5 / 8 * forgiven)
+
+
+def test_the_papers_rule_is_applied_to_the_table_of_chance():
+    # Weights 5 − m/4 and 3 + m/4: the smaller region prefers the smallest partner.
+    sides = np.repeat([1, 2], [5, 3]), np.repeat([5, 6, 7], [4, 3, 1])
+    assert compare(*sides, match="paper").chance == (5 * 4 + 3 * 1) / 64
+    assert compare(*sides, match="overlap").chance == (5 * 4 + 3 * 3) / 64
+
+
+def test_given_correspondences_stay():
+    assert compare([1, 1, 1, 2], [1, 2, 2, 2], match="labels").chance == 3 / 16 + 3 / 16
+    earlier = compare(REFERENCE, SPLIT, merge="both")
+    assert compare(REFERENCE, SPLIT, match=earlier).chance == 5 / 8 * 1 / 2 + 3 / 8 * 1 / 2
+    fixed = compare(REFERENCE, SPLIT, match={5: 2})
+    assert fixed.chance == pytest.approx(1 / 2 * 3 / 8 + 1 / 2 * 3 / 8)
+
+
+@pytest.mark.parametrize("pixels", [60, 40_000])
+def test_many_pixels_in_bins_agree_with_few_that_are_sorted(pixels):
+    p, q = soft(3, 60), soft(4, 60, 1)
+    expected = chance(p, q)
+    repeats = pixels // 60
+    result = compare(np.tile(p, repeats), np.tile(q, repeats))
+    assert result.chance == pytest.approx(expected, abs=1e-5)
+    assert result.chance_error == 0
+
+
+def test_a_label_map_and_its_one_hot_probabilities_agree():
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 3, 4000), rng.integers(0, 4, 4000)
+    expected = compare(a, b).chance
+    for pair in ((a, one_hot(b)), (one_hot(a), b), (one_hot(a), one_hot(b))):
+        assert compare(*pair).chance == pytest.approx(expected, abs=1e-9)
+        merged = compare(*pair, merge="both")
+        assert merged.chance == pytest.approx(compare(a, b, merge="both").chance, abs=0.02)
+
+
+def test_adjusted_scores_of_independent_pixels_are_about_0():
+    p, q = soft(3, 20_000), soft(3, 20_000, 1)
+    for options in ({}, {"merge": "both"}, {"similarity": "aitchison"}, {"match": "labels"}):
+        result = compare(p, q, **options)
+        assert result.adjusted_score == pytest.approx(0, abs=0.01)
+        assert compare(p, q, **options).chance == result.chance
+    assert compare(p, 0.9 * p + 0.1 / 3).adjusted_score > 0.9
+
+
+def test_sampled_chance_has_a_standard_error():
+    p, q = soft(3, 20_000), soft(4, 20_000, 1)
+    result = compare(p, q, similarity="aitchison", merge="both")
+    assert 0 < result.chance_error < 0.01
+    assert result.chance == pytest.approx(result.score, abs=5 * result.chance_error + 0.005)
+
+
+def test_groups_of_several_soft_regions_that_were_given_are_sampled():
+    """Pairwise overlaps of independent sides count pixels twice that such groups share."""
+    p, q = soft(3, 20_000), soft(4, 20_000, 1)
+    earlier = compare(p, q, merge="both")
+    assert earlier.merges
+    result = compare(p, q, match=earlier)
+    assert result.chance_error > 0
+    assert result.adjusted_score == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_rare_label_may_be_missing_among_the_samples(place):
+    labels = np.zeros(600, int)
+    labels[place * 100] = 9
+    probabilities = soft(3, 600)
+    fixed = compare(probabilities, labels, similarity=Aitchison(0.01), match={9: 0})
+    assert 0 < fixed.chance < 1
+    named = Segmentation.from_probabilities(probabilities, names=[9, 10, 11])
+    equal = compare(labels, named, similarity=Aitchison(0.01), match="labels")
+    assert 0 < equal.chance < 1
+
+
+def test_nothing_is_adjusted_where_chance_is_1():
+    assert math.isnan(compare([1, 1], [2, 2]).adjusted_score)
+    assert compare([1, 2], [1, 2]).adjusted_score == 1

@@ -1,0 +1,187 @@
+"""Compiled kernels: what they compute on rows, and the cache of their machine code."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import probdice
+from probdice import Absolute, Aitchison
+from probdice.engine import kernels
+
+SOURCE = Path(probdice.__file__).parent
+
+COMPARE = """
+    import probdice
+    print(probdice.compare([1, 1, 2], [5, 5, 6]).score)
+"""
+EXPECTED = "1.0"
+MANY = """
+    import numpy as np, probdice
+    grid = np.arange(300 * 300 * 2) // 2
+    print(round(probdice.compare(grid // 300, (grid + 7) % 90_000 // 300).score, 3))
+"""
+
+
+def run(code, source, cache, **options):
+    environment = os.environ | {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A folder with the compiled code of all kernels that COMPARE needs."""
+    cache = tmp_path_factory.mktemp("cache")
+    out = run(COMPARE, SOURCE.parent, cache)
+    assert out.stdout.strip() == EXPECTED, out.stderr
+    assert list(cache.rglob("*.nbc"))
+    return cache
+
+
+def test_compiled_code_is_used_again(compiled):
+    before = {path: path.stat().st_mtime_ns for path in compiled.rglob("*.nb*")}
+    out = run(COMPARE, SOURCE.parent, compiled)
+    assert out.stdout.strip() == EXPECTED, out.stderr
+    assert {path: path.stat().st_mtime_ns for path in compiled.rglob("*.nb*")} == before
+
+
+def test_a_change_of_any_kernel_source_compiles_anew(tmp_path):
+    """Numba would look only at the file of the kernel that is called."""
+    shutil.copytree(SOURCE, tmp_path / "src" / "probdice")
+    cache = tmp_path / "cache"
+    code = """
+        import numpy as np
+        from probdice.engine import kernels
+        p = np.array([[0.75, 0.25], [0.25, 0.75]])
+        differences, f = np.zeros(1), np.empty(2)
+        starts, members = np.array([0, 2]), np.array([0, 1])
+        kernels.absolute.pixels(p, 0, starts, members, p[:1] * 0, 0, np.array([0, 1]),
+                                np.array([0]), 2, differences, f)
+        print(differences[0])
+    """
+    assert run(code, tmp_path / "src", cache, check=True).stdout.strip() == "2.0"
+    rows = tmp_path / "src" / "probdice" / "engine" / "kernels" / "rows.py"
+    text = rows.read_text()
+    assert text.count("            joined[k] += row[k]\n") == 1
+    rows.write_text(text.replace("joined[k] += row[k]", "joined[k] += row[k] * 2"))
+    assert run(code, tmp_path / "src", cache, check=True).stdout.strip() == "4.0"
+    rows.write_text(text)
+    assert run(code, tmp_path / "src", cache, check=True).stdout.strip() == "2.0"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damage"), [(".nbc", "half"), (".nbi", "half"), (".nbi", "empty"), (".nbc", "other")]
+)
+def test_damaged_compiled_code_is_compiled_again(compiled, suffix, damage, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(compiled, cache)
+    paths = list(cache.rglob(f"*{suffix}"))
+    assert paths
+    for path in paths:
+        content = path.read_bytes()
+        changed = {"empty": b"", "half": content[: len(content) // 2], "other": b"x" * 100}
+        path.write_bytes(changed[damage])
+    out = run(COMPARE, SOURCE.parent, cache)
+    assert out.stdout.strip() == EXPECTED, out.stderr
+
+
+def test_a_full_disk_costs_nothing_but_time(tmp_path):
+    code = (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    ) + textwrap.dedent(MANY)
+    if sys.platform == "win32":
+        pytest.skip("this system has no limit on the size of files")
+    out = run(code, SOURCE.parent, tmp_path / "cache")
+    assert out.stdout.strip() == "0.977", out.stderr
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path):
+    """Where Numba finds no other folder either, nothing is kept."""
+    code = """
+        import numba.core.caching as caching
+        def no_folder(*args, **kwargs):
+            raise RuntimeError("cannot cache function: no locator available")
+        caching.FunctionCache.__init__ = no_folder
+    """
+    out = run(textwrap.dedent(code) + textwrap.dedent(COMPARE), SOURCE.parent, tmp_path)
+    assert out.stdout.strip() == EXPECTED, out.stderr
+
+
+# What they compute -----------------------------------------------------------------------------
+
+
+def soft(regions, pixels, seed, dtype):
+    p = np.random.default_rng(seed).dirichlet(np.ones(regions), pixels).T
+    return np.ascontiguousarray(p.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("regions", "pixels"), [((3, 2), 10), ((1, 9), 5000), ((5, 4), 4096)])
+def test_absolute_pairs_are_sums_of_minima(dtype, regions, pixels):
+    p, q = soft(regions[0], pixels, 0, dtype), soft(regions[1], pixels, 1, dtype)
+    volumes = np.zeros(regions[0]), np.zeros(regions[1])
+    savings = np.zeros(regions)
+    assert kernels.absolute.pairs(p, 0, q, 0, pixels, *volumes, savings) == (True, True)
+    tolerance = {"f4": 1e-6, "f8": 1e-12}[dtype] * pixels
+    expected = np.minimum(p[:, None].astype("f8"), q[None].astype("f8")).sum(-1)
+    np.testing.assert_allclose(savings, expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(volumes[0], p.sum(1, dtype="f8"), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 0.9])
+def test_values_that_look_amiss_are_reported(value):
+    p, q = soft(3, 5000, 0, "f4"), soft(2, 5000, 1, "f4")
+    q[1, 4999] = value
+    volumes = np.zeros(3), np.zeros(2)
+    assert kernels.absolute.pairs(p, 0, q, 0, 5000, *volumes, np.zeros((3, 2))) == (True, False)
+    assert kernels.aitchison.pairs(
+        p, 0, q, 0, 5000, 0.0, *volumes, np.zeros(3), np.zeros(2), np.zeros((3, 2))
+    ) == (True, False)
+
+
+@pytest.mark.parametrize("similarity", [Absolute(), Aitchison(), Aitchison(0.01)])
+def test_pixels_give_f_between_groups(similarity):
+    p, q = soft(4, 5000, 0, "f8"), soft(3, 5000, 1, "f8")
+    starts = np.array([0, 2, 3, 4]), np.array([0, 1, 3, 3])
+    members = np.array([0, 2, 1, 3]), np.array([1, 0, 2])
+    both = p, 0, starts[0], members[0], q, 0, starts[1], members[1], 5000
+    differences, f = np.zeros(3), np.empty(5000)
+    if isinstance(similarity, Aitchison):
+        kernels.aitchison.pixels(*both, similarity.floor, differences, f)
+    else:
+        kernels.absolute.pixels(*both, differences, f)
+    a = np.stack([p[0] + p[2], p[1], p[3]])
+    b = np.stack([q[1], q[0] + q[2], np.zeros(5000)])
+    np.testing.assert_allclose(f, similarity(a, b), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(differences, np.abs(a - b).sum(1), rtol=1e-12)
+
+
+def test_labels_are_encoded_in_any_number():
+    values = np.random.default_rng(0).integers(0, 2**63, 3000).astype(np.uint64)
+    codes = np.empty(values.size, np.int32)
+    few = np.empty(100, np.uint64)
+    assert kernels.labels.encode(values, np.full(512, -1, np.int32), few, codes) == -1
+    labels = np.empty(4096, np.uint64)
+    count = kernels.labels.encode(values, np.full(16384, -1, np.int32), labels, codes)
+    assert count == np.unique(values).size
+    assert np.array_equal(labels[codes], values)
+
+
+def test_the_mean_minimum_of_sorted_values():
+    rng = np.random.default_rng(0)
+    p, q = np.sort(rng.random(30)), np.sort(np.round(rng.random(20), 1))
+    expected = np.minimum.outer(p, q).mean()
+    assert kernels.distribution.mean_minimum(p, q) == pytest.approx(expected, abs=1e-14)

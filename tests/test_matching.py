@@ -1,0 +1,206 @@
+"""Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
+
+import numpy as np
+import pytest
+
+from probdice import Comparison, ProbdiceError, Segmentation, TooLargeError, compare, overlap
+from probdice.matching import assigned, listed
+
+REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
+SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
+
+
+def pairs(result):
+    return [(group.reference, group.prediction) for group in result.groups]
+
+
+def kinds(result):
+    return [note.kind for note in result.notes]
+
+
+# By overlap ------------------------------------------------------------------------------------
+
+
+def test_regions_that_never_meet_are_no_pair():
+    result = compare([1, 1, 2, 3], [5, 5, 5, 6], match="overlap")
+    assert pairs(result) == [((1,), (5,)), ((3,), (6,)), ((2,), ())]
+
+
+def test_the_larger_overlap_wins_though_the_region_is_larger():
+    # The paper's weights prefer a small partner; the overlap prefers what is shared.
+    reference = np.repeat([1, 2], [10, 90])
+    prediction = np.concatenate([np.repeat([5, 6], [1, 9]), np.full(90, 6)])
+    assert pairs(compare(reference, prediction)) == [((1,), (5,)), ((2,), (6,))]
+    reference = np.repeat([1], [100])
+    prediction = np.repeat([5, 6], [40, 60])
+    assert pairs(compare(reference, prediction))[0] == ((1,), (6,))
+
+
+def test_of_equal_overlaps_the_region_that_sticks_out_less_is_the_partner():
+    # 5 and 7 both share two pixels with 1; 5 has a pixel outside.
+    for match in ("overlap", {9: 2}):
+        result = compare(REFERENCE, SPLIT, match=match)
+        assert pairs(result) == [((1,), (7,)), ((2,), (9,)), ((), (5,))]
+        exchanged = compare(SPLIT, REFERENCE, match=match if match == "overlap" else {2: 9})
+        assert pairs(exchanged) == [((7,), (1,)), ((9,), (2,)), ((5,), ())]
+
+
+def test_the_same_pairs_every_time():
+    rng = np.random.default_rng(0)
+    p, q = rng.integers(0, 30, 500), rng.integers(0, 40, 500)
+    assert pairs(compare(p, q)) == pairs(compare(p, q))
+
+
+# By the paper's rule ---------------------------------------------------------------------------
+
+
+def test_the_paper_gives_every_region_of_the_smaller_side_a_partner():
+    reference, prediction = np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3])
+    result = compare(reference, prediction, match="paper")
+    assert pairs(result) == [((1,), (5,)), ((2,), (7,)), ((3,), (6,))]
+    assert kinds(result) == ["apart"]
+    assert str(result.notes[0]) == '1 pair shares no pixel; match="overlap" has none'
+
+
+def test_both_rules_agree_where_each_region_finds_a_partner():
+    rng = np.random.default_rng(1)
+    p, q = rng.dirichlet(np.ones(5), 100).T, rng.dirichlet(np.ones(5), 100).T
+    assert pairs(compare(p, q, match="paper")) == pairs(compare(p, q))
+
+
+def test_the_papers_rule_is_refused_for_too_many_regions():
+    labels = np.arange(20_000)
+    with pytest.raises(TooLargeError, match=r'too many for the paper.*match="overlap"'):
+        compare(labels, labels, match="paper")
+    assert compare(labels, labels).score == 1
+
+
+def test_the_least_total_of_a_table():
+    table = np.array([[1, 2, 9], [1, 5, 9]])
+    assert [side.tolist() for side in assigned(table)] == [[0, 1], [1, 0]]
+    assert [side.tolist() for side in assigned(table.T)] == [[0, 1], [1, 0]]
+
+
+# By equal labels -------------------------------------------------------------------------------
+
+
+def test_equal_labels_correspond():
+    result = compare([1, 1, 2, 2, 3], [1, 2, 2, 2, 4], match="labels")
+    assert pairs(result) == [((1,), (1,)), ((2,), (2,)), ((3,), ()), ((), (4,))]
+    assert result.score == 0.6
+    assert [group.dice for group in result.groups] == pytest.approx([2 / 3, 0.8, 0, 0])
+    assert all("merge" not in str(note) for note in result.notes)
+
+
+def test_a_name_and_a_number_that_read_the_same_are_one_label():
+    named = Segmentation.from_probabilities([[1.0, 0], [0, 1.0]], names=["0", "1"])
+    result = compare([0, 1], named, match="labels")
+    assert pairs(result) == [((0,), ("0",)), ((1,), ("1",))]
+    assert compare([0, 1], named, match={"0": 0, 1: "1"}).score == 1
+
+
+def test_no_label_in_common_is_refused():
+    with pytest.raises(
+        ProbdiceError,
+        match=r"no label in common.*reference has 1, 2, prediction has 5, 7, 9; "
+        r'use match="overlap"',
+    ):
+        compare(REFERENCE, SPLIT, match="labels")
+
+
+def test_a_label_that_both_know_suffices_though_empty():
+    result = compare([[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], match="labels")
+    assert result.score == 0
+    assert result.empty == {"reference": (1,), "prediction": (0,)}
+
+
+# A mapping -------------------------------------------------------------------------------------
+
+
+def test_a_mapping_fixes_the_pairs_that_it_names():
+    result = compare(REFERENCE, SPLIT, match={5: 1})
+    assert pairs(result) == [((1,), (5,)), ((2,), (9,)), ((), (7,))]
+    assert result.match == {5: 1}
+
+
+def test_a_mapping_may_pair_what_never_meets():
+    result = compare([1, 1, 2, 2], [5, 5, 6, 6], match={5: 2})
+    assert pairs(result) == [((2,), (5,)), ((1,), ()), ((), (6,))]
+    assert result.score == 0
+
+
+def test_a_mapping_may_be_many_to_one():
+    result = compare(REFERENCE, SPLIT, match={5: 1, 7: 1})
+    assert pairs(result) == [((1,), (5, 7)), ((2,), (9,))]
+    assert result.score == 0.875
+    assert result.matched_score == 0.875
+    assert result.merges == ()
+    soft = [[0.6, 0.5, 0.1, 0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]]
+    reference = [[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]]
+    for similarity, score in (("absolute", 0.975), ("aitchison", 0.93101145)):
+        result = compare(reference, soft, match={0: 0, 1: 0, 2: 1}, similarity=similarity)
+        assert result.score == pytest.approx(score, abs=5e-9)
+
+
+def test_what_a_mapping_leaves_over_may_be_merged():
+    result = compare(REFERENCE, SPLIT, match={5: 1}, merge="prediction")
+    assert pairs(result) == [((1,), (5, 7)), ((2,), (9,))]
+    assert [(merge.region, merge.into) for merge in result.merges] == [(7, (1,))]
+    assert result.matched_score == 0.625
+
+
+def test_a_name_that_neither_side_has_is_refused():
+    with pytest.raises(ProbdiceError, match=r"match names 4, which neither side has.*has 1, 2"):
+        compare(REFERENCE, SPLIT, match={5: 4})
+    absent = Segmentation.from_labels(REFERENCE, names={3: "kidney"})
+    assert compare(absent, SPLIT, match={5: "kidney", 7: 1}).unmatched["prediction"] == (5,)
+
+
+# An earlier comparison -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_earlier_comparison_is_applied_as_it_is(stored):
+    earlier = compare(REFERENCE, SPLIT, merge="both")
+    if stored:
+        earlier = Comparison.from_json(earlier.to_json())
+    result = compare([1, 2, 2, 2], [5, 7, 9, 9], match=earlier)
+    assert pairs(result) == [((1,), (5, 7)), ((2,), (9,))]
+    assert result.score == result.matched_score == 0.75
+    assert result.merges == ()
+    assert result.match == (((1,), (5, 7)), ((2,), (9,)))
+
+
+def test_a_label_that_the_earlier_comparison_does_not_know_stays_alone_and_is_a_note():
+    earlier = compare(REFERENCE, SPLIT, merge="both")
+    result = compare([1, 1, 4, 4], [5, 5, 8, 8], match=earlier)
+    assert pairs(result) == [((1,), (5,)), ((4,), ()), ((), (8,))]
+    unknown = [str(note) for note in result.notes if note.kind == "unknown"]
+    assert unknown == [
+        "the earlier comparison does not know reference 4",
+        "the earlier comparison does not know prediction 8",
+    ]
+
+
+def test_regions_that_were_alone_stay_alone():
+    earlier = compare(REFERENCE, SPLIT)
+    assert pairs(compare([1, 1], [5, 5], match=earlier)) == [((1,), ()), ((), (5,))]
+
+
+def test_a_correspondence_learnt_on_a_data_set():
+    total = overlap(REFERENCE, SPLIT) + overlap([2, 2, 1], [9, 9, 5])
+    learnt = total.compare(merge="both")
+    assert compare([1, 1, 2], [5, 7, 9], match=learnt).score == 1
+
+
+def test_labels_in_a_row():
+    assert listed(()) == "–"
+    assert listed((1, "a")) == "1, a"
+    assert listed(range(9)) == "0, 1, 2, 3, 4, 5, … 3 more"
+
+
+def test_a_mapping_the_wrong_way_round_is_refused():
+    reference = Segmentation.from_labels([0, 0, 1], names={0: "csf", 1: "grey"})
+    with pytest.raises(ProbdiceError, match="first is a label of the reference"):
+        compare(reference, [4, 4, 5], match={"csf": 4})
+    assert compare(reference, [4, 4, 5], match={4: "csf"}).score == 1

@@ -1,0 +1,177 @@
+"""Spare regions join the groups of matched ones."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from probdice import Aitchison, Segmentation, compare, overlap
+from probdice.engine.images import Images
+
+REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
+SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
+
+
+def pairs(result):
+    return [(group.reference, group.prediction) for group in result.groups]
+
+
+def merges(result):
+    return [(merge.side, merge.region, merge.into) for merge in result.merges]
+
+
+def test_only_the_allowed_side_is_merged():
+    for merge in ("none", "reference"):
+        result = compare(REFERENCE, SPLIT, merge=merge)
+        assert pairs(result) == [((1,), (7,)), ((2,), (9,)), ((), (5,))]
+        assert result.score == result.matched_score == 0.625
+        assert result.unmatched == {"reference": (), "prediction": (5,)}
+        assert result.merges == ()
+        assert 'merge="prediction"' in str(result.notes[0])
+
+
+def test_under_segmentation_is_the_same_with_the_sides_exchanged():
+    result = compare(SPLIT, REFERENCE, merge="reference")
+    assert pairs(result) == [((5, 7), (1,)), ((9,), (2,))]
+    assert (result.score, result.matched_score) == (0.875, 0.625)
+
+
+def test_both_sides_of_one_image_are_merged():
+    reference, prediction = np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3])
+    one = compare(reference, prediction, merge="prediction")
+    assert pairs(one) == [((1,), (5,)), ((3,), (6, 7)), ((2,), ())]
+    assert compare(reference, prediction, merge="both").score == 1
+
+
+def test_equally_many_regions_leave_nothing_to_merge():
+    result = compare([1, 1, 2, 2], [5, 5, 5, 8], merge="both")
+    assert result.merges == ()
+    assert result.score == 0.75
+
+
+def test_a_spare_region_joins_even_at_a_loss():
+    result = compare([1, 1, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3], merge="both")
+    assert pairs(result) == [((1,), (1, 2, 3))]
+    assert result.score == 1
+    # 5 shares one pixel with either region of the reference and has a third outside both.
+    losing = compare([1, 1, 1, 2, 2, 2, 3, 3], [7, 7, 5, 5, 8, 8, 5, 9], merge="both")
+    assert merges(losing) == [("prediction", 5, (1,))]
+    assert losing.merges[0].gain == -1 / 8
+    assert losing.score == losing.matched_score + 1 / 8
+
+
+def test_a_spare_region_that_meets_no_group_stays_alone():
+    """1 is kept for what the prediction lacks, so that 5 meets no region with a partner."""
+    prediction = Segmentation.from_labels([5, 5, 6, 6], names={9: "kidney"})
+    result = compare([1, 1, 2, 2], prediction, match={"kidney": 1}, merge="both")
+    assert pairs(result) == [((2,), (6,)), ((1,), ()), ((), (5,))]
+    assert [str(note) for note in result.notes] == [
+        "1 reference region has no partner (1) and meets no matched one",
+        "1 prediction region has no partner (5) and meets no matched one",
+    ]
+    several = Segmentation.from_labels([4, 5, 6, 6], names={9: "kidney"})
+    result = compare([1, 1, 2, 2], several, match={"kidney": 1}, merge="prediction")
+    assert [str(note) for note in result.notes] == [
+        '1 reference region has no partner (1); merge="reference" would join it to a matched one',
+        "2 prediction regions have no partner (4, 5) and meet no matched one",
+    ]
+
+
+def test_ties_go_to_the_lower_region_and_the_lower_group():
+    result = compare([1, 1, 1, 1, 2, 2, 2, 2], [1, 1, 3, 4, 2, 2, 5, 6], merge="both")
+    assert [(merge.region, merge.into) for merge in result.merges] == [
+        (3, (1,)),
+        (4, (1,)),
+        (5, (2,)),
+        (6, (2,)),
+    ]
+    # 5 is half in either region: the group with the lower reference label.
+    halves = compare([1, 1, 1, 2, 2, 2], [7, 7, 5, 5, 8, 8], merge="both")
+    assert merges(halves) == [("prediction", 5, (1,))]
+
+
+def test_ties_go_to_the_prediction_first():
+    reference = [1, 1, 1, 1, 2, 2, 2, 3]
+    prediction = [5, 5, 5, 6, 7, 7, 7, 7]
+    result = compare(reference, prediction, merge="both")
+    assert merges(result) == [("prediction", 6, (1,)), ("reference", 3, (7,))]
+    assert [merge.gain for merge in result.merges] == [0.125, 0.125]
+    exchanged = compare(prediction, reference, merge="both")
+    assert merges(exchanged) == [("prediction", 3, (7,)), ("reference", 6, (1,))]
+
+
+def test_gains_within_rounding_tie():
+    """0.1 + 0.2 is not 0.3 in binary: the tie is broken by the order, not by rounding."""
+    p = np.array([[0.5] * 4, [0.5] * 4])
+    q = np.array([[0.3] * 4, [0.3] * 4, [0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.2, 0.1], [0.1] * 4])
+    result = compare(p, q, merge="both")
+    assert merges(result)[:2] == [("prediction", 2, (0,)), ("prediction", 3, (1,))]
+
+
+def test_a_join_across_makes_new_neighbours():
+    """After 2 joined the group of 5, a spare prediction region that meets only 2 meets it too."""
+    reference = [1, 1, 1, 1, 2, 2, 2, 2]
+    prediction = Segmentation.from_labels([5, 5, 5, 5, 5, 5, 6, 6], names={9: "kidney"})
+    result = compare(reference, prediction, match={"kidney": 2}, merge="both")
+    assert pairs(result) == [((1, 2), (5, 6))]
+    assert merges(result) == [("reference", 2, (5,)), ("prediction", 6, (1, 2))]
+    assert [merge.gain for merge in result.merges] == [0, 0.25]
+    soft = [np.stack([np.asarray(side) == k for k in labels]).astype(float)
+            for side, labels in ((reference, (1, 2)), (prediction.array, (5, 6)))]  # fmt: skip
+    named = Segmentation.from_probabilities([*soft[1], np.zeros(8)], names=[5, 6, "kidney"])
+    again = compare(
+        Segmentation.from_probabilities(soft[0], names=[1, 2]),
+        named,
+        match={"kidney": 2},
+        merge="both",
+    )
+    assert merges(again) == merges(result)
+
+
+def test_a_prediction_of_one_region_fits_any_merged_reference():
+    rng = np.random.default_rng(5)
+    reference = rng.dirichlet(np.ones(4), 50).T
+    result = compare(reference, np.ones((1, 50)), merge="both")
+    assert result.score == pytest.approx(1, abs=1e-12)
+    assert result.chance == pytest.approx(1, abs=1e-9)
+    assert math.isnan(result.adjusted_score)
+
+
+def test_soft_regions_merge_with_one_pass_each(monkeypatch):
+    calls = []
+    joined = Images.joined
+    monkeypatch.setattr(Images, "joined", lambda *args: calls.append(1) or joined(*args))
+    rng = np.random.default_rng(0)
+    compare(rng.dirichlet(np.ones(3), 200).T, rng.dirichlet(np.ones(13), 200).T, merge="both")
+    assert len(calls) == 10
+
+
+@pytest.mark.parametrize("similarity", ["absolute", Aitchison(0.01)])
+def test_label_maps_merge_without_a_pass_over_the_pixels(similarity, monkeypatch):
+    monkeypatch.setattr(Images, "joined", lambda *args: pytest.fail("a pass over the pixels"))
+    rng = np.random.default_rng(0)
+    compare(rng.integers(0, 5, 500), rng.integers(0, 9, 500), merge="both", similarity=similarity)
+    soft = rng.dirichlet(np.ones(3), 500).T
+    compare(soft, rng.integers(0, 9, 500), merge="prediction", similarity=similarity)
+
+
+def test_thousands_of_equal_gains_are_merged_soon():
+    """Every join used to look again at all that tied with it."""
+    labels = np.arange(80_000) // 4
+    start = time.perf_counter()
+    result = compare(np.full((2, labels.size), 0.5), labels, merge="prediction")
+    assert time.perf_counter() - start < 30  # a second where nothing else runs
+    assert [merge.region for merge in result.merges] == sorted(
+        merge.region for merge in result.merges
+    )
+    assert len(result.merges) == 19_998
+
+
+def test_sums_above_one_count_as_they_are_while_there_are_pixels():
+    prediction = np.array([[0.6, 0.5, 0.4], [0.4005, 0.5, 0.6005]])  # 1.0005, 1 and 1.0005
+    merged = compare([1, 1, 1], prediction, merge="prediction")
+    assert merged.score == pytest.approx(1 - 0.5 * 0.001 / 3, abs=1e-12)
+    added = overlap([1, 1, 1], prediction).compare(merge="prediction")
+    assert added.score == pytest.approx(merged.score, abs=1e-3)
+    assert [(m.region, m.into) for m in added.merges] == [(m.region, m.into) for m in merged.merges]

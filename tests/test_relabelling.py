@@ -1,0 +1,123 @@
+"""The prediction in the words of the reference."""
+
+import numpy as np
+import pytest
+
+from probdice import Geometry, Segmentation, compare
+
+REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
+SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
+SOFT_REFERENCE = np.array([[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]])
+SOFT_SPLIT = np.array([[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]])
+
+
+def labels(segmentation):
+    return np.asarray(segmentation.array).tolist()
+
+
+def test_groups_take_the_label_of_the_reference():
+    assert labels(compare(REFERENCE, SPLIT, merge="both").relabelled()) == [1, 1, 1, 1, 1, 2, 2, 2]
+
+
+def test_after_merging_the_reference_it_is_that_of_the_matched_region():
+    relabelled = compare(SPLIT, REFERENCE, merge="reference").relabelled()
+    assert labels(relabelled) == [7, 7, 7, 7, 9, 9, 9, 9]
+
+
+def test_a_spare_label_that_is_taken_gets_a_new_one_and_says_so():
+    relabelled = compare([1, 1, 1, 2, 2, 2], [2, 2, 1, 5, 5, 5]).relabelled()
+    assert labels(relabelled) == [1, 1, 6, 2, 2, 2]
+    assert relabelled.names == {6: "1 (unmatched)"}
+    kept = compare([1, 1, 1, 2, 2, 2], [2, 2, 7, 5, 5, 5]).relabelled()
+    assert labels(kept) == [1, 1, 7, 2, 2, 2]
+
+
+def test_probabilities_are_added_up():
+    relabelled = compare(SOFT_REFERENCE, SOFT_SPLIT, merge="both").relabelled()
+    assert relabelled.regions == (0, 1)
+    assert np.asarray(relabelled.array) == pytest.approx(
+        SOFT_SPLIT[[0, 2]] + [SOFT_SPLIT[1], np.zeros(4)]
+    )
+    spare = compare(SOFT_REFERENCE, SOFT_SPLIT).relabelled()
+    assert spare.regions == (0, 1, "1 (unmatched)")
+
+
+@pytest.mark.parametrize("merge", ["none", "prediction", "reference", "both"])
+def test_compared_by_label_the_score_is_the_same(merge):
+    rng = np.random.default_rng(3)
+    reference, prediction = rng.integers(0, 4, (9, 8)), rng.integers(0, 6, (9, 8))
+    result = compare(reference, prediction, merge=merge)
+    again = compare(reference, result.relabelled(), match="labels")
+    assert again.score == result.score
+
+
+def test_names_are_carried_over():
+    reference = Segmentation.from_probabilities(
+        [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]], names=[10, "lesion"]
+    )
+    result = compare(reference, [5, 5, 7])
+    assert labels(result.relabelled()) == [10, 10, 0]
+    assert compare(reference, result.relabelled(), match="labels").score == result.score
+    named = Segmentation.from_labels([3, 3, 4], names={3: "liver"})
+    assert compare(named, [1, 1, 2]).relabelled().names == {3: "liver"}
+
+
+@pytest.mark.parametrize("label", [2**60 + 1, 5_000_000_001, 2**64 - 1, -5])
+def test_large_labels_are_kept(label):
+    reference = np.array([label, label, 3], np.uint64 if label > 2**63 else np.int64)
+    relabelled = compare(reference, np.array([1, 1, 2], np.uint8)).relabelled()
+    assert labels(relabelled) == [label, label, 3]
+
+
+@pytest.mark.parametrize("limit", [2**63 - 1, 2**63, 2**64 - 1, -(2**63)])
+@pytest.mark.parametrize(
+    ("reference", "prediction"),
+    [
+        ("LL3", "112"),
+        ("112", "LL3"),
+        ("LLL", "122"),
+        ("111", "L33"),
+        ("LLL", "L33"),
+        ("LLL", "NLL"),
+        ("1L1", "L11"),
+    ],
+)
+def test_labels_at_the_limits_of_64_bits(limit, reference, prediction):
+    near = limit - 1 if limit > 0 else limit + 1
+
+    def side(text):
+        values = [{"L": limit, "N": near}.get(letter) or int(letter) for letter in text]
+        return np.array(values, np.uint64 if max(values) >= 2**63 else np.int64)
+
+    one, other = side(reference), side(prediction)
+    result = compare(one, other)
+    relabelled = result.relabelled()
+    assert compare(one, relabelled, match="labels").score == result.score
+    for group in result.groups:
+        if group.reference and group.prediction:
+            places = other == group.prediction[0]
+            assert set(np.asarray(relabelled.array)[places].tolist()) == {group.reference[0]}
+    assert np.unique(relabelled.array).size == np.unique(other).size
+
+
+def test_labels_that_no_type_holds_together():
+    reference = np.array([2**64 - 1, 2**64 - 1], np.uint64)
+    relabelled = compare(reference, np.array([-3, -4])).relabelled()
+    assert sorted(labels(relabelled)) == [0, 2**64 - 1]
+    assert len(relabelled.names) == 1
+
+
+def test_the_whole_image_is_relabelled_whatever_the_mask():
+    geometry = Geometry((4,), np.eye(2))
+    reference = Segmentation.from_labels([1, 1, 2, 2], geometry=geometry)
+    prediction = Segmentation.from_labels([5, 5, 6, 5], geometry=geometry)
+    mask = np.array([1, 1, 1, 0])
+    relabelled = compare(reference, prediction, mask=mask).relabelled()
+    assert labels(relabelled) == [1, 1, 2, 1]
+    assert relabelled.geometry == geometry
+
+
+def test_fortran_order_and_booleans():
+    reference = np.asfortranarray(np.arange(12).reshape(3, 4) % 2 * 7)
+    relabelled = compare(reference, reference == 0).relabelled()
+    assert labels(relabelled) == reference.tolist()

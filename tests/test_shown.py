@@ -1,0 +1,89 @@
+"""A comparison as text and as HTML."""
+
+import numpy as np
+import pytest
+
+from probdice import Aitchison, Segmentation, compare
+
+pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
+
+REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
+SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
+
+
+class Closing:
+    """An array that can be closed, and is not to be read then."""
+
+    def __init__(self, array):
+        self.inner, self.shape, self.dtype, self.open = array, array.shape, array.dtype, True
+
+    def __getitem__(self, index):
+        assert self.open, "a pixel was read"
+        return self.inner[index]
+
+
+def test_as_text():
+    assert repr(compare(REFERENCE, SPLIT)).splitlines() == [
+        "Comparison (absolute): 2 reference and 3 prediction regions over 8 pixels",
+        "  score 0.6250   adjusted 0.4000 (chance 0.3750)   lowest Dice 0.6667 (1 ↔ 7)",
+        "  explained: reference 0.6667, prediction 0.3333",
+        "  reference  prediction    Dice  similarity",
+        "          1           7  0.6667      0.7500",
+        "          2           9  0.8571      0.8750",
+        "          –           5  0.0000      0.6250",
+        '  note: 1 prediction region has no partner (5); merge="prediction" would join it to a '
+        "matched one",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        ({"similarity": Aitchison(0.01)}, "Comparison (aitchison, floor=0.01): "),
+        ({"match": "paper", "merge": "both"}, "Comparison (absolute, match='paper', merge='both')"),
+        ({"match": {5: 1}}, "Comparison (absolute, match=…): "),
+    ],
+)
+def test_the_title_says_what_was_asked(options, title):
+    assert repr(compare(REFERENCE, SPLIT, **options)).startswith(title)
+
+
+@pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
+@pytest.mark.parametrize("merge", ["none", "both"])
+@pytest.mark.parametrize("kinds", ["soft", "mixed", "crisp"])
+def test_no_pixel_is_read_to_show_a_result(similarity, merge, kinds):
+    rng = np.random.default_rng(0)
+    p, q = (np.moveaxis(rng.dirichlet(np.ones(k), (8, 9)), -1, 0) for k in (3, 5))
+    p = Closing(p.argmax(0) if kinds != "soft" else p)
+    q = Closing(q.argmax(0) if kinds == "crisp" else q)
+    result = compare(p, q, similarity=similarity, merge=merge)
+    p.open = q.open = False
+    assert "lowest Dice" in repr(result)
+    assert result._repr_html_().startswith("<div>")
+    assert result.groups and result.notes is not None and result.merges is not None
+    p.open = q.open = True
+    _ = result.matched_score, result.chance, result.explained
+    p.open = q.open = False
+    text = repr(result)
+    assert "chance" in text and "explained" in text
+    assert ("matched score" in text) == bool(result.merges)
+
+
+def test_merges_are_counted():
+    text = repr(
+        compare(np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3]), merge="both")
+    )
+    assert "matched score 0.6875; 1 reference region and 1 prediction region merged" in text
+
+
+def test_html_escapes_names():
+    reference = Segmentation.from_labels([0, 1], names={1: "<script>alert(1)</script>"})
+    html = compare(reference, [0, 1])._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_many_groups_are_cut_short():
+    labels = np.arange(100)
+    assert "… and 88 more groups" in repr(compare(labels, labels))
+    assert "88 more are left out" in compare(labels, labels)._repr_html_()

@@ -1,0 +1,72 @@
+"""Files that appear whole or not at all."""
+
+import math
+import os
+import stat
+
+import pytest
+
+from probdice import InputError
+from probdice.storage import null_for_nan, replacing
+
+
+def test_what_was_written_takes_the_place_of_the_target(tmp_path):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    with replacing(target, ".json") as partial:
+        assert partial.suffix == ".json" and partial.parent == tmp_path
+        partial.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_a_failure_leaves_the_target_as_it_was(tmp_path):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    with pytest.raises(KeyError), replacing(target) as partial:
+        partial.write_text("half")
+        raise KeyError
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["result.json"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    target, link = tmp_path / "real", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as partial:
+        partial.write_text("new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_permissions_stay(tmp_path):
+    target = tmp_path / "result"
+    target.write_text("old")
+    target.chmod(0o640)
+    with replacing(target) as partial:
+        partial.write_text("new")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_one_writer_alone_always_uses_the_same_name(tmp_path):
+    names = []
+    for _ in range(2):
+        with replacing(tmp_path / "x.npz", ".npz", alone=True) as partial:
+            names.append(partial.name)
+            partial.write_text("")
+    assert names == [".x.partial.npz"] * 2
+
+
+def test_folders_and_devices_are_no_files(tmp_path):
+    with pytest.raises(InputError, match="is a folder"), replacing(tmp_path):
+        pass
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    with pytest.raises(InputError, match="device or a pipe"), replacing(fifo):
+        pass
+
+
+def test_json_has_null_for_what_is_not_a_number():
+    content = {"a": [1.0, math.nan, (math.nan, "nan")], "b": {"c": math.nan}, "d": None}
+    assert null_for_nan(content) == {"a": [1.0, None, [None, "nan"]], "b": {"c": None}, "d": None}

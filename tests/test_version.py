@@ -1,0 +1,9 @@
+"""One version, wherever one asks."""
+
+from importlib.metadata import version
+
+import probdice
+
+
+def test_the_package_and_its_metadata_agree():
+    assert probdice.__version__ == version("probdice")
