@@ -5,7 +5,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from math import isnan, nan
+from itertools import pairwise
+from math import nan
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from probdice.chance import Chance, chance_of
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
+from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given, listed
 from probdice.numbers_shown import percent
@@ -342,6 +344,11 @@ class Comparison:
         return result
 
     # -- what was asked --------------------------------------------------------------------------
+
+    @property
+    def options(self) -> Options:
+        """All of it, as one object."""
+        return self._options
 
     @property
     def similarity(self) -> Similarity:
@@ -790,37 +797,42 @@ def _adjusted(score: float, chance: float) -> float:
 def _groups(result: Comparison) -> list[Group]:
     """The groups with their labels, Dice and volumes."""
     table, groups = result.overlap, result._correspondence.groups
-    losses = result._costs * (table.unit / table.pixels)
+    similarities = np.clip(1 - result._costs * (table.unit / table.pixels), 0, 1)
     try:
         measured = result._measured.differences
-        differences = (result._costs if measured is None else measured).tolist()
+        differences = result._costs if measured is None else measured
     except NeedsImages:
-        differences = [nan] * groups.count
-    similarities = np.clip(1 - losses, 0, 1).tolist()
-    members = {
-        side: np.split(groups.members[side][1], groups.members[side][0][1:-1]) for side in SIDES
-    }
-    labels = {side: table.side(side).labels for side in SIDES}
-    volumes = {side: table.side(side).volumes for side in SIDES}
-    made = []
-    for g in range(groups.count):
-        regions = {side: members[side][g].tolist() for side in SIDES}
-        names = [tuple(labels[side][k] for k in regions[side]) for side in SIDES]
-        sizes = [float(volumes[side][regions[side]].sum()) for side in SIDES]
-        total = sizes[0] + sizes[1]
-        difference = float(differences[g])
-        shared = max(total - difference, 0.0) if names[0] and names[1] else 0.0
-        if isnan(difference) and names[0] and names[1]:
-            shared = nan
-        made.append(
-            Group(
-                names[0],
-                names[1],
-                similarity=similarities[g],
-                dice=shared / total,
-                jaccard=shared / (2 * total - shared),
-                reference_volume=sizes[0],
-                prediction_volume=sizes[1],
-            )
+        differences = np.full(groups.count, nan)
+    volumes = Both(*(_group_volumes(table, groups, side) for side in SIDES))
+    total = volumes.reference + volumes.prediction
+    shared = np.maximum(total - differences, 0)
+    shared[groups.matched :] = 0
+    return [
+        Group(*entry)
+        for entry in zip(
+            _group_labels(table, groups, "reference"),
+            _group_labels(table, groups, "prediction"),
+            similarities.tolist(),
+            (shared / total).tolist(),
+            (shared / (2 * total - shared)).tolist(),
+            volumes.reference.tolist(),
+            volumes.prediction.tolist(),
+            strict=True,
         )
-    return made
+    ]
+
+
+def _group_volumes(table: Overlap, groups: Groups, side: Side) -> NDArray[np.float64]:
+    numbers, volumes = groups.numbers(side), table.side(side).volumes
+    occupied = table.side(side).occupied
+    total = np.zeros(groups.count)
+    np.add.at(total, numbers[occupied], volumes[occupied])
+    return total
+
+
+def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Label, ...]]:
+    """The labels of one side in each group."""
+    starts, members = (part.tolist() for part in groups.members[side])
+    labels = table.side(side).labels
+    named = [labels[k] for k in members]
+    return [tuple(named[a:b]) for a, b in pairwise(starts)]

@@ -118,6 +118,19 @@ class Options:
             tolerance=TOLERANCE if geometry_tolerance is None else as_tolerance(geometry_tolerance),
         )
 
+    def in_words(self) -> list[str]:
+        """How regions are compared and made to correspond, where that is not the default."""
+        words = [f"{self.similarity} similarity"]
+        if isinstance(self.match, Fixed):
+            words.append("matched by the pairs that were given")
+        elif isinstance(self.match, Given):
+            words.append("matched by the groups of an earlier comparison")
+        elif self.match == "labels":
+            words.append("equal labels matched")
+        elif self.match == "paper":
+            words.append("matched by the paper's rule")
+        return words
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         match: Any = self.match

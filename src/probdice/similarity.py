@@ -40,6 +40,9 @@ class Absolute:
 
     name: ClassVar[str] = "absolute"
 
+    def __str__(self) -> str:
+        return self.name
+
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """f₁ of vectors along `axis`."""
         p, q = _vectors(p, q, axis)
@@ -82,6 +85,9 @@ class Aitchison:
     floor: float = 0.0
 
     name: ClassVar[str] = "aitchison"
+
+    def __str__(self) -> str:
+        return f"{self.name} (floor {self.floor:g})" if self.floor else self.name
 
     def __post_init__(self) -> None:
         try:

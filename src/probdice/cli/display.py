@@ -17,7 +17,6 @@ from probdice.matching import listed
 from probdice.numbers_shown import decimal
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, other
-from probdice.similarity import Aitchison
 
 if TYPE_CHECKING:
     from probdice.segmentation import Label
@@ -68,22 +67,9 @@ def plain_table(*columns: str) -> Table:
 
 
 def _asked(result: Comparison) -> str:
-    asked = [f"{result.similarity.name} similarity"]
-    if isinstance(result.similarity, Aitchison) and result.similarity.floor:
-        asked[0] += f" (floor {result.similarity.floor:g})"
-    if result.match == "labels":
-        asked.append("equal labels matched")
-    elif result.match == "paper":
-        asked.append("matched by the paper's rule")
-    elif isinstance(result.match, dict):
-        asked.append("matched by the pairs that were given")
-    elif not isinstance(result.match, str):
-        asked.append("matched by the groups of an earlier comparison")
     counts = [len(result.labels(side)) for side in SIDES]
-    asked.append(
-        f"{counts[0]} reference and {counts[1]} prediction regions over {result.pixels:,} pixels"
-    )
-    return ", ".join(asked)
+    regions = f"{counts[0]} reference and {counts[1]} prediction regions"
+    return ", ".join([*result.options.in_words(), f"{regions} over {result.pixels:,} pixels"])
 
 
 def _headline(result: Comparison) -> Table:

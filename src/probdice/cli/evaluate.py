@@ -57,7 +57,7 @@ def evaluate(
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o",
+            "--output", "-o",
             metavar="OUT",
             rich_help_panel=OUTPUT,
             help="The folder for the results. The same command continues what is there; another "

@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from probdice.cli.display import plain_table, show
-from probdice.matching import Fixed, Given, listed
+from probdice.matching import listed
 from probdice.numbers_shown import decimal
 from probdice.options import Options
-from probdice.similarity import Aitchison
 
 __all__ = ["Failures", "show_summary"]
 
@@ -101,19 +100,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
 def _asked(summary: dict[str, Any]) -> str:
     """What was compared, and how, in a line."""
     options = Options.from_dict(summary["options"])
-    asked = f"{options.similarity.name} similarity"
-    if isinstance(options.similarity, Aitchison) and options.similarity.floor:
-        asked += f" (floor {options.similarity.floor:g})"
-    if options.merge != "none":
-        asked += f", merge {options.merge}"
-    if options.match == "labels":
-        asked += ", equal labels matched"
-    elif options.match == "paper":
-        asked += ", matched by the paper's rule"
-    elif isinstance(options.match, Fixed):
-        asked += ", matched by the pairs that were given"
-    elif isinstance(options.match, Given):
-        asked += ", matched by the groups of an earlier comparison"
+    merge = [] if options.merge == "none" else [f"merge {options.merge}"]
+    asked = ", ".join([*options.in_words(), *merge])
     cases, methods = len({case for case, _ in summary["jobs"]}), len(summary["methods"])
     return f"{asked}: {cases} case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probdice.comparison import Comparison
-from probdice.report.page import Words
+from probdice.errors import Words
 from probdice.report.rendering import render, write_page
 from probdice.report.writing import write_comparison
 

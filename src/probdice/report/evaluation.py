@@ -14,7 +14,6 @@ from probdice.report.cases import Pages
 from probdice.report.facts import RULES, Fact
 from probdice.report.packing import shortened
 from probdice.sides import Both
-from probdice.similarity import Aitchison
 
 __all__ = ["EvaluationPage", "evaluation_page"]
 
@@ -206,11 +205,8 @@ def _troubles(summary: dict[str, Any]) -> tuple[Trouble, ...]:
 def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
     """What was asked for where it is not the default, and the versions."""
     options, summary = evaluation.options, evaluation.summary
-    similarity = options.similarity.name
-    if isinstance(options.similarity, Aitchison) and options.similarity.floor:
-        similarity += f" (floor {options.similarity.floor:g})"
     facts = [
-        Fact("Similarity", (similarity,)),
+        Fact("Similarity", (str(options.similarity),)),
         Fact("Regions", (_rule(options),)),
         Fact("Merging", (options.merge,)),
     ]

@@ -14,12 +14,10 @@ from probdice.numbers_shown import percent
 from probdice.report.packing import shortened
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Side
-from probdice.similarity import Aitchison
 
 __all__ = [
     "Fact",
     "counted",
-    "measure_of",
     "merged_of",
     "names_of",
     "options_of",
@@ -48,7 +46,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     from probdice.version import __version__
 
     facts = [
-        Fact("Similarity", (measure_of(comparison),)),
+        Fact("Similarity", (str(comparison.similarity),)),
         Fact("Regions", (_rule(comparison),)),
         Fact("Merging", (_merging(comparison),)),
         Fact("Pixels compared", (volume(comparison.pixels),)),
@@ -165,14 +163,6 @@ def _name(source: str) -> str:
         file, colon, inside = first, "", ""
     name = PurePath(file).name + colon + inside
     return shortened(name, 90) + (f" (+{len(more)})" if more else "")
-
-
-def measure_of(comparison: Comparison) -> str:
-    """The similarity, with its floor."""
-    similarity = comparison.similarity
-    if isinstance(similarity, Aitchison) and similarity.floor:
-        return f"{similarity.name} (floor {similarity.floor:g})"
-    return similarity.name
 
 
 def volume(pixels: float) -> str:

@@ -1,17 +1,16 @@
 """The page of one comparison, as data: every text and number that the template shows."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from probdice.comparison import Comparison, Group
-from probdice.errors import InputError, Note, in_command, in_python
+from probdice.errors import Words, as_words, in_words
 from probdice.matching import listed
 from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, Link, arrange, width_of
 from probdice.report.facts import (
     Fact,
-    measure_of,
     names_of,
     options_of,
     sides_of,
@@ -21,9 +20,8 @@ from probdice.report.facts import (
 from probdice.report.headline import Figure, Scale, figures_of, scale_of, sentences_of
 from probdice.report.packing import pixels_of, shortened
 
-__all__ = ["Page", "Words", "page_of"]
+__all__ = ["Page", "page_of"]
 
-Words = Literal["python", "command"]
 
 DRAWN = 100  # groups in the drawing of the correspondence
 LISTED = 2000  # groups in the table
@@ -111,9 +109,7 @@ def page_of(
     words: Words = "python",
 ) -> Page:
     """The page of a comparison, with images where it still has them; a notice leads its notes."""
-    if words not in get_args(Words):
-        raise InputError(f"words must be 'python' or 'command', found {words!r}")
-    notes = [_written(note, words) for note in comparison.notes]
+    notes = [in_words(note.message, as_words(words)) for note in comparison.notes]
     colours = colours_of(comparison)
     rows = tuple(
         _row(k, group, colours.groups[k]) for k, group in enumerate(comparison.groups[:LISTED])
@@ -144,11 +140,6 @@ def page_of(
     )
 
 
-def _written(note: Note, words: Words) -> str:
-    """A note for someone who calls functions, or who types commands."""
-    return in_command(note.message) if words == "command" else in_python(note.message)
-
-
 def _subtitle(comparison: Comparison) -> str:
     """What was compared, in a line."""
     counts = len(comparison.reference_labels), len(comparison.prediction_labels)
@@ -157,7 +148,7 @@ def _subtitle(comparison: Comparison) -> str:
     text += "1 pixel" if comparison.pixels == 1 else f"{volume(comparison.pixels)} pixels"
     if comparison.images is not None and len(comparison.images.reference.shape) > 1:
         text += f" of a {size_of(comparison.images.reference)} image"
-    return f"{text}, {measure_of(comparison)} similarity"
+    return f"{text}, {comparison.similarity} similarity"
 
 
 def _row(number: int, group: Group, colour: str) -> Row:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from probdice.comparison import Comparison
-from probdice.report.page import Words, page_of
+from probdice.errors import Words
+from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
 
 __all__ = ["write_comparison"]
