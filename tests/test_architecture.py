@@ -45,6 +45,8 @@ ROOMS = [
     "pictures",
     "report",
     "paper",
+    "torch",
+    "monai",
     "cli",
 ]
 ENGINE = ["kernels", "blocks", "passes", "threads", "images"]

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from probdice.engine.threads import run
 from probdice.errors import InputError
 from probdice.segmentation import Label, Segmentation
 from probdice.values import TOLERANCE, examine_values
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 ROUGH = 2.0**-8  # how far sums of probabilities in bfloat16 may be from 1
-MANY_VALUES = 2**20  # in a batch: more are worth starting threads for
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,28 +199,20 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
     if not p.crisp and not q.crisp and p.values.dtype != q.values.dtype:
         common = torch.promote_types(p.values.dtype, q.values.dtype)
         p, q = (side._with(side.values.to(common), False) for side in (p, q))
-    sides = p, q
-    arrays = [_array(side.values) for side in sides]
-    pixels = np.zeros(len(preds), np.int64)
-
-    def visit(index: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        rows = [array[index] for array in arrays]
-        if p.crisp or q.crisp:
-            pixels[index], *image = _mixed(sides, rows, index)
-        else:
-            pixels[index], *image = _soft(sides, rows, index)
-        return image[0], image[1], image[2]
-
-    values = sum(side.values.numel() for side in sides)
-    workers = torch.get_num_threads() if values > MANY_VALUES else 1
+    # One thread: beside the softmax little is left to share, and the threads of torch still spin.
+    arrays = [_array(side.values) for side in (p, q)]
+    pixels = 0
     reference, prediction = np.zeros(p.regions), np.zeros(q.regions)
     savings = np.zeros((p.regions, q.regions))
-    for image in run(visit, range(len(preds)), workers):
-        reference += image[0]
-        prediction += image[1]
-        savings += image[2]
+    for index in range(len(preds)):
+        rows = [array[index] for array in arrays]
+        image = (_mixed if p.crisp or q.crisp else _soft)((p, q), rows, index)
+        pixels += image[0]
+        reference += image[1]
+        prediction += image[2]
+        savings += image[3]
     return Sums(
-        torch.tensor(int(pixels.sum())),
+        torch.tensor(pixels),
         torch.from_numpy(reference),
         torch.from_numpy(prediction),
         torch.from_numpy(savings),
