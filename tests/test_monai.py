@@ -1,7 +1,11 @@
 """`RegionDice` where MONAI calls it: as a metric, as a handler, in an evaluator."""
 
+import contextlib
+import io
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from extras import require
@@ -146,3 +150,18 @@ def test_an_evaluator_reports_every_number(key):
         assert len(metrics) == len(values)
     if key:
         assert evaluator.state.best_metric == metrics[name]
+
+
+# -- the documentation ---------------------------------------------------------------------------
+
+
+def test_recipes_print_what_is_shown():
+    page = (Path(__file__).parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 7
+    names = {}
+    for code, shown in examples:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        assert printed.getvalue() == shown
