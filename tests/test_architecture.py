@@ -49,6 +49,8 @@ ROOMS = [
     "pictures",
     "report",
     "paper",
+    "torch",
+    "monai",
     "cli",
 ]
 ENGINE = ["kernels", "blocks", "passes", "threads", "images"]

@@ -12,6 +12,7 @@ from probdice.cli.options import (
     COMPARING,
     OUTPUT,
     READING,
+    CorrespondenceName,
     DebugOption,
     FloorOption,
     IgnoreGeometryOption,
@@ -73,6 +74,15 @@ def evaluate(
     floor: FloorOption = None,
     match: MatchOption = "overlap",
     merge: MergeOption = MergeName.none,
+    correspondence: Annotated[
+        CorrespondenceName,
+        typer.Option(
+            metavar="OF",
+            rich_help_panel=COMPARING,
+            help="case: regions correspond anew in every case; set: by one correspondence for all "
+            "cases of a method, as clusters and classes do.",
+        ),
+    ] = CorrespondenceName.case,
     ignore: IgnoreOption = None,
     workers: Annotated[
         int | None,
@@ -185,6 +195,7 @@ def evaluate(
             floor=floor,
             match=match,
             merge=merge,
+            correspondence=correspondence.value,
             ignore=ignore,
             sums=sums,
             scale=scale,

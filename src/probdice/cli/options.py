@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import typer
 
 if TYPE_CHECKING:
-    from probdice.options import GivenNames, Match, Options
+    from probdice.options import Correspondence, GivenNames, Match, Options
     from probdice.segmentation import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
     from probdice.values import Sums
 
 __all__ = [
+    "CorrespondenceName",
     "DebugOption",
     "FloorOption",
     "IgnoreGeometryOption",
@@ -70,6 +71,13 @@ class SimilarityName(StrEnum):
 
     absolute = "absolute"
     aitchison = "aitchison"
+
+
+class CorrespondenceName(StrEnum):
+    """Whether every case has a correspondence, or all of them have one."""
+
+    case = "case"
+    set = "set"
 
 
 class MergeName(StrEnum):
@@ -321,6 +329,7 @@ def options_of(
     priority: Sequence[str] | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
+    correspondence: "Correspondence" = "case",
 ) -> "Options":
     """What the options that compare and evaluate share ask for.
 
@@ -346,6 +355,7 @@ def options_of(
             priority=priority_of(priority),
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            correspondence=correspondence,
         )
 
 

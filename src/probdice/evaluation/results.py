@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -32,8 +32,9 @@ from probdice.evaluation.tables import (
     region_rows,
 )
 from probdice.files.sources import natural
+from probdice.matching import Given
 from probdice.numbers_shown import decimal
-from probdice.options import Options, as_workers
+from probdice.options import Options, as_workers, given_from_list
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
 from probdice.storage import null_for_nan
@@ -53,6 +54,7 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "jobs": list,
     "others": dict,
     "missing": list,
+    "correspondences": dict,
     "failures": list,
     "notes": list,
     "measures": dict,
@@ -86,6 +88,8 @@ class Evaluation:
         Where the results lie.
     others : Others
         Which numbers of other fields the table of cases has too.
+    correspondences : dict of str to Given
+        The groups of every method, where all of its cases have one correspondence.
 
     Examples
     --------
@@ -118,6 +122,7 @@ class Evaluation:
     words: Words = "python"
     out: Path | None = None
     others: Others = NO_OTHERS
+    correspondences: dict[str, Given] = field(default_factory=dict)
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -125,13 +130,21 @@ class Evaluation:
         out = Path(out)
         content = read_summary(out)
         latest = {}
-        wanted = content["versions"].get("probdice"), content["options"]
+        version, asked = content["versions"].get("probdice"), content["options"]
+        try:
+            options = Options.from_dict(asked)
+            found = {
+                name: given_from_list(groups) for name, groups in content["correspondences"].items()
+            }
+            of_set = {name: options.given(groups).to_dict() for name, groups in found.items()}
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(_not_a_summary(out / "summary.json")) from error
         for line in read_lines(out):
-            if (line["version"], line["options"]) == wanted:
+            wanted = of_set.get(line["method"], asked)
+            if (line["version"], line["options"]) == (version, wanted):
                 with suppress(InputError):  # as if it had never been written
                     latest[line["case"], line["method"]] = Record.from_line(line)
         try:
-            options = Options.from_dict(content["options"])
             missing = tuple(Missing(**one) for one in content["missing"])
             jobs = [(case, method) for case, method in content["jobs"]]
             words = as_words(content["words"])
@@ -151,7 +164,13 @@ class Evaluation:
             words=words,
             out=out,
             others=others,
+            correspondences=found,
         )
+
+    def options_of(self, method: str) -> Options:
+        """The options by which the cases of a method were compared in the end."""
+        found = self.correspondences.get(method)
+        return self.options if found is None else self.options.given(found)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
@@ -239,6 +258,10 @@ class Evaluation:
             "jobs": [[record.case, record.method] for record in self.records],
             "others": asdict(self.others),
             "missing": [asdict(one) for one in self.missing],
+            "correspondences": {
+                method: [[list(labels) for labels in group] for group in found.groups]
+                for method, found in self.correspondences.items()
+            },
             "failures": [
                 {
                     "case": record.case,
@@ -346,7 +369,9 @@ class Evaluation:
             raise InputError("path must say where the page goes: the results are in no folder")
 
         def again(case: str, method: str) -> Comparison:
-            return compare_again(self._record(case, method), self.options, workers=workers)
+            return compare_again(
+                self._record(case, method), self.options_of(method), workers=workers
+            )
 
         with hold:
             write_evaluation(

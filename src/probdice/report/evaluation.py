@@ -210,6 +210,8 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
         Fact("Regions", (_rule(options),)),
         Fact("Merging", (options.merge,)),
     ]
+    if options.correspondence == "set":
+        facts.append(Fact("Correspondence", ("one over all cases of a method",)))
     if options.ignore:
         facts.append(Fact("Ignored labels", (shortened(listed(options.ignore), 300),)))
     if set(options.sums) != {"error"}:
