@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from probdice.engine.blocks import Crisp, Soft
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError
+from probdice.formatting import decimal
 from probdice.groups import Groups
 from probdice.indices import background_of
-from probdice.numbers_shown import decimal
 from probdice.overlaps import Overlap
 from probdice.segmentation import Label, Segmentation
 from probdice.sides import SIDES, Both, Side
-from probdice.values import examine_labels
+from probdice.value_checks import examine_labels
 
 if TYPE_CHECKING:
     import pandas

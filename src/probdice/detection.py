@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, MissingExtraError, Option
+from probdice.formatting import decimal
 from probdice.groups import Groups
 from probdice.indices import Shares, background_of, shares_of
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
 from probdice.overlaps import Floats, Overlap
 from probdice.scoring import Correspondence
 from probdice.segmentation import Label

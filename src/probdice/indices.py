@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError, Note, Option
 from probdice.explained import explained_by_counts
+from probdice.formatting import decimal
 from probdice.groups import Groups, known_from_table
-from probdice.numbers_shown import decimal
 from probdice.overlaps import Floats, Overlap, Regions
 from probdice.scoring import NeedsImages
 from probdice.segmentation import Label

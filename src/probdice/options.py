@@ -15,7 +15,7 @@ from probdice.overlaps import similarity_from_dict, similarity_to_dict
 from probdice.segmentation import Label, as_sums, several_labels
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Similarity, as_similarity
-from probdice.values import Sums
+from probdice.value_checks import Sums
 
 __all__ = [
     "Correspondence",

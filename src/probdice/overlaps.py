@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Aitchison, Similarity
-from probdice.storage import replacing
 
 if TYPE_CHECKING:
     import pandas

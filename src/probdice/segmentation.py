@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from probdice.arrays import AnyArray, Array, as_array, region_dimension
 from probdice.errors import GeometryError, InputError, Note
 from probdice.geometry import Geometry
-from probdice.values import Fault, Reading, Sums, as_probabilities, examine_labels, examine_values
+from probdice.value_checks import (
+    Fault,
+    Reading,
+    Sums,
+    as_probabilities,
+    examine_labels,
+    examine_values,
+)
 
 if TYPE_CHECKING:
     from probdice.components import Instances

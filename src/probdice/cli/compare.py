@@ -245,7 +245,7 @@ def _as_json(result: "Comparison", wanted: Wanted) -> str:
     """The result, and what was asked for besides it."""
     from json import dumps
 
-    from probdice.storage import null_for_nan
+    from probdice.atomic_files import null_for_nan
 
     content = result.to_dict()
     if wanted.indices:

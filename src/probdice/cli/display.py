@@ -13,8 +13,8 @@ from rich.text import Text
 from probdice.cli.streams import print_text, printing
 from probdice.comparison import Comparison
 from probdice.errors import in_command
+from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
-from probdice.numbers_shown import decimal, millilitres
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, other
 

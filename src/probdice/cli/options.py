@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probdice.segmentation import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
-    from probdice.values import Sums
+    from probdice.value_checks import Sums
 
 __all__ = [
     "CorrespondenceName",

@@ -41,7 +41,7 @@ from probdice.overlaps import Overlap
 from probdice.segmentation import Label
 from probdice.sides import Side
 from probdice.similarity import Similarity
-from probdice.values import Sums
+from probdice.value_checks import Sums
 from probdice.version import __version__
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.atomic_files import null_for_nan
 from probdice.comparison import Comparison
 from probdice.errors import InputError, Note, Words, as_words, in_words
 from probdice.evaluation.again import compare_again
@@ -32,12 +33,11 @@ from probdice.evaluation.tables import (
     region_rows,
 )
 from probdice.files.sources import natural
+from probdice.formatting import decimal
 from probdice.matching import Given
-from probdice.numbers_shown import decimal
 from probdice.options import Options, as_workers, given_from_list
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
-from probdice.storage import null_for_nan
 
 if TYPE_CHECKING:
     import pandas

@@ -6,8 +6,8 @@ from math import isnan
 from typing import Any
 
 from probdice.evaluation import MEASURES, Evaluation
+from probdice.formatting import decimal
 from probdice.matching import Fixed, Given, listed
-from probdice.numbers_shown import decimal
 from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from probdice.errors import InputError
 from probdice.segmentation import Label, Segmentation
-from probdice.values import TOLERANCE, examine_values
+from probdice.value_checks import TOLERANCE, examine_values
 
 __all__ = [
     "Batch",
