@@ -553,7 +553,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
     for overlap in overlaps[1:]:
         if overlap.similarity != first.similarity:
             raise InputError(
-                f"overlaps of {first.similarity} and of {overlap.similarity} cannot be added"
+                f"overlaps of {first.similarity!r} and of {overlap.similarity!r} cannot be added"
             )
     reference, rows = _united([overlap.reference for overlap in overlaps], "reference")
     prediction, columns = _united([overlap.prediction for overlap in overlaps], "prediction")
