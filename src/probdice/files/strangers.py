@@ -92,10 +92,11 @@ def _text(head: bytes, name: str) -> tuple[str | Option, ...]:
         text = head[: error.start].decode("utf-8-sig")
     if any(ord(letter) < 32 and letter not in "\t\n\r\f\v" for letter in text):
         return ()
+    first, second = [*text.strip().splitlines()[:2], "", ""][:2]
     for pattern, what in TEXTS:
         if re.match(pattern, text.lstrip(), re.IGNORECASE | re.DOTALL):
-            return (what, *(TABLE if what == "JSON" else ()))
-    first, second = [*text.strip().splitlines()[:2], "", ""][:2]
+            start = f"{what} that starts with {_shortened(first)!r}"
+            return {"JSON": (what, *TABLE), "XML": (start,)}.get(what, (what,))
     for separator, kind in (("\t", "TSV"), (";", "CSV"), (",", "CSV")):
         if 0 < first.count(separator) == second.count(separator):
             return f"a table of text ({kind}) that starts with {_shortened(first)!r}", *TABLE
