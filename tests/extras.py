@@ -11,7 +11,8 @@ def require(*modules):
     missing = [name for name in modules if find_spec(name) is None]
     if not missing:
         return
-    reason = f"not installed: pip install {' '.join(missing)}"
+    packages = ["pytorch-ignite" if name == "ignite" else name for name in missing]
+    reason = f"not installed: pip install {' '.join(packages)}"
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason, allow_module_level=True)
