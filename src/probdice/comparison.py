@@ -114,8 +114,10 @@ def compare(
 def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
-    found = correspond(table, options, images)
-    result = Comparison(table, found, options, images, _pixel_volume(images.reference.geometry))
+    correspondence = correspond(table, options, images)
+    result = Comparison(
+        table, correspondence, options, images, _pixel_volume(images.reference.geometry)
+    )
     if not table.crisp:
         _ = result.score, result._costs  # while there are images: these may need a pass
     if isinstance(options.similarity, Aitchison):
