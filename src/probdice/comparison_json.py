@@ -54,10 +54,10 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "options": result._options.to_dict(),
         "overlap": result.overlap.to_dict(),
         "correspondence": {
-            "matched": _groups_to_dict(found.matched),
-            "groups": _groups_to_dict(found.groups),
+            "matched": _groups_to_dict(correspondence.matched),
+            "groups": _groups_to_dict(correspondence.groups),
             "costs": result._costs.tolist(),
-            "joins": [asdict(join) for join in found.joins],
+            "joins": [asdict(join) for join in correspondence.joins],
         },
     }
 
@@ -141,7 +141,7 @@ def _check(result: Comparison) -> None:
             )
             fits = fits and occupied
         fits = fits and 0 <= groups.matched <= groups.count > 0
-    fits = fits and costs.shape == (found.groups.count,) and costs.dtype.kind in "if"
+    fits = fits and costs.shape == (correspondence.groups.count,) and costs.dtype.kind in "if"
     fits = fits and bool(np.all(np.isfinite(costs)))
     for join in correspondence.joins:
         fits = fits and join.side in SIDES
@@ -153,13 +153,12 @@ def _check(result: Comparison) -> None:
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
     """The groups with their numbers, which may have needed the pixels."""
-    correspondence = result._correspondence.groups
+    grouping = result._correspondence.groups
     groups = []
-    for number, group in zip(range(correspondence.count), content, strict=True):
+    for number, group in zip(range(grouping.count), content, strict=True):
         labels = {
             side: tuple(
-                result.overlap.side(side).label(k)
-                for k in correspondence.regions(side, number).tolist()
+                result.overlap.side(side).label(k) for k in grouping.regions(side, number).tolist()
             )
             for side in SIDES
         }
