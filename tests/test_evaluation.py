@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import probdice
-from probdice import Aitchison, compare
+from probdice import Aitchison, Geometry, compare, write
 from probdice.errors import InputError, MissingExtraError, ProbdiceError, ProbdiceWarning
 from probdice.evaluation import (
     Evaluation,
@@ -786,6 +786,20 @@ def test_names_and_priority_are_for_every_case(tmp_path):
         (("organ",), ("kidney",)),
         (("lesion",), ("tumour",)),
     ]
+
+
+def test_regions_have_millilitres_where_the_place_is_known(tmp_path):
+    place = Geometry((2, 2, 1), np.diag([10.0, 10.0, 5.0, 1.0]))
+    for folder in ("truth", "mine"):
+        (tmp_path / folder).mkdir()
+        labels = np.array([[[1], [1]], [[1], [2]]], np.uint8)
+        write(tmp_path / folder / "placed.nii.gz", labels, place)
+        np.save(tmp_path / folder / "plain.npy", labels)
+    result = evaluate(tmp_path / "truth", {"mine": tmp_path / "mine"}, out=tmp_path / "out")
+    assert not result.failures
+    with (tmp_path / "out" / "regions.csv").open() as stream:
+        rows = [(row["case"], row["reference_ml"]) for row in csv.DictReader(stream)]
+    assert rows == [("placed", "1.5"), ("placed", "0.5"), ("plain", ""), ("plain", "")]
 
 
 # -- the field's other numbers ---------------------------------------------------------------------

@@ -40,7 +40,7 @@ CASES = (
 )
 REGIONS = (
     *("case", "method", "group", "reference", "prediction", "similarity", "dice", "jaccard"),
-    *("reference_volume", "prediction_volume"),
+    *("reference_volume", "prediction_volume", "reference_ml", "prediction_ml"),
 )
 
 
@@ -96,6 +96,8 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
     return [
         {
             **asdict(group),
+            "reference_ml": _ml(group.reference_volume, record.comparison.pixel_volume),
+            "prediction_ml": _ml(group.prediction_volume, record.comparison.pixel_volume),
             "case": record.case,
             "method": record.method,
             "group": number,
@@ -106,6 +108,11 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
         if record.comparison is not None
         for number, group in enumerate(record.comparison.groups)
     ]
+
+
+def _ml(pixels: float, pixel_volume: float | None) -> float:
+    """In millilitres; NaN where the volume of a pixel is not known."""
+    return nan if pixel_volume is None else pixels * pixel_volume / 1000
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
