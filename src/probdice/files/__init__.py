@@ -287,6 +287,8 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
     try:
         yield
     except ProbdiceError as error:
+        if str(error).startswith(f"{path}: "):  # values that were read late name their file
+            raise
         raise error.prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
