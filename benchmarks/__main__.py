@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
 RESULTS.mkdir(exist_ok=True)
-for name in ("speed", "command", "folder"):
+for name in ("speed", "indices", "command", "folder", "training"):
     print(f"\n{name}", flush=True)
+    if name == "training" and not find_spec("torchmetrics"):
+        print("not measured: pip install torch torchmetrics")
+        continue
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", RESULTS / f"{name}.json"]
     subprocess.run(command, check=True)

@@ -17,11 +17,11 @@ ROOMS = [
     "version",
     "errors",
     "sides",
-    "storage",
-    "numbers_shown",
+    "atomic_files",
+    "formatting",
     "similarity",
     "geometry",
-    "values",
+    "value_checks",
     "arrays",
     "segmentation",
     "overlaps",
@@ -38,14 +38,20 @@ ROOMS = [
     "inputs",
     "relabelling",
     "comparison",
-    "stored",
-    "shown",
+    "notes",
+    "comparison_json",
+    "printing",
+    "indices",
+    "detection",
+    "components",
     "statistics",
     "evaluation",
     "synthesis",
     "pictures",
     "report",
     "paper",
+    "torch",
+    "monai",
     "cli",
 ]
 ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
@@ -54,8 +60,13 @@ ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
 DOORS = {
     ("overlaps", "comparison"),  # Overlap.compare
     ("assignment", "engine"),  # large tables are compiled as kernels are
-    ("comparison", "stored"),  # Comparison.to_dict, from_dict
-    ("comparison", "shown"),  # repr
+    ("comparison", "notes"),  # Comparison.notes, and the warning of compare
+    ("comparison", "comparison_json"),  # Comparison.to_dict, from_dict
+    ("comparison", "printing"),  # repr
+    ("segmentation", "components"),  # Segmentation.components
+    ("comparison", "indices"),  # Comparison.indices
+    ("comparison", "detection"),  # Comparison.detection
+    ("comparison", "components"),  # Comparison.component_scores
     ("comparison", "pictures"),  # Comparison.plot
     ("comparison", "report"),  # Comparison.report
     ("evaluation", "report"),  # Evaluation.report

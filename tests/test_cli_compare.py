@@ -868,3 +868,73 @@ def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
     )
     (tmp_path / "names.csv").write_text("label,name\n1,grey\n2,white\n")
     assert re.search(r"1 +grey", run("info", reference, "--names", tmp_path / "names.csv").out)
+
+
+# -- the field's other numbers ---------------------------------------------------------------------
+
+
+def test_indices_are_shown_on_request(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    np.save(paths[0], np.array([[0, 1, 1, 1, 0, 2, 2, 2, 2, 0]]))
+    np.save(paths[1], np.array([[0, 7, 7, 7, 7, 8, 8, 9, 9, 5]]))
+    assert "adjusted rand" not in run("compare", *paths).out
+    shown = run("compare", *paths, "--indices").out
+    assert "adjusted rand" in shown
+    assert "Detection" not in shown and "mean foreground dice" not in shown
+    shown = run("compare", *paths, "--indices", "--background", "0").out
+    assert "mean foreground dice" in shown
+    assert "reference 2 was split into 2: 8, 9" in shown
+    assert "no background" in run("compare", *paths, "--indices", "--background", "none").out
+
+
+def test_indices_are_in_the_json(tmp_path: Path) -> None:
+    import json
+
+    path, out = tmp_path / "a.npy", tmp_path / "out.json"
+    np.save(path, np.array([[0, 1, 1, 2]]))
+    done = run("compare", path, path, "--indices", "--background", 0, "--json", out)
+    assert done.code == 0, done.err
+    content = json.loads(out.read_text())
+    assert content["indices"]["rand"] == 1
+    assert content["detection"]["true_positives"] == 2
+    assert probdice.Comparison.from_json(out.read_text()).score == 1
+
+
+def test_indices_of_probabilities_say_what_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "p.npy"
+    np.save(path, np.array([[[0.9, 0.2]], [[0.1, 0.8]]]))
+    shown = run("compare", path, path, "--indices").out
+    assert "kappa" in shown and "adjusted rand" not in shown
+    assert "note: indices that count pixels or pairs of pixels" in shown
+
+
+def test_components_are_regions_of_their_own(tmp_path: Path) -> None:
+    pytest.importorskip("cc3d")
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    np.save(paths[0], np.array([[1, 1, 0, 1, 1, 0, 0]]))
+    np.save(paths[1], np.array([[1, 1, 0, 0, 0, 0, 1]]))
+    done = run("compare", *paths, "--components", "--background", "0")
+    assert "1 found, 1 missed, 1 false" in done.out
+    assert "1#2" in done.out
+    soft = tmp_path / "soft.npy"
+    np.save(soft, np.full((2, 1, 7), 0.5))
+    done = run("compare", paths[0], soft, "--components", "--background", "0")
+    assert done.code == 1
+    assert "prediction: components are those of a label map" in done.said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--components"], "--components: needs --background"),
+        (["--background", "0"], "--background: is for --indices and --components"),
+    ],
+)
+def test_a_background_is_said_where_it_is_needed(
+    tmp_path: Path, words: Sequence[str], message: str
+) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.array([[0, 1]]))
+    done = run("compare", path, path, *words)
+    assert done.code == 2
+    assert message in done.said

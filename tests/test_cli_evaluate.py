@@ -448,6 +448,22 @@ def test_regions_correspond_by_the_rule_that_is_asked_for(folders: Path, tmp_pat
     assert "explained, reference" in explained.stdout and "0.6667" in explained.stdout
 
 
+def test_one_correspondence_may_hold_for_all_cases(tmp_path: Path) -> None:
+    for name in ("truth", "mine"):
+        (tmp_path / name).mkdir()
+    for case, labels in (("a", SPLIT), ("b", SPLIT), ("c", SPLIT[::-1].copy())):
+        np.save(tmp_path / "truth" / case, REFERENCE)
+        np.save(tmp_path / "mine" / case, labels)
+    out = tmp_path / "out"
+    words = "evaluate", tmp_path / "truth", tmp_path / "mine", "-o", out, "--reports", "worst:1"
+    done = probdice(*words, "--correspondence", "set")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "one correspondence over all cases" in done.stdout
+    assert Evaluation.load(out).values()["mine"].tolist() == [0.625, 0.625, 0.125]
+    assert "one over all cases of a method" in (out / "report.html").read_text(encoding="utf-8")
+    assert len(linked(out / "report.html")) == 1  # the case was compared again alike
+
+
 def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "few").mkdir()
     np.save(tmp_path / "few" / "case0", REFERENCE)
@@ -541,3 +557,12 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = probdice("summarise", tmp_path)
     assert done.returncode == 1
     assert "expected the folder that evaluate wrote into" in done.stderr
+
+
+def test_other_numbers_are_columns_on_request(folders: Path, tmp_path: Path) -> None:
+    words = (folders / "truth", folders / "good", "-o", tmp_path, "--reports", "none")
+    done = probdice("evaluate", *words, "--indices", "--background", "none")
+    assert done.returncode == 0, done.stderr
+    header = (tmp_path / "cases.csv").read_text().splitlines()[0].split(",")
+    assert {"adjusted_rand", "panoptic_quality", "mean_foreground_dice"} <= set(header)
+    assert len(header) == len(set(header))

@@ -800,3 +800,117 @@ def test_regions_have_millilitres_where_the_place_is_known(tmp_path):
     with (tmp_path / "out" / "regions.csv").open() as stream:
         rows = [(row["case"], row["reference_ml"]) for row in csv.DictReader(stream)]
     assert rows == [("placed", "1.5"), ("placed", "0.5"), ("plain", ""), ("plain", "")]
+
+
+# -- the field's other numbers ---------------------------------------------------------------------
+
+
+def test_columns_of_other_fields_on_request(folders: Path) -> None:
+    plain = rows(folders / "out" / "cases.csv") if run(folders) else []
+    assert "rand" not in plain[0]
+    result = run(folders, indices=True, background=1)
+    table = rows(folders / "out" / "cases.csv")
+    first = next(row for row in table if row["case"] == "a" and row["method"] == "poor")
+    expected = compare(REFERENCE, PREDICTIONS["poor"][0])
+    assert float(first["rand"]) == expected.indices().rand
+    assert float(first["covering_reference"]) == expected.indices().covering["reference"]
+    assert int(first["misses"]) == expected.detection(background=1).misses
+    assert list(first)[-2:] == ["notes", "error"]
+    assert Evaluation.load(folders / "out").others == result.others
+    assert result.cases_frame()["f1"].notna().all()
+
+
+def test_columns_of_other_fields_cost_no_second_comparison(folders: Path) -> None:
+    run(folders)
+    journal = (folders / "out" / "cases.jsonl").read_bytes()
+    run(folders, indices=True)
+    assert (folders / "out" / "cases.jsonl").read_bytes() == journal
+
+
+def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path) -> None:
+    run(folders, background="nothing")
+    row = rows(folders / "out" / "cases.csv")[0]
+    assert row["status"] == "scored" and row["f1"] == ""
+    assert "background 'nothing' names no region of either side" in row["notes"]
+
+
+# One correspondence over all cases -------------------------------------------------------------
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Path:
+    """Three clusters for two classes; alone, the third case would turn them round."""
+    truth = {"a": [1, 1, 1, 2], "b": [1, 1, 2, 2], "c": [1, 1, 2, 2]}
+    mine = {"a": [5, 5, 9, 7], "b": [5, 5, 7, 7], "c": [7, 7, 5, 9]}
+    for name, cases in (("truth", truth), ("mine", mine)):
+        (tmp_path / name).mkdir()
+        for case, labels in cases.items():
+            np.save(tmp_path / name / case, np.array(labels))
+    return tmp_path
+
+
+def run_set(folder: Path, **options: Any) -> Evaluation:
+    return evaluate(folder / "truth", folder / "mine", correspondence="set", **options)
+
+
+def test_one_correspondence_holds_for_all_cases(clusters: Path) -> None:
+    each = evaluate(clusters / "truth", clusters / "mine")
+    assert each.values()["mine"].tolist() == [0.75, 1.0, 0.75]
+    result = run_set(clusters)
+    assert result.values()["mine"].tolist() == [0.75, 1.0, 0.0]
+    assert result.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7,)), ((), (9,)))
+    assert result.comparison("c").match == result.correspondences["mine"].groups
+    many_to_one = run_set(clusters, merge="prediction")
+    assert many_to_one.correspondences["mine"].groups == (((1,), (5, 9)), ((2,), (7,)))
+    assert many_to_one.values()["mine"].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_the_mean_of_equal_cases_is_the_score_of_the_sum(clusters: Path) -> None:
+    result = run_set(clusters, merge="prediction")
+    total = sum(record.comparison.overlap for record in result.records if record.comparison)
+    assert total.compare(merge="prediction").score == np.mean(result.values()["mine"])
+
+
+def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
+    out, seen = clusters / "out", []
+    first = run_set(clusters, out=out, merge="prediction", progress=seen.append)
+    assert [(now.done, now.total) for now in seen][-1] == (6, 6)
+    before, counted = final(out), lines(out)
+    loaded = Evaluation.load(out)
+    assert loaded.values()["mine"].tolist() == first.values()["mine"].tolist()
+    assert loaded.correspondences == first.correspondences
+    again = compare_again(loaded.records[0], loaded.options_of("mine"))
+    assert again.score == 1
+    run_set(clusters, out=out, merge="prediction")
+    assert (final(out), lines(out)) == (before, counted)
+    np.save(clusters / "truth" / "d", np.array([2, 2, 2, 2, 2, 2]))
+    np.save(clusters / "mine" / "d", np.array([9, 9, 9, 9, 9, 9]))
+    more = run_set(clusters, out=out, merge="prediction")  # another correspondence is found
+    assert more.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
+    assert Evaluation.load(out).values()["mine"].tolist() == more.values()["mine"].tolist()
+    first.report(out / "page.html")
+
+
+def test_a_case_that_cannot_be_read_does_not_spoil_the_set(clusters: Path) -> None:
+    (clusters / "mine" / "c.npy").write_bytes(b"damaged")
+    seen: list[Progress] = []
+    result = run_set(clusters, progress=seen.append)
+    assert [record.case for record in result.failures] == ["c"]
+    assert result.values()["mine"].tolist()[:2] == [0.75, 1.0]
+    assert [now.latest.case for now in seen if now.latest and now.latest.failure] == ["c"]
+    for case in "ab":
+        (clusters / "mine" / f"{case}.npy").write_bytes(b"damaged")
+    assert len(run_set(clusters).failures) == 3
+
+
+def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> None:
+    rng = np.random.default_rng(0)
+    for folder, regions in (("truth", 2), ("mine", 3)):
+        for case in "abc":
+            (clusters / folder / f"{case}.npy").unlink()
+            np.save(clusters / folder / case, rng.dirichlet(np.ones(regions), 5).T)
+    with pytest.raises(InputError, match="mine: no correspondence over all cases: merging the reg"):
+        run_set(clusters, merge="prediction")
+    assert len(run_set(clusters).records) == 3
+    with pytest.raises(InputError, match="correspondence must be 'case' or 'set', found 'all'"):
+        evaluate(clusters / "truth", clusters / "mine", correspondence="all")  # type: ignore[arg-type]

@@ -292,6 +292,20 @@ def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
         whole(segmentation)
 
 
+def test_a_damaged_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> None:
+    whole_numbers = np.random.default_rng(0).integers(0, 9, (64, 64)).astype(np.float32)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=whole_numbers, chunks=(64, 64), fletcher32=True)
+    content = bytearray((tmp_path / "a.h5").read_bytes())
+    content[-2000] ^= 0xFF
+    (tmp_path / "a.h5").write_bytes(content)
+    for inside in ("", ":/a"):
+        with pytest.raises(FormatError) as caught:
+            read(f"{tmp_path}/a.h5{inside}")
+        assert str(caught.value).count("a.h5") == 1
+        assert str(caught.value).startswith(f"{tmp_path}/a.h5{inside}: is damaged or incomplete")
+
+
 # MATLAB
 
 

@@ -192,8 +192,8 @@ def _sampled(overlap: Overlap, options: Options, matched: Groups, images: Images
     halves = [_drawn(images, samples, part) for part in np.array_split(order, 2)]
     learnt = halves[0].overlap(overlap.similarity)
     rule = _rule_of_some(learnt, options.match, overlap, matched)
-    found = correspond(learnt, replace(options, match=rule), halves[0]).groups
-    given = Given(_labelled(learnt, found))
+    learnt_groups = correspond(learnt, replace(options, match=rule), halves[0]).groups
+    given = Given(_labelled(learnt, learnt_groups))
     scored = halves[1].overlap(overlap.similarity)
     groups = correspond(scored, replace(options, match=given, merge="none"), halves[1]).groups
     f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)

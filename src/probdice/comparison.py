@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.atomic_files import null_for_nan
 from probdice.chance import Chance, chance_of
-from probdice.engine.images import Images, one_hot_axis
-from probdice.errors import InputError, MissingExtraError, Note, Option, ProbdiceWarning
+from probdice.engine.images import Images
+from probdice.errors import InputError, MissingExtraError, Note, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.geometry import Geometry
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
-from probdice.matching import Fixed, Given, listed
-from probdice.numbers_shown import percent
-from probdice.options import Match, Merging, Options, as_workers, sides_to_merge
+from probdice.matching import Fixed, Given
+from probdice.options import Match, Merging, Options, as_workers
 from probdice.overlaps import Overlap
 from probdice.relabelling import relabelled
 from probdice.scoring import (
@@ -37,13 +37,14 @@ from probdice.scoring import (
 from probdice.segmentation import Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Aitchison, Similarity
-from probdice.storage import null_for_nan
-from probdice.values import scale_of_labels
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from probdice.components import ComponentScores
+    from probdice.detection import Detection, Measure
+    from probdice.indices import Indices
     from probdice.pictures import Kind, Palette
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "similarity_map"]
@@ -51,7 +52,6 @@ __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "simi
 FORMAT = 2  # version of what to_dict and to_json write
 SHOWN = 12  # groups in a printed result
 UNDECIDED = 1e-6  # chance this close to 1 leaves nothing to adjust
-FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
 
 def compare(
@@ -114,12 +114,16 @@ def compare(
 def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
-    found = correspond(table, options, images)
-    result = Comparison(table, found, options, images, _pixel_volume(images.reference.geometry))
+    correspondence = correspond(table, options, images)
+    result = Comparison(
+        table, correspondence, options, images, _pixel_volume(images.reference.geometry)
+    )
     if not table.crisp:
         _ = result.score, result._costs  # while there are images: these may need a pass
     if isinstance(options.similarity, Aitchison):
-        for note in result._infinite():
+        from probdice.notes import infinite_notes
+
+        for note in infinite_notes(result):
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
     return result
 
@@ -518,134 +522,94 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Sentences worth knowing."""
-        notes = [] if self.images is None else list(self.images.notes)
-        return (
-            *notes,
-            *self._misread_notes(),
-            *self._unmatched_notes(),
-            *self._label_notes(),
-            *self._infinite(),
+        from probdice.notes import notes_of
+
+        return notes_of(self)
+
+    # -- the field's other numbers -----------------------------------------------------------------
+
+    def indices(self, *, background: Label | None = None) -> "Indices":
+        """Rand, variation of information, covering, mean IoU, κ and others.
+
+        Parameters
+        ----------
+        background : int or str, optional
+            The label that is no foreground. None by default: nothing is.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 0, 1, 1], [0, 1, 1, 1], match="labels")
+        >>> indices = result.indices(background=0)
+        >>> round(indices.mean_dice, 4), indices.mean_foreground_dice
+        (0.7333, 0.8)
+        """
+        from probdice.indices import indices_of
+
+        return indices_of(self, self._correspondence.groups, background)
+
+    def detection(
+        self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
+    ) -> "Detection":
+        """Which regions were found, missed and false: the groups as instances.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is no instance. It must be said; None where there is
+            none.
+        threshold : float, optional
+            A group is found where its Jaccard index is at least this.
+        by : {"jaccard", "dice"}, optional
+            What is held against the threshold.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
+        >>> detection = result.detection(background=0)
+        >>> detection.true_positives, detection.false_positives, detection.misses
+        (1, 0, 1)
+        """
+        from probdice.detection import detection_of
+
+        return detection_of(
+            self, self._correspondence, threshold=threshold, background=background, by=by
         )
 
-    def _misread_notes(self) -> list[Note]:
-        """What looks like something else than the label map it was taken for."""
-        notes = []
-        for side in SIDES:
-            regions = self.overlap.side(side)
-            if not regions.crisp:
-                continue
-            scale = scale_of_labels(regions.keys, regions.volumes)
-            if scale is not None:
-                option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
-                text = f"the {side} looks like probabilities stored as bytes; "
-                notes.append(Note("bytes", (text, option, " reads them so")))
-            if self.images is not None and regions.keys.tolist() == [0, 1]:
-                segmentation = self.images.side(side)
-                # One in every so many values is 1, or it is not worth looking at them.
-                share = self.pixels / int(regions.volumes[1])
-                likely = share in (segmentation.shape[0], segmentation.shape[-1])
-                axis = one_hot_axis(segmentation) if likely else None
-                if axis is not None:
-                    text = (
-                        f"the {side} looks like one-hot regions taken for labels 0 and 1; "
-                        f"Segmentation.from_probabilities(array, axis={axis}) reads them so"
-                    )
-                    notes.append(Note("one-hot", (text,)))
-        return notes
+    def component_scores(
+        self, *, background: Label | None, connectivity: int | None = None
+    ) -> "ComponentScores":
+        """Every connected component of the reference with a score of its own.
 
-    def _unmatched_notes(self) -> list[Note]:
-        notes = []
-        given = self._options.match == "labels" or isinstance(self._options.match, Given)
-        for side in SIDES:
-            spare = self.unmatched[side]
-            if not spare:
-                continue
-            has, them = ("region has", "it") if len(spare) == 1 else ("regions have", "each")
-            text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
-            message: tuple[str | Option, ...] = (text,)
-            if side in sides_to_merge(self.merge):
-                meet = "meets" if len(spare) == 1 else "meet"
-                message = (f"{text} and {meet} no matched one",)
-            elif not given:
-                join = f" would join {them} to a matched one"
-                message = (f"{text}; ", Option("merge", side), join)
-            notes.append(Note("unmatched", message))
-        return notes
+        A component is compared with what the prediction has of its group among the pixels that
+        are nearer to it than to the group's other components (as CC-Metrics does, with distances
+        in pixels). The reference must be a label map. Needs connected-components-3d (extra
+        `instances`) and the whole images in memory.
 
-    def _label_notes(self) -> list[Note]:
-        """What the labels of the two sides say about the correspondence."""
-        rule = self._options.match
-        notes = []
-        if isinstance(rule, Given):
-            known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
-            for side in SIDES:
-                new = [label for label in self.labels(side) if str(label) not in known[side]]
-                if new:
-                    text = f"the earlier comparison does not know {side} {listed(new)}"
-                    notes.append(Note("unknown", (text,)))
-        elif rule != "labels":
-            crossed = self._crossed()
-            if crossed:
-                labels = "label" if len(crossed) == 1 else "labels"
-                text = (
-                    f"{len(crossed)} {labels} of both sides matched to another one "
-                    f"({listed(crossed)}); "
-                )
-                option = Option("match", "labels")
-                notes.append(Note("crossed", (text, option, " compares equal labels")))
-        if rule == "paper":
-            apart = self._apart()
-            if apart:
-                pairs = "pair shares" if apart == 1 else "pairs share"
-                option = Option("match", "overlap")
-                notes.append(Note("apart", (f"{apart} {pairs} no pixel; ", option, " has none")))
-        return notes
+        Parameters
+        ----------
+        background : int, str or None
+            The label, on both sides, that is left out. It must be said; None where there is none.
+        connectivity : {4, 8, 6, 18, 26}, optional
+            How many neighbours a pixel has; all of them by default.
 
-    def _crossed(self) -> list[Label]:
-        """Labels of both sides that were matched, but not with each other."""
-        groups, table = self._correspondence.groups, self.overlap
-        place = {str(label): k for k, label in enumerate(table.prediction.labels)}
-        crossed = []
-        for k in table.reference.occupied.tolist():
-            label = table.reference.label(k)
-            twin = place.get(str(label))
-            number = int(groups.reference[k])
-            if twin is None or number >= groups.matched:
-                continue
-            if 0 <= groups.prediction[twin] != number:
-                crossed.append(label)
-        return crossed
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0])
+        >>> result.component_scores(background=0).mean_dice
+        0.5
+        """
+        from probdice.components import component_scores
 
-    def _apart(self) -> int:
-        """How many pairs have no overlap at all."""
-        meeting, groups = self.overlap.meeting, self._correspondence.matched
-        numbers = groups.reference[meeting.rows]
-        met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
-        return groups.matched - met.size
-
-    def _infinite(self) -> list[Note]:
-        """A note where most pixels are infinitely far apart."""
-        try:
-            share = self._measured.infinite / self.pixels
-        except NeedsImages:
-            return []
-        if share <= FAR:
-            return []
-        return [
-            Note(
-                "infinite",
-                (
-                    f"{percent(share)} of the pixels are infinitely far apart, because one side "
-                    f"rules out what the other holds possible; consider ",
-                    Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
-                    ", ",
-                    Option("similarity", "absolute"),
-                    ", or ",
-                    Option("merge", "both"),
-                    " where regions have no partner",
-                ),
-            )
-        ]
+        return component_scores(
+            self.overlap,
+            self._correspondence.groups,
+            self.need_images("component_scores()"),
+            background=background,
+            connectivity=connectivity,
+        )
 
     # -- images ----------------------------------------------------------------------------------
 
@@ -755,7 +719,7 @@ class Comparison:
         >>> result.to_dict()["score"]
         0.75
         """
-        from probdice.stored import comparison_to_dict
+        from probdice.comparison_json import comparison_to_dict
 
         return comparison_to_dict(self)
 
@@ -782,7 +746,7 @@ class Comparison:
         >>> probdice.Comparison.from_dict(content).groups[1]
         Group(reference=(2,), prediction=(8,), dice=0.666667)
         """
-        from probdice.stored import comparison_from_dict
+        from probdice.comparison_json import comparison_from_dict
 
         return comparison_from_dict(content)
 
@@ -831,12 +795,12 @@ class Comparison:
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        from probdice.shown import as_text
+        from probdice.printing import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from probdice.shown import as_html
+        from probdice.printing import as_html
 
         return as_html(self)
 

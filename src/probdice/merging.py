@@ -224,15 +224,15 @@ class _Joining:
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
         """The regions of the other side that each spare region meets, and what each pair saves."""
         meeting = self.overlap.meeting
-        mine, theirs = meeting.rows, meeting.columns
+        ends, others = meeting.rows, meeting.columns
         if side == "prediction":
-            mine, theirs = theirs, mine
+            ends, others = others, ends
         spare = np.zeros(len(self.overlap.side(side)), np.bool_)
         spare[list(self.spare[side])] = True
-        kept = np.flatnonzero(spare[mine])
+        kept = np.flatnonzero(spare[ends])
         neighbours: dict[int, list[tuple[int, Any]]] = {}
         for region, partner, saving in zip(
-            mine[kept].tolist(), theirs[kept].tolist(), meeting.savings[kept].tolist(), strict=True
+            ends[kept].tolist(), others[kept].tolist(), meeting.savings[kept].tolist(), strict=True
         ):
             neighbours.setdefault(region, []).append((partner, saving))
         return neighbours

@@ -1,7 +1,7 @@
 """What compare, evaluate and the commands are asked, checked once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from numbers import Real
 from operator import index
@@ -15,9 +15,10 @@ from probdice.overlaps import similarity_from_dict, similarity_to_dict
 from probdice.segmentation import Label, as_sums, several_labels
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Similarity, as_similarity
-from probdice.values import Sums
+from probdice.value_checks import Sums
 
 __all__ = [
+    "Correspondence",
     "GivenNames",
     "Match",
     "Merging",
@@ -28,10 +29,12 @@ __all__ = [
     "as_priority",
     "as_scale",
     "as_workers",
+    "given_from_list",
     "sides_to_merge",
 ]
 
 Merging = Literal["none", "prediction", "reference", "both"]
+Correspondence = Literal["case", "set"]
 
 
 class Earlier(Protocol):
@@ -85,6 +88,8 @@ class Options:
         Whether images are compared by array order, wherever they lie.
     tolerance : float
         How many pixels the corners of two grids may lie apart.
+    correspondence : {"case", "set"}
+        Whether every case of a folder has a correspondence of its own, or all have one.
     """
 
     similarity: Similarity = field(default_factory=Absolute)
@@ -98,6 +103,7 @@ class Options:
     priority: Both[tuple[str, ...]] = _UNORDERED
     ignore_geometry: bool = False
     tolerance: float = TOLERANCE
+    correspondence: Correspondence = "case"
 
     @classmethod
     def of(
@@ -113,6 +119,7 @@ class Options:
         priority: Priority | Mapping[Side, Priority] = (),
         ignore_geometry: bool = False,
         geometry_tolerance: float | None = None,
+        correspondence: Correspondence = "case",
     ) -> "Options":
         """The options as users give them, checked."""
         rule = as_rule(match)
@@ -147,7 +154,12 @@ class Options:
             priority=_UNORDERED if not priority else _priority_per_side(priority),
             ignore_geometry=bool(ignore_geometry),
             tolerance=TOLERANCE if geometry_tolerance is None else as_tolerance(geometry_tolerance),
+            correspondence=as_correspondence(correspondence),
         )
+
+    def given(self, groups: Given) -> "Options":
+        """The same with a correspondence that was found before."""
+        return replace(self, match=groups, merge="none")
 
     def in_words(self) -> list[str]:
         """How regions are compared and made to correspond, where that is not the default."""
@@ -160,6 +172,8 @@ class Options:
             words.append("equal labels matched")
         elif self.match == "paper":
             words.append("matched by the paper's rule")
+        if self.correspondence == "set":
+            words.append("one correspondence over all cases")
         return words
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,7 +183,7 @@ class Options:
             match = {"fixed": [list(pair) for pair in match.pairs]}
         elif isinstance(match, Given):
             match = {"given": [[list(labels) for labels in group] for group in match.groups]}
-        return {
+        content = {
             "similarity": similarity_to_dict(self.similarity),
             "match": match,
             "merge": self.merge,
@@ -182,6 +196,9 @@ class Options:
             "ignore_geometry": self.ignore_geometry,
             "tolerance": self.tolerance,
         }
+        if self.correspondence != "case":
+            content["correspondence"] = self.correspondence
+        return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Options":
@@ -198,6 +215,7 @@ class Options:
             priority=Both(**content["priority"]).map(as_priority),
             ignore_geometry=bool(content["ignore_geometry"]),
             tolerance=as_tolerance(content["tolerance"]),
+            correspondence=as_correspondence(content.get("correspondence", "case")),
         )
 
 
@@ -236,12 +254,24 @@ def rule_from_dict(content: Any) -> Rule:
         return as_rule(content)
     if "fixed" in content:
         return Fixed(tuple((_label(pair[0]), _label(pair[1])) for pair in content["fixed"]))
+    return given_from_list(content["given"])
+
+
+def given_from_list(groups: Any) -> Given:
+    """Groups from JSON."""
     return Given(
         tuple(
             (tuple(_label(x) for x in group[0]), tuple(_label(x) for x in group[1]))
-            for group in content["given"]
+            for group in groups
         )
     )
+
+
+def as_correspondence(correspondence: object) -> Correspondence:
+    """How many correspondences the cases of a folder have."""
+    if not isinstance(correspondence, str) or correspondence not in get_args(Correspondence):
+        raise InputError(f"correspondence must be 'case' or 'set', found {correspondence!r}")
+    return cast(Correspondence, correspondence)
 
 
 def as_merging(merge: object) -> Merging:

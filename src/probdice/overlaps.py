@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Aitchison, Similarity
-from probdice.storage import replacing
 
 if TYPE_CHECKING:
     import pandas
 
     from probdice.comparison import Comparison
+    from probdice.indices import Indices
     from probdice.options import Match, Merging
 
 __all__ = ["Overlap", "Pairs", "Regions", "similarity_from_dict", "similarity_to_dict"]
@@ -278,6 +279,26 @@ class Overlap:
         from probdice.comparison import compare_overlap
 
         return compare_overlap(self, match=match, merge=merge)
+
+    def indices(self, *, background: Label | None = None) -> "Indices":
+        """The field's other numbers: Rand, variation of information, covering, mean IoU, ….
+
+        What needs a correspondence takes the one of largest overlap; ``compare(…).indices()``
+        takes any other.
+
+        Parameters
+        ----------
+        background : int or str, optional
+            The label that is no foreground. None by default: nothing is.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> indices = probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8]).indices()
+        >>> indices.rand, indices.accuracy
+        (0.5, 0.75)
+        """
+        return self.compare().indices(background=background)
 
     def to_frame(self) -> "pandas.DataFrame":
         """A table with one row for every pair of regions that meets.
@@ -532,7 +553,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
     for overlap in overlaps[1:]:
         if overlap.similarity != first.similarity:
             raise InputError(
-                f"overlaps of {first.similarity} and of {overlap.similarity} cannot be added"
+                f"overlaps of {first.similarity!r} and of {overlap.similarity!r} cannot be added"
             )
     reference, rows = _united([overlap.reference for overlap in overlaps], "reference")
     prediction, columns = _united([overlap.prediction for overlap in overlaps], "prediction")

@@ -17,20 +17,20 @@ from probdice.segmentation import Label, Segmentation
 __all__ = ["relabelled"]
 
 
-def relabelled(overlap: Overlap, found: Correspondence, images: Images) -> Segmentation:
+def relabelled(overlap: Overlap, correspondence: Correspondence, images: Images) -> Segmentation:
     """The prediction with the reference's label for every group, over the whole image."""
-    partners = _partners(found)
+    partners = _partners(correspondence)
     if images.prediction.crisp:
         return _relabelled_map(overlap, partners, images)
     return _regrouped(overlap, partners, images)
 
 
-def _partners(found: Correspondence) -> NDArray[np.int64]:
+def _partners(correspondence: Correspondence) -> NDArray[np.int64]:
     """For every prediction region, the reference region whose label it takes, or −1.
 
     After merging on the reference side that is the matched region of the group.
     """
-    groups, matched = found.groups, found.matched
+    groups, matched = correspondence.groups, correspondence.matched
     first = np.full(groups.count + 1, -1, np.int64)  # the last one is where −1 leads
     kept = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
     kept = kept[::-1]  # where a group was given with several regions, the lowest counts

@@ -7,7 +7,7 @@ structure (types, axes, names) is checked here, the values are checked while the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Any, SupportsIndex, cast, get_args
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from probdice.arrays import AnyArray, Array, as_array, region_dimension
 from probdice.errors import GeometryError, InputError, Note
 from probdice.geometry import Geometry
-from probdice.values import Fault, Reading, Sums, as_probabilities, examine_labels, examine_values
+from probdice.value_checks import (
+    Fault,
+    Reading,
+    Sums,
+    as_probabilities,
+    examine_labels,
+    examine_values,
+)
+
+if TYPE_CHECKING:
+    from probdice.components import Instances
 
 __all__ = [
     "Array",
@@ -346,6 +356,40 @@ class Segmentation:
             )
             prefix = f"{self.source}: " if self.source else ""
             raise InputError(prefix, *fault.message(first, worst))
+
+    def components(
+        self, *, background: Label | None, connectivity: int | None = None
+    ) -> "Instances":
+        """The connected components of a label map, as a label map of instances.
+
+        Needs connected-components-3d (extra `instances`) and the whole image in memory.
+
+        Parameters
+        ----------
+        background : int, str or None
+            The label that is not divided; it keeps its number, as do labels that are ignored.
+            It must be said; None where there is none.
+        connectivity : {4, 8, 6, 18, 26}, optional
+            How many neighbours a pixel has: 4 or 8 in two dimensions, 6, 18 or 26 in three. All
+            of them, 8 or 26, by default.
+
+        Returns
+        -------
+        Instances
+            A `Segmentation` whose labels are numbers from 1 on and whose names, such as
+            ``"liver#2"``, say which label each came from; `origins` has that as a mapping.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> lesions = probdice.Segmentation.from_labels([[1, 0, 1], [0, 0, 1]])
+        >>> lesions.components(background=0).array
+        array([[1, 0, 2],
+               [0, 0, 2]], dtype=uint16)
+        """
+        from probdice.components import instances_of
+
+        return instances_of(self, background=background, connectivity=connectivity)
 
     def onto(self, geometry: Geometry, *, tolerance: float = 0.1) -> "Segmentation":
         """This segmentation with its axes in the order and direction of `geometry`.

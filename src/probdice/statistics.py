@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probdice.errors import InputError
-from probdice.numbers_shown import decimal
+from probdice.formatting import decimal
 
 __all__ = [
     "FEWEST",

@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
+
 from probdice.cli.options import (
+    BackgroundOption,
+    ComponentsOption,
     DebugOption,
     FloorOption,
     IgnoreGeometryOption,
     IgnoreOption,
+    IndicesOption,
     JsonOption,
     MapOption,
     MaskOption,
@@ -30,6 +35,7 @@ from probdice.cli.options import (
     SumsOption,
     ToleranceOption,
     WorkersOption,
+    background_of,
     file_of_match,
     options_of,
 )
@@ -40,11 +46,13 @@ from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from probdice.comparison import Comparison
+    from probdice.components import Instances
     from probdice.engine.images import Images
     from probdice.geometry import Geometry
     from probdice.options import Options
+    from probdice.segmentation import Label
 
-__all__ = ["Inputs", "Outputs", "compare", "run"]
+__all__ = ["Inputs", "Outputs", "Wanted", "compare", "run"]
 
 # What is shown of a result, under what the bar says while it is computed.
 NUMBERS = {
@@ -65,6 +73,28 @@ class Inputs:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What is asked for besides the comparison itself.
+
+    `background` was said if it is not None, and then may be "none".
+    """
+
+    indices: bool = False
+    components: bool = False
+    background: str | None = None
+
+    @property
+    def label(self) -> "Label | None":
+        """The background itself."""
+        return background_of(self.background)
+
+    @property
+    def instances(self) -> bool:
+        """Whether it is known what an instance is."""
+        return self.background is not None and (self.indices or self.components)
+
+
+@dataclass(frozen=True)
 class Outputs:
     """The files to write; JSON goes to standard output as "-"."""
 
@@ -73,6 +103,9 @@ class Outputs:
     report: str | None = None
     json: str | None = None
     quiet: bool = False
+
+
+PLAIN = Wanted()
 
 
 def compare(
@@ -84,6 +117,8 @@ def compare(
     merge: MergeOption = MergeName.none,
     mask: MaskOption = None,
     ignore: IgnoreOption = None,
+    background: BackgroundOption = None,
+    components: ComponentsOption = False,
     workers: WorkersOption = None,
     sums: SumsOption = None,
     scale: ScaleOption = None,
@@ -96,6 +131,7 @@ def compare(
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
     report: ReportOption = None,
+    indices: IndicesOption = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -105,6 +141,7 @@ def compare(
     Regions need not carry the same labels, nor be equally many: which is which is found out.
     """
     with answering(debug=debug):
+        wanted = _wanted(indices, components, background)
         options = options_of(
             similarity=similarity,
             floor=floor,
@@ -138,26 +175,84 @@ def compare(
             Inputs(reference, prediction, mask, workers),
             options,
             Outputs(map_, relabelled, report, json, quiet),
+            wanted,
         )
 
 
-def run(inputs: Inputs, options: "Options", outputs: Outputs) -> "Comparison":
+def run(
+    inputs: Inputs, options: "Options", outputs: Outputs, wanted: Wanted = PLAIN
+) -> "Comparison":
     """Read, compare, write the files, and only then print."""
     with progress(shown=not outputs.quiet) as display:
         display.say("reading")
         images, geometry = _read(inputs, options)
+        if wanted.components:
+            display.say("components")
+            images = _divided(images, wanted.label)
         _rehearse(images, outputs)
         result = _compared(images, options, outputs, display)
-        written = _write(result, geometry, outputs, display)
+        written = _write(result, geometry, outputs, wanted, display)
     if outputs.json == "-":
-        print_text(result.to_json() + "\n")
+        print_text(_as_json(result, wanted) + "\n")
     elif outputs.quiet:
         print_text(f"{result.score!r}\n")
     else:
         from probdice.cli.display import show_comparison
 
-        show_comparison(result, f"{inputs.reference} ↔ {inputs.prediction}", written)
+        show_comparison(
+            result,
+            f"{inputs.reference} ↔ {inputs.prediction}",
+            written,
+            indices=result.indices(background=wanted.label) if wanted.indices else None,
+            detection=result.detection(background=wanted.label) if wanted.instances else None,
+        )
     return result
+
+
+def _wanted(indices: bool, components: bool, background: str | None) -> Wanted:
+    """What goes together of these options."""
+    if components and background is None:
+        raise typer.BadParameter(
+            "needs --background, the label that is not divided (none where there is none)",
+            param_hint="--components",
+        )
+    if background is not None and not (indices or components):
+        raise typer.BadParameter(
+            "is for --indices and --components; give one of them, or leave it out",
+            param_hint="--background",
+        )
+    return Wanted(indices, components, background)
+
+
+def _divided(images: "Images", background: "Label | None") -> "Images":
+    """The same with the connected components of both sides as regions."""
+    from dataclasses import replace
+
+    from probdice.errors import ProbdiceError
+    from probdice.sides import SIDES, Both, Side
+
+    def divided(side: Side) -> "Instances":
+        try:
+            return images.side(side).components(background=background)
+        except ProbdiceError as error:
+            raise error.prefixed(f"{side}: ") from None
+
+    sides = Both(*(divided(side) for side in SIDES))
+    return replace(images, reference=sides.reference, prediction=sides.prediction)
+
+
+def _as_json(result: "Comparison", wanted: Wanted) -> str:
+    """The result, and what was asked for besides it."""
+    from json import dumps
+
+    from probdice.atomic_files import null_for_nan
+
+    content = result.to_dict()
+    if wanted.indices:
+        content["indices"] = result.indices(background=wanted.label).to_dict()
+    if wanted.instances:
+        content["detection"] = result.detection(background=wanted.label).to_dict()
+    return dumps(null_for_nan(content), allow_nan=False)
 
 
 def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]":
@@ -257,7 +352,11 @@ def _doubt(result: "Comparison", images: "Images") -> None:
 
 
 def _write(
-    result: "Comparison", geometry: "Geometry | None", outputs: Outputs, display: Progress
+    result: "Comparison",
+    geometry: "Geometry | None",
+    outputs: Outputs,
+    wanted: Wanted,
+    display: Progress,
 ) -> Sequence[str]:
     """The files that were asked for, and a word on each."""
     from probdice.files import write
@@ -281,6 +380,6 @@ def _write(
         report.write(result, outputs.report, words="command")
         written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
-        write_text(outputs.json, result.to_json() + "\n")
+        write_text(outputs.json, _as_json(result, wanted) + "\n")
         written.append(f"{outputs.json}: all numbers")
     return written

@@ -13,12 +13,14 @@ from rich.text import Text
 from probdice.cli.streams import print_text, printing
 from probdice.comparison import Comparison
 from probdice.errors import in_command
+from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
-from probdice.numbers_shown import decimal, millilitres
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, other
 
 if TYPE_CHECKING:
+    from probdice.detection import Detection
+    from probdice.indices import Indices
     from probdice.segmentation import Label
 
 __all__ = ["note_line", "plain_table", "show", "show_comparison"]
@@ -29,12 +31,25 @@ MOST = 60  # rows of a table on the terminal
 WIDE = 160  # columns where the output is no terminal
 
 
-def show_comparison(result: Comparison, title: str, written: Sequence[str] = ()) -> None:
-    """Scores, groups, notes and the files that were written."""
+def show_comparison(
+    result: Comparison,
+    title: str,
+    written: Sequence[str] = (),
+    *,
+    indices: "Indices | None" = None,
+    detection: "Detection | None" = None,
+) -> None:
+    """Scores, groups, other numbers, notes and the files that were written."""
     parts: list[RenderableType] = [Text(title, style="bold"), _asked(result), "", _headline(result)]
     parts += [_groups(result)]
     if len(result.groups) > MOST:
         parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
+    notes = list(result.notes)
+    if indices is not None:
+        parts += [_indices(indices), ""]
+        notes += indices.notes
+    if detection is not None:
+        parts += [Text(repr(detection)), ""]
     for side, labels in result.empty.items():
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"
@@ -43,7 +58,7 @@ def show_comparison(result: Comparison, title: str, written: Sequence[str] = ())
                     f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})"
                 )
             )
-    parts += [note_line(in_command(note.message)) for note in result.notes]
+    parts += [note_line(in_command(note.message)) for note in notes]
     parts += [f"wrote {line}" for line in written]
     show(*parts)
 
@@ -115,6 +130,17 @@ def _headline(result: Comparison) -> Table:
         if not all(spare):  # the count stands there already
             whose = whose[whose.index("of") :]
         table.add_row("no partner", str(sum(spare)), whose)
+    return table
+
+
+def _indices(indices: "Indices") -> Table:
+    """Name and value; what has no value is left out, and a note says why."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in indices.to_dict().items():
+        if not isnan(value):
+            table.add_row(name.replace("_", " "), decimal(value))
     return table
 
 

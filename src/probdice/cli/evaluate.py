@@ -12,6 +12,7 @@ from probdice.cli.options import (
     COMPARING,
     OUTPUT,
     READING,
+    CorrespondenceName,
     DebugOption,
     FloorOption,
     IgnoreGeometryOption,
@@ -28,6 +29,7 @@ from probdice.cli.options import (
     SimilarityOption,
     SumsOption,
     ToleranceOption,
+    background_of,
     options_of,
 )
 from probdice.cli.outcome import REFUSED, answering
@@ -72,6 +74,15 @@ def evaluate(
     floor: FloorOption = None,
     match: MatchOption = "overlap",
     merge: MergeOption = MergeName.none,
+    correspondence: Annotated[
+        CorrespondenceName,
+        typer.Option(
+            metavar="OF",
+            rich_help_panel=COMPARING,
+            help="case: regions correspond anew in every case; set: by one correspondence for all "
+            "cases of a method, as clusters and classes do.",
+        ),
+    ] = CorrespondenceName.case,
     ignore: IgnoreOption = None,
     workers: Annotated[
         int | None,
@@ -126,6 +137,25 @@ def evaluate(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    indices: Annotated[
+        bool,
+        typer.Option(
+            "--indices",
+            metavar="",
+            rich_help_panel=OUTPUT,
+            help="Add columns of other fields to cases.csv: Rand, variation of information, "
+            "covering, mean IoU and others.",
+        ),
+    ] = False,
+    background: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            rich_help_panel=OUTPUT,
+            help="The label, or its name, that is no foreground (none where there is none): add "
+            "columns of which instances were found, and with --indices the foreground Dice.",
+        ),
+    ] = None,
     parquet: Annotated[
         bool,
         typer.Option(
@@ -165,6 +195,7 @@ def evaluate(
             floor=floor,
             match=match,
             merge=merge,
+            correspondence=correspondence.value,
             ignore=ignore,
             sums=sums,
             scale=scale,
@@ -177,6 +208,7 @@ def evaluate(
         )
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
+        from probdice.evaluation.tables import Others
 
         with _display(quiet) as notify:
             result = evaluate_folders(
@@ -190,6 +222,7 @@ def evaluate(
                 workers=workers,
                 verify=verify,
                 parquet=parquet,
+                others=Others(indices, background is not None, background_of(background)),
                 words="command",
                 progress=notify,
             )

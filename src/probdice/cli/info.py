@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probdice.files.model import Content
     from probdice.geometry import Geometry
     from probdice.segmentation import Segmentation
-    from probdice.values import Fault, Sums
+    from probdice.value_checks import Fault, Sums
 
 __all__ = ["info"]
 
@@ -137,8 +137,8 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     from probdice.cli.display import MOST, note_line, plain_table
     from probdice.engine.blocks import Blocks, Crisp
     from probdice.errors import Option
-    from probdice.numbers_shown import millilitres, percent
-    from probdice.values import scale_of_labels
+    from probdice.formatting import millilitres, percent
+    from probdice.value_checks import scale_of_labels
 
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
@@ -173,7 +173,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST, plain_table
     from probdice.errors import in_command
-    from probdice.numbers_shown import millilitres, percent
+    from probdice.formatting import millilitres, percent
 
     census, fault = _counted(segmentation)
     pixel_volume = _pixel_volume(segmentation)
@@ -208,7 +208,7 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     import numpy as np
 
     from probdice.engine.blocks import Blocks, Soft
-    from probdice.values import TOLERANCE, examine_values
+    from probdice.value_checks import TOLERANCE, examine_values
 
     single = segmentation.reading == "foreground"
     unmended = segmentation

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import typer
 
 if TYPE_CHECKING:
-    from probdice.options import GivenNames, Match, Options
+    from probdice.options import Correspondence, GivenNames, Match, Options
     from probdice.segmentation import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
-    from probdice.values import Sums
+    from probdice.value_checks import Sums
 
 __all__ = [
+    "CorrespondenceName",
     "DebugOption",
     "FloorOption",
     "IgnoreGeometryOption",
@@ -70,6 +71,13 @@ class SimilarityName(StrEnum):
 
     absolute = "absolute"
     aitchison = "aitchison"
+
+
+class CorrespondenceName(StrEnum):
+    """Whether every case has a correspondence, or all of them have one."""
+
+    case = "case"
+    set = "set"
 
 
 class MergeName(StrEnum):
@@ -254,6 +262,35 @@ ReportOption = Annotated[
         help="Write a page to look at, one HTML file.",
     ),
 ]
+BackgroundOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        rich_help_panel=COMPARING,
+        help="The label, or its name, that is no foreground on either side; none where there is "
+        "none. For --indices and --components.",
+    ),
+]
+IndicesOption = Annotated[
+    bool,
+    typer.Option(
+        "--indices",
+        metavar="",
+        rich_help_panel=OUTPUT,
+        help="Show the numbers of other fields too: Rand, variation of information, covering, "
+        "mean IoU, and with --background which instances were found.",
+    ),
+]
+ComponentsOption = Annotated[
+    bool,
+    typer.Option(
+        "--components",
+        metavar="",
+        rich_help_panel=COMPARING,
+        help="Compare the connected components of both label maps, each a region of its own. "
+        "Needs --background and the extra instances.",
+    ),
+]
 JsonOption = Annotated[
     str | None,
     typer.Option(
@@ -292,6 +329,7 @@ def options_of(
     priority: Sequence[str] | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
+    correspondence: "Correspondence" = "case",
 ) -> "Options":
     """What the options that compare and evaluate share ask for.
 
@@ -317,6 +355,7 @@ def options_of(
             priority=priority_of(priority),
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            correspondence=correspondence,
         )
 
 
@@ -366,6 +405,11 @@ def match_of(word: str) -> "Match":
             )
         pairs[_label(prediction)] = _label(reference)
     return pairs
+
+
+def background_of(word: str | None) -> "Label | None":
+    """What --background says: a label, a name, or none."""
+    return None if word is None or word == "none" else _label(word)
 
 
 def file_of_match(word: str) -> Path | None:

@@ -87,8 +87,8 @@ def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:
 
 def write_text(path: str, text: str) -> None:
     """Write a text file, all of it or nothing."""
+    from probdice.atomic_files import replacing
     from probdice.errors import FormatError
-    from probdice.storage import replacing
 
     target = Path(path)
     try:

@@ -74,8 +74,8 @@ def rank(
 def _write_plot(path: str, study: "Study") -> None:
     from pathlib import Path
 
+    from probdice.atomic_files import replacing
     from probdice.paper import draw_study
-    from probdice.storage import replacing
 
     with replacing(Path(path)) as partial:
         draw_study(study).savefig(partial, format=path.rsplit(".", 1)[1].lower(), dpi=150)
@@ -101,7 +101,7 @@ def _table(study: "Study") -> "list[RenderableType]":
 
 
 def _cells(fit: "Fit") -> list[str]:
-    from probdice.numbers_shown import decimal
+    from probdice.formatting import decimal
 
     def cell(value: float, interval: "Interval") -> str:
         if interval.kind == "withheld":

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from probdice.cli.display import plain_table, show
+from probdice.formatting import decimal
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
 from probdice.options import Options
 
 __all__ = ["Failures", "show_summary"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.segmentation import Array, Segmentation, reordered
-from probdice.values import (
+from probdice.value_checks import (
     Fault,
     as_probabilities,
     examine_labels,

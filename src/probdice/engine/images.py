@@ -20,7 +20,7 @@ from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Array, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
-from probdice.values import Fault, examine_values
+from probdice.value_checks import Fault, examine_values
 
 __all__ = ["Images", "aligned", "one_hot_axis"]
 

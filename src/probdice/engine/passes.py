@@ -325,12 +325,12 @@ def joined(
     """
     from probdice.engine import kernels
 
-    mine, theirs = ready.sides[place], ready.sides[1 - place]
+    growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(spare)))
     added = [[region] for region in spare]
     for start, stop in _ranges(ready, len(own) + len(spare)):
-        p, p_start, p_starts, p_members = _rows(mine, [*own, *added], start, stop, dtype)
-        q, q_start, q_starts, q_members = _rows(theirs, across, start, stop, dtype)
+        p, p_start, p_starts, p_members = _rows(growing, [*own, *added], start, stop, dtype)
+        q, q_start, q_starts, q_members = _rows(across_side, across, start, stop, dtype)
         spares = p_members[p_starts[len(own)] :]
         grown = p_starts[: len(own) + 1], p_members[: p_starts[len(own)]]
         if isinstance(similarity, Aitchison):

@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from probdice.engine.threads import cores
 from probdice.errors import InputError, MissingExtraError, Option, Words
@@ -24,11 +25,23 @@ from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, read_summary
 from probdice.evaluation.running import run
-from probdice.evaluation.scoring import Request, files_of, inputs_of, same_inputs
-from probdice.options import GivenNames, Match, Merging, Options, Priority, as_workers
+from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
+from probdice.evaluation.tables import Others
+from probdice.matching import Given
+from probdice.options import (
+    Correspondence,
+    GivenNames,
+    Match,
+    Merging,
+    Options,
+    Priority,
+    as_workers,
+)
+from probdice.overlaps import Overlap
+from probdice.segmentation import Label
 from probdice.sides import Side
 from probdice.similarity import Similarity
-from probdice.values import Sums
+from probdice.value_checks import Sums
 from probdice.version import __version__
 
 __all__ = [
@@ -76,6 +89,7 @@ def evaluate(
     similarity: str | Similarity = "absolute",
     match: Match = "overlap",
     merge: Merging = "none",
+    correspondence: Correspondence = "case",
     ignore: Iterable[int] | int = (),
     sums: Sums | Mapping[Side, Sums] = "error",
     scale: float | Mapping[Side, float] | None = None,
@@ -89,6 +103,8 @@ def evaluate(
     workers: int | None = None,
     verify: bool = False,
     parquet: bool = False,
+    indices: bool = False,
+    background: Label | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
     """Compare every case of a folder with the predictions of one method or several.
@@ -109,6 +125,10 @@ def evaluate(
         order of finishing), cases.csv, regions.csv and summary.json. Nothing is kept without it.
     similarity, match, merge
         As in `compare`.
+    correspondence : {"case", "set"}, optional
+        Whether regions correspond anew in every case, or by one correspondence for all cases of a
+        method, as clusters and classes do: it is found by `match` and `merge` on the sum of their
+        overlaps, and then every case is scored with it. Its files are read twice.
     ignore : int or iterable of int, optional
         One label of the reference, or several, whose pixels are left out.
     sums : {"error", "normalise", "background"} or mapping, optional
@@ -142,6 +162,11 @@ def evaluate(
         time of modification.
     parquet : bool, optional
         Whether to write the tables as Parquet too (needs pandas and pyarrow).
+    indices : bool, optional
+        Whether the table of cases has the numbers of `Comparison.indices` too.
+    background : int or str, optional
+        The label that is no foreground. With it the table of cases has the numbers of
+        `Comparison.detection` too.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -179,6 +204,7 @@ def evaluate(
         similarity=similarity,
         match=match,
         merge=merge,
+        correspondence=correspondence,
         ignore=ignore,
         sums=sums,
         scale=scale,
@@ -198,6 +224,7 @@ def evaluate(
         workers=workers,
         verify=verify,
         parquet=parquet,
+        others=Others(indices, background is not None, background),
         words="python",
         progress=progress,
     )
@@ -215,6 +242,7 @@ def evaluate_folders(
     workers: int | None,
     verify: bool,
     parquet: bool,
+    others: Others,
     words: Words,
     progress: Callable[[Progress], None] | None,
 ) -> Evaluation:
@@ -239,8 +267,19 @@ def evaluate_folders(
         )
 
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
-        records = _finished(jobs, options, folder, workers, verify, progress)
-        about = os.fspath(reference), methods, options, words, kept
+        inputs = _inputs(jobs, workers, verify)
+        found: dict[str, Given] = {}
+        passes = 2 if options.correspondence == "set" else 1
+        if passes == 2:
+            alone = replace(options, match="overlap", merge="none", correspondence="case")
+            requests = _requests(jobs, inputs, dict.fromkeys(methods, alone))
+            watch = None if progress is None else _first_of_two(progress)
+            found = _over_set(_finished(requests, folder, workers, verify, watch), options)
+        asked = {name: options.given(found[name]) if name in found else options for name in methods}
+        requests = _requests(jobs, inputs, asked)
+        watch = progress if progress is None or passes == 1 else _second_of_two(progress)
+        records = _finished(requests, folder, workers, verify, watch)
+        about = os.fspath(reference), methods, options, words, kept, others, found
         return Evaluation(records, missing, *about)
 
     if out is None:
@@ -266,21 +305,57 @@ def _folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
     return out
 
 
+def _inputs(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
+    """What identifies the files of every job."""
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
+
+
+def _requests(
+    jobs: Sequence[Job], inputs: Sequence[Inputs], options: Mapping[str, Options]
+) -> dict[tuple[str, str], Request]:
+    """What to ask of every job, given the options of every method."""
+    return {
+        (job.case, job.method): Request(job, options[job.method], job_inputs)
+        for job, job_inputs in zip(jobs, inputs, strict=True)
+    }
+
+
+def _over_set(records: Iterable[Record], options: Options) -> dict[str, Given]:
+    """The correspondence of every method over all of its cases that can be read."""
+    overlaps: dict[str, list[Overlap]] = {}
+    for record in records:
+        if record.comparison is not None:
+            overlaps.setdefault(record.method, []).append(record.comparison.overlap)
+    found = {}
+    for method, several in overlaps.items():
+        try:
+            total = Overlap.total(several)
+            result = total.compare(match=cast(Match, options.match), merge=options.merge)
+        except InputError as error:
+            raise error.prefixed(f"{method}: no correspondence over all cases: ") from None
+        found[method] = Given(tuple((group.reference, group.prediction) for group in result.groups))
+    return found
+
+
+def _first_of_two(progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Watches the pass that finds the correspondence; what fails will fail again."""
+    return lambda now: progress(replace(now, total=2 * now.total, failed=0, latest=None))
+
+
+def _second_of_two(progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Watches the pass that scores by it."""
+    return lambda now: progress(replace(now, total=2 * now.total, done=now.total + now.done))
+
+
 def _finished(
-    jobs: Sequence[Job],
-    options: Options,
+    requests: Mapping[tuple[str, str], Request],
     out: Path,
     workers: int,
     verify: bool,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[Record, ...]:
-    """The records of all jobs: from the journal where they are finished, and else computed."""
-    with ThreadPoolExecutor(workers) as pool:
-        inputs = list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
-    requests = {
-        (job.case, job.method): Request(job, options, job_inputs)
-        for job, job_inputs in zip(jobs, inputs, strict=True)
-    }
+    """The records of all requests: from the journal where they are finished, and else computed."""
     with Journal(out) as journal:
         records = _recorded(requests, journal, verify)
         resumed, failed = len(records), 0
@@ -288,7 +363,7 @@ def _finished(
 
         def notify(latest: Record | None) -> None:
             if progress is not None:
-                progress(Progress(len(jobs), len(records), failed, resumed, latest))
+                progress(Progress(len(requests), len(records), failed, resumed, latest))
 
         notify(None)
         with closing(run(waiting, workers)) as lines:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.atomic_files import null_for_nan
 from probdice.comparison import Comparison
 from probdice.errors import InputError, Note, Words, as_words, in_words
 from probdice.evaluation.again import compare_again
@@ -23,6 +24,7 @@ from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
+    Others,
     Row,
     as_csv,
     as_frame,
@@ -31,11 +33,11 @@ from probdice.evaluation.tables import (
     region_rows,
 )
 from probdice.files.sources import natural
-from probdice.numbers_shown import decimal
-from probdice.options import Options, as_workers
+from probdice.formatting import decimal
+from probdice.matching import Given
+from probdice.options import Options, as_workers, given_from_list
 from probdice.segmentation import Label
 from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
-from probdice.storage import null_for_nan
 
 if TYPE_CHECKING:
     import pandas
@@ -50,12 +52,15 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "reference": str,
     "methods": dict,
     "jobs": list,
+    "others": dict,
     "missing": list,
+    "correspondences": dict,
     "failures": list,
     "notes": list,
     "measures": dict,
     "regions": list,
 }
+NO_OTHERS = Others()
 PAGE = "report.html"  # in the folder of the results
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
@@ -81,6 +86,10 @@ class Evaluation:
         How notes and errors in files and pages name the options that they recommend.
     out : Path or None
         Where the results lie.
+    others : Others
+        Which numbers of other fields the table of cases has too.
+    correspondences : dict of str to Given
+        The groups of every method, where all of its cases have one correspondence.
 
     Examples
     --------
@@ -112,6 +121,8 @@ class Evaluation:
     options: Options
     words: Words = "python"
     out: Path | None = None
+    others: Others = NO_OTHERS
+    correspondences: dict[str, Given] = field(default_factory=dict)
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -119,16 +130,25 @@ class Evaluation:
         out = Path(out)
         content = read_summary(out)
         latest = {}
-        wanted = content["versions"].get("probdice"), content["options"]
+        version, asked = content["versions"].get("probdice"), content["options"]
+        try:
+            options = Options.from_dict(asked)
+            found = {
+                name: given_from_list(groups) for name, groups in content["correspondences"].items()
+            }
+            of_set = {name: options.given(groups).to_dict() for name, groups in found.items()}
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(_not_a_summary(out / "summary.json")) from error
         for line in read_lines(out):
-            if (line["version"], line["options"]) == wanted:
+            wanted = of_set.get(line["method"], asked)
+            if (line["version"], line["options"]) == (version, wanted):
                 with suppress(InputError):  # as if it had never been written
                     latest[line["case"], line["method"]] = Record.from_line(line)
         try:
-            options = Options.from_dict(content["options"])
             missing = tuple(Missing(**one) for one in content["missing"])
             jobs = [(case, method) for case, method in content["jobs"]]
             words = as_words(content["words"])
+            others = Others(**content["others"])
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(_not_a_summary(out / "summary.json")) from error
         if absent := [job for job in jobs if job not in latest]:
@@ -143,7 +163,14 @@ class Evaluation:
             options=options,
             words=words,
             out=out,
+            others=others,
+            correspondences=found,
         )
+
+    def options_of(self, method: str) -> Options:
+        """The options by which the cases of a method were compared in the end."""
+        found = self.correspondences.get(method)
+        return self.options if found is None else self.options.given(found)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
@@ -229,7 +256,12 @@ class Evaluation:
             "reference": self.reference,
             "methods": self.methods,
             "jobs": [[record.case, record.method] for record in self.records],
+            "others": asdict(self.others),
             "missing": [asdict(one) for one in self.missing],
+            "correspondences": {
+                method: [[list(labels) for labels in group] for group in found.groups]
+                for method, found in self.correspondences.items()
+            },
             "failures": [
                 {
                     "case": record.case,
@@ -251,7 +283,7 @@ class Evaluation:
 
     def cases_frame(self) -> "pandas.DataFrame":
         """The content of cases.csv as a table of pandas."""
-        return as_frame(self._case_rows(), CASES)
+        return as_frame(self._case_rows(), self._case_columns)
 
     def regions_frame(self) -> "pandas.DataFrame":
         """The content of regions.csv as a table of pandas."""
@@ -268,7 +300,7 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
         """
         out = Path(out)
-        replace_file(out / "cases.csv", as_csv(self._case_rows(), CASES))
+        replace_file(out / "cases.csv", as_csv(self._case_rows(), self._case_columns))
         replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
         if parquet:
             replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
@@ -337,7 +369,9 @@ class Evaluation:
             raise InputError("path must say where the page goes: the results are in no folder")
 
         def again(case: str, method: str) -> Comparison:
-            return compare_again(self._record(case, method), self.options, workers=workers)
+            return compare_again(
+                self._record(case, method), self.options_of(method), workers=workers
+            )
 
         with hold:
             write_evaluation(
@@ -367,7 +401,13 @@ class Evaluation:
         return "\n".join(lines)
 
     def _case_rows(self) -> list[Row]:
-        return case_rows(self.records, self.missing, list(self.methods), self.words)
+        return case_rows(self.records, self.missing, list(self.methods), self.words, self.others)
+
+    @property
+    def _case_columns(self) -> tuple[str, ...]:
+        """The numbers of other fields stand before the notes."""
+        place = CASES.index("notes")
+        return (*CASES[:place], *self.others.columns, *CASES[place:])
 
     def _record(self, case: str, method: str | None) -> Record:
         record = self._by_name.get((case, method or ""))

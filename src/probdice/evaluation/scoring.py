@@ -24,6 +24,7 @@ from probdice.sides import SIDES
 from probdice.version import __version__
 
 __all__ = [
+    "Inputs",
     "Request",
     "bytes_needed",
     "compared",

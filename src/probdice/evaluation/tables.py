@@ -2,15 +2,19 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from io import StringIO
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from probdice.errors import MissingExtraError, Words, in_words
+from probdice.comparison import Comparison
+from probdice.detection import COUNTS
+from probdice.errors import InputError, Message, MissingExtraError, Words, in_words
 from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import MEASURES, Record
 from probdice.files.sources import natural
+from probdice.indices import INDICES
+from probdice.segmentation import Label
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CASES",
     "REGIONS",
+    "Others",
     "Row",
     "as_csv",
     "as_frame",
@@ -39,14 +44,46 @@ REGIONS = (
 )
 
 
+@dataclass(frozen=True)
+class Others:
+    """Which numbers of other fields the table of cases has too.
+
+    `instances` says whether a background was named, which may be none; without it nothing is known
+    to be an instance.
+    """
+
+    indices: bool = False
+    instances: bool = False
+    background: Label | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names, but for those that the table has anyway."""
+        names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
+        return tuple(name for name in names if name not in CASES)
+
+    def of(self, comparison: Comparison) -> tuple[Row, Message]:
+        """Their values for one case, and why some are missing."""
+        values: dict[str, float] = {}
+        try:
+            if self.indices:
+                values |= comparison.indices(background=self.background).to_dict()
+            if self.instances:
+                values |= comparison.detection(background=self.background).to_dict()
+        except InputError as error:  # of this case alone; its scores are not touched by it
+            return {name: values.get(name, nan) for name in self.columns}, error.args
+        return {name: values[name] for name in self.columns}, ()
+
+
 def case_rows(
     records: Iterable[Record],
     missing: Iterable[Missing],
     methods: Sequence[str],
     words: Words,
+    others: Others,
 ) -> list[Row]:
     """One row per case and method, those that failed or have no partner included."""
-    rows = [_case_row(record, words) for record in records]
+    rows = [_case_row(record, words, others) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
         for one in missing
@@ -115,13 +152,15 @@ def _as_text(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _case_row(record: Record, words: Words) -> Row:
+def _case_row(record: Record, words: Words, others: Others) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
     if record.failure is not None:
         row |= {"status": "failed", "error": in_words(record.failure.message, words)}
     comparison = record.comparison
     if comparison is None:
         return row
+    values, reason = others.of(comparison)
+    notes = [note.message for note in comparison.notes] + ([reason] if reason else [])
     return row | {
         "status": "scored",
         **{str(measure): record.value(measure) for measure in MEASURES},
@@ -132,7 +171,8 @@ def _case_row(record: Record, words: Words) -> Row:
         "merged": len(comparison.merges),
         "unmatched_reference": len(comparison.unmatched["reference"]),
         "unmatched_prediction": len(comparison.unmatched["prediction"]),
-        "notes": " | ".join(in_words(note.message, words) for note in comparison.notes),
+        **values,
+        "notes": " | ".join(in_words(note, words) for note in notes),
         "error": "",
     }
 

@@ -36,7 +36,7 @@ from probdice.files.writing import payload_of, write_atomically
 from probdice.geometry import Geometry
 from probdice.options import as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
-from probdice.values import MASK, Sums
+from probdice.value_checks import MASK, Sums
 
 __all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "write"]
 
@@ -287,6 +287,8 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
     try:
         yield
     except ProbdiceError as error:
+        if str(error).startswith(f"{path}: "):  # values that were read late name their file
+            raise
         raise error.prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error

@@ -28,6 +28,7 @@ from probdice.segmentation import Array
 __all__ = ["NPY", "NPZ", "label_image", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
+PIECE = 1 << 18  # bytes read at once, which stay in the processor's cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
 OBJECTS = (
     "holds pickled Python objects, which are never loaded since they can run code; "
@@ -163,10 +164,14 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
                 f"is damaged: {name} has {info.file_size} bytes, expected "
                 f"{stream.tell() + needed} for {shape} values of {dtype}"
             )
+        content = np.empty(needed, np.uint8)
+        count = 0
         with library_call():
-            content = stream.read(needed)
-    if len(content) < needed:
-        raise FormatError(f"is incomplete: {name} ends after {len(content)} bytes of {needed}")
+            while piece := stream.read(PIECE):
+                content[count : count + len(piece)] = np.frombuffer(piece, np.uint8)
+                count += len(piece)
+    if count < needed:
+        raise FormatError(f"is incomplete: {name} ends after {count} bytes of {needed}")
     return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
 
 

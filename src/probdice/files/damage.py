@@ -36,7 +36,7 @@ def library_call() -> Iterator[None]:
 def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
     """Refuse a header that asks for more than the file can hold, before memory is taken for it.
 
-    `stored` is the number of bytes in the file, each of which unpacks to at most `ratio`.
+    `comparison_json` is the number of bytes in the file, each of which unpacks to at most `ratio`.
     """
     if needed > stored * ratio:
         packed = "" if ratio == 1 else " packed"

@@ -41,7 +41,7 @@ def _read(source: Source) -> Image:
     except FormatError:
         file.close()
         raise
-    array = OnDisk(dataset, source.path)
+    array = OnDisk(dataset, f"{source.path}:{source.inside}" if source.inside else str(source.path))
     if axes is None:
         channels = 0 if len(array.shape) == 4 and array.dtype.kind == "f" else None
         return Image(array, regions=channels, assumed=True)
@@ -72,8 +72,8 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 class OnDisk(Lazy):
     """A data set in a file, whose damaged parts are an error of ours when they are read."""
 
-    def __init__(self, dataset: Any, path: Path) -> None:
-        self.dataset, self.path = dataset, path
+    def __init__(self, dataset: Any, source: str) -> None:
+        self.dataset, self.source = dataset, source
         self.shape, self.dtype = tuple(dataset.shape), dataset.dtype
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -82,7 +82,7 @@ class OnDisk(Lazy):
             with library_call():
                 return zeros_and_ones(np.asarray(self.dataset[index]))
         except FormatError as error:  # read later than the file was opened, so it is named here
-            raise FormatError(f"{self.path}: {error}") from error
+            raise FormatError(f"{self.source}: {error}") from error
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:

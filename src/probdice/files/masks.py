@@ -16,7 +16,7 @@ from probdice.errors import FormatError, InputError, Note, Option
 from probdice.geometry import Geometry
 from probdice.matching import listed
 from probdice.segmentation import Label, Segmentation
-from probdice.values import BACKGROUND
+from probdice.value_checks import BACKGROUND
 
 __all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
 

@@ -26,7 +26,7 @@ from probdice.files.model import Image
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.segmentation import Array, Label, Segmentation
-from probdice.values import BACKGROUND, MASK, NORMALISE, Sums
+from probdice.value_checks import BACKGROUND, MASK, NORMALISE, Sums
 
 __all__ = ["beyond_one", "fraction_in", "ignoring", "segmentation_of", "segmentation_of_many"]
 

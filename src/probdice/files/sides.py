@@ -13,7 +13,7 @@ from probdice.geometry import Geometry
 from probdice.options import Options
 from probdice.segmentation import Segmentation
 from probdice.sides import Side
-from probdice.values import FORGIVEN
+from probdice.value_checks import FORGIVEN
 
 __all__ = ["Paths", "read_images", "read_side"]
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from probdice.atomic_files import replacing
 from probdice.errors import InputError
 from probdice.files.model import Format, Payload
 from probdice.geometry import Geometry
 from probdice.segmentation import Array, Segmentation
-from probdice.storage import replacing
 
 __all__ = ["payload_of", "write_atomically"]
 

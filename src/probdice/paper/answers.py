@@ -7,8 +7,8 @@ from math import isfinite, nan
 from os import PathLike
 from pathlib import Path
 
+from probdice.atomic_files import replacing
 from probdice.errors import FormatError
-from probdice.storage import replacing
 
 RANKING = ("person", "image", "segmentation", "rank")
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.numbers_shown import decimal, millilitres
+from probdice.formatting import decimal, millilitres
 from probdice.pictures.colours import Palette, colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
 from probdice.pictures.planes import planes_of

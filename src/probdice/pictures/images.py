@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, Group
 from probdice.errors import InputError
+from probdice.formatting import decimal
 from probdice.geometry import Geometry
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Colours, Palette, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.views import (

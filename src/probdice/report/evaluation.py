@@ -6,8 +6,8 @@ from math import isnan
 from typing import Any
 
 from probdice.evaluation import MEASURES, Evaluation
+from probdice.formatting import decimal
 from probdice.matching import Fixed, Given, listed
-from probdice.numbers_shown import decimal
 from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
@@ -210,6 +210,8 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
         Fact("Regions", (_rule(options),)),
         Fact("Merging", (options.merge,)),
     ]
+    if options.correspondence == "set":
+        facts.append(Fact("Correspondence", ("one over all cases of a method",)))
     if options.ignore:
         facts.append(Fact("Ignored labels", (shortened(listed(options.ignore), 300),)))
     if set(options.sums) != {"error"}:

@@ -9,8 +9,8 @@ from pathlib import PurePath
 import numpy as np
 
 from probdice.comparison import Comparison
+from probdice.formatting import millilitres, percent
 from probdice.matching import listed
-from probdice.numbers_shown import millilitres, percent
 from probdice.report.packing import shortened
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Side

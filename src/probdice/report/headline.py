@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from probdice.comparison import Comparison
+from probdice.formatting import decimal, percent
 from probdice.matching import listed
-from probdice.numbers_shown import decimal, percent
 from probdice.report.facts import counted, merged_of
 from probdice.report.packing import shortened
 from probdice.scoring import NeedsImages

@@ -153,7 +153,7 @@ def _packed_side(
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
     """Whole multiples of the last digit shown; the largest integer where there is no number.
 
-    What is less than 1 is not rounded up to it, as in `numbers_shown`.
+    What is less than 1 is not rounded up to it, as in `formatting`.
     """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)

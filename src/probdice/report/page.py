@@ -5,8 +5,8 @@ from typing import Any
 
 from probdice.comparison import Comparison, Group
 from probdice.errors import Words, as_words, in_words
+from probdice.formatting import decimal
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, Link, arrange, width_of
 from probdice.report.facts import (

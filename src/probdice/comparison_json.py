@@ -42,7 +42,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         }
     if result.overlap.crisp or "explained" in result.__dict__:
         content["explained"] = dict(result.explained)
-    found = result._correspondence
+    correspondence = result._correspondence
     return content | {
         "groups": [_plain(group) for group in result.groups],
         "merges": [_plain(merge) for merge in result.merges],
@@ -54,10 +54,10 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "options": result._options.to_dict(),
         "overlap": result.overlap.to_dict(),
         "correspondence": {
-            "matched": _groups_to_dict(found.matched),
-            "groups": _groups_to_dict(found.groups),
+            "matched": _groups_to_dict(correspondence.matched),
+            "groups": _groups_to_dict(correspondence.groups),
             "costs": result._costs.tolist(),
-            "joins": [asdict(join) for join in found.joins],
+            "joins": [asdict(join) for join in correspondence.joins],
         },
     }
 
@@ -130,10 +130,10 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
 
 def _check(result: Comparison) -> None:
     """The regions of the overlap, of the groups and of the joins must be the same."""
-    found, overlap = result._correspondence, result.overlap
+    correspondence, overlap = result._correspondence, result.overlap
     fits = True
     costs = result._costs
-    for groups in (found.matched, found.groups):
+    for groups in (correspondence.matched, correspondence.groups):
         for side in SIDES:
             numbers = groups.numbers(side)
             occupied = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
@@ -141,9 +141,9 @@ def _check(result: Comparison) -> None:
             )
             fits = fits and occupied
         fits = fits and 0 <= groups.matched <= groups.count > 0
-    fits = fits and costs.shape == (found.groups.count,) and costs.dtype.kind in "if"
+    fits = fits and costs.shape == (correspondence.groups.count,) and costs.dtype.kind in "if"
     fits = fits and bool(np.all(np.isfinite(costs)))
-    for join in found.joins:
+    for join in correspondence.joins:
         fits = fits and join.side in SIDES
         fits = fits and 0 <= join.region < len(overlap.side(join.side))
         fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
@@ -153,12 +153,12 @@ def _check(result: Comparison) -> None:
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
     """The groups with their numbers, which may have needed the pixels."""
-    found = result._correspondence.groups
+    grouping = result._correspondence.groups
     groups = []
-    for number, group in zip(range(found.count), content, strict=True):
+    for number, group in zip(range(grouping.count), content, strict=True):
         labels = {
             side: tuple(
-                result.overlap.side(side).label(k) for k in found.regions(side, number).tolist()
+                result.overlap.side(side).label(k) for k in grouping.regions(side, number).tolist()
             )
             for side in SIDES
         }

@@ -22,7 +22,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> from probdice.numbers_shown import decimal
+    >>> from probdice.formatting import decimal
     >>> decimal(0.12345), decimal(0.99996), decimal(1.0), decimal(float("nan"))
     ('0.1235', '0.9999', '1.0000', '–')
     """
@@ -41,7 +41,7 @@ def millilitres(pixels: float, pixel_volume: float | None) -> str:
 
     Examples
     --------
-    >>> from probdice.numbers_shown import millilitres
+    >>> from probdice.formatting import millilitres
     >>> millilitres(54_372, 8.0), millilitres(3, 8.0), millilitres(1e6, 8.0), millilitres(3, None)
     ('435 mL', '0.024 mL', '8,000 mL', '')
     """
@@ -63,7 +63,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
     Examples
     --------
-    >>> from probdice.numbers_shown import percent
+    >>> from probdice.formatting import percent
     >>> percent(0.25), percent(0.9995), percent(1), percent(0.5, digits=0)
     ('25.0 %', '99.9 %', '100.0 %', '50 %')
     """

@@ -7,7 +7,7 @@ import pytest
 
 from probdice import ProbdiceError, Segmentation, compare
 from probdice.errors import in_command
-from probdice.values import scale_of_labels
+from probdice.value_checks import scale_of_labels
 
 GOOD = np.full((2, 3, 4), 0.5, np.float32)
 

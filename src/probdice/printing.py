@@ -5,8 +5,8 @@ from html import escape
 from math import isnan
 
 from probdice.comparison import SHOWN, Comparison
+from probdice.formatting import decimal
 from probdice.matching import listed
-from probdice.numbers_shown import decimal
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES
 from probdice.similarity import Aitchison

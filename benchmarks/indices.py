@@ -1,0 +1,148 @@
+"""All indices of two label maps, against the overlap alone and against other tools.
+
+    python -m benchmarks.indices [--json FILE]
+
+A tool that is not installed is left out. All run on the same arrays; our times are the least of
+several, those of the tools are of one call.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import probdice
+from benchmarks.speed import WORKERS, Row, compact_labels, least
+
+GOAL = "at most 1.2 ×"
+REPEATS = 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    rows = []
+    for labels in (20, 2000):
+        for row in indices(labels):
+            rows.append(row)
+            print(
+                f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}"
+            )
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+
+
+def indices(labels: int) -> list[Row]:
+    """Two maps of 256³ pixels."""
+    a, b = (compact_labels(256, labels, seed) for seed in (0, 1))
+    what = f"256³, {labels:,} labels"
+
+    works: dict[str, Callable[[probdice.Overlap], Any]] = {
+        "all indices": lambda table: table.indices(background=0).to_dict(),
+        "detection": lambda table: table.compare().detection(background=0).to_dict(),
+        "adjusted information": lambda table: table.indices().adjusted_mutual_information(),
+    }
+    for work in works.values():
+        work(probdice.overlap(a, b, workers=WORKERS))
+    alone, after = least_of_each(lambda: probdice.overlap(a, b, workers=WORKERS), works)
+    rows = [Row(f"overlap, {what}", alone, "overlap", 1, "")]
+    for name, seconds in after.items():
+        goal = GOAL if name == "all indices" else ""
+        both = alone + seconds
+        rows.append(Row(f"overlap and {name}, {what}", both, "overlap", both / alone, goal))
+    ours = alone + after["all indices"]
+    for name, call in tools(a, b, labels).items():
+        seconds = least(call, 1)
+        rows.append(Row(f"{name}, {what}", seconds, "overlap and all indices", seconds / ours, ""))
+    return rows
+
+
+def least_of_each(
+    prepare: Callable[[], Any], works: dict[str, Callable[[Any], Any]]
+) -> tuple[float, dict[str, float]]:
+    """The shortest times of a preparation, and of works on what it made, each on a fresh one.
+
+    They are timed apart in turns: on a busy machine, the difference of two long times is noise.
+    """
+    first, rest = float("inf"), dict.fromkeys(works, float("inf"))
+    for _ in range(REPEATS):
+        for name, work in works.items():
+            start = time.perf_counter()
+            prepared = prepare()
+            middle = time.perf_counter()
+            work(prepared)
+            end = time.perf_counter()
+            first, rest[name] = min(first, middle - start), min(rest[name], end - middle)
+    return first, rest
+
+
+def tools(a: NDArray[Any], b: NDArray[Any], labels: int) -> dict[str, Callable[[], Any]]:
+    """One number each, by the tools that are installed."""
+    calls: dict[str, Callable[[], Any]] = {}
+    with missing("scikit-learn"):
+        from sklearn import metrics
+
+        x, y = a.reshape(-1), b.reshape(-1)
+        calls["scikit-learn adjusted_rand_score"] = lambda: metrics.adjusted_rand_score(x, y)
+        calls["scikit-learn normalized_mutual_info_score"] = lambda: (
+            metrics.normalized_mutual_info_score(x, y)
+        )
+    with missing("scikit-image"):
+        from skimage import metrics as image_metrics
+
+        calls["scikit-image variation_of_information"] = lambda: (
+            image_metrics.variation_of_information(a, b)
+        )
+        calls["scikit-image adapted_rand_error"] = lambda: image_metrics.adapted_rand_error(a, b)
+    with missing("torchmetrics"):
+        import torch
+        from torchmetrics.functional import cohen_kappa, jaccard_index
+
+        torch.set_num_threads(WORKERS)
+        p, q = (torch.from_numpy(side.astype(np.int64)) for side in (b, a))
+        task = {"task": "multiclass", "num_classes": labels}
+        calls["torchmetrics jaccard_index"] = lambda: jaccard_index(p, q, **task)
+        calls["torchmetrics cohen_kappa"] = lambda: cohen_kappa(p, q, **task)
+    with missing("panoptica"):
+        calls["panoptica, by IoU alone"] = panoptica(a, b)
+    return calls
+
+
+def panoptica(a: NDArray[Any], b: NDArray[Any]) -> Callable[[], Any]:
+    """Panoptic quality, and nothing that needs surfaces."""
+    from panoptica import InputType, Metric, NaiveThresholdMatching, Panoptica_Evaluator
+
+    evaluator = Panoptica_Evaluator(
+        expected_input=InputType.UNMATCHED_INSTANCE,
+        instance_matcher=NaiveThresholdMatching(matching_metric=Metric.IOU, matching_threshold=0.5),
+        instance_metrics=[Metric.IOU],
+        global_metrics=[],
+    )
+
+    def call() -> Any:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return evaluator.evaluate(b, a)
+
+    return call
+
+
+@contextlib.contextmanager
+def missing(tool: str) -> Any:
+    """Go on without a tool that is not installed."""
+    try:
+        yield
+    except ImportError:
+        print(f"{tool} is not installed: its rows are left out")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""The comparison as a metric and as a handler of MONAI (extra `monai`)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from probdice.comparison import Comparison
+from probdice.errors import InputError, MissingExtraError
+from probdice.segmentation import Label
+from probdice.torch import RegionDice
+
+try:
+    import torch
+    from ignite.engine import Engine  # MONAI alone puts a stand-in where it is missing
+    from monai.handlers import IgniteMetricHandler
+    from monai.metrics import CumulativeIterationMetric
+    from torch import Tensor
+except ModuleNotFoundError as error:
+    missing = (error.name or "").split(".")[0]
+    if missing not in ("ignite", "monai"):
+        raise
+    raise MissingExtraError(
+        f'probdice.monai needs {missing}: pip install "probdice[monai]"'
+    ) from None
+
+__all__ = ["RegionDiceHandler", "RegionDiceMetric"]
+
+
+class RegionDiceMetric(CumulativeIterationMetric):
+    """A `RegionDice` that is called as MONAI calls its metrics.
+
+    The buffer holds the sums of `RegionDice`, one row however many images were seen; MONAI gathers
+    it over the processes.
+
+    Parameters
+    ----------
+    metric : RegionDice
+        What to compute. Its state is overwritten.
+    soft_target : bool, optional
+        Whether a target of one channel holds the probability of a single foreground; else it holds
+        labels, which MONAI often keeps as floating numbers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from probdice.monai import RegionDiceMetric
+    >>> from probdice.torch import RegionDice
+    >>> metric = RegionDiceMetric(RegionDice(2, 3))
+    >>> labels = torch.tensor([[[0.0, 0.0, 1.0, 1.0]]])  # one image of one channel
+    >>> clusters = torch.tensor([[[2.0, 2.0, 0.0, 1.0]]])
+    >>> _ = metric(y_pred=clusters, y=labels)
+    >>> metric.aggregate()
+    tensor(0.7500, dtype=torch.float64)
+    >>> metric.mapping
+    {0: 1, 2: 0}
+    """
+
+    def __init__(self, metric: RegionDice, *, soft_target: bool = False) -> None:
+        if not isinstance(metric, RegionDice):
+            raise InputError(f"metric must be a RegionDice, found {type(metric).__name__}")
+        self.metric = metric
+        self.metric.sync_on_compute = self.metric._to_sync = False  # MONAI gathers the buffer
+        self.soft_target = soft_target
+        super().__init__()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        super().reset()
+        self.metric.reset()
+        # A row of nothing, so that a process without images takes part in gathering.
+        self._buffers = [[self._row()]]
+
+    def extend(self, *data: Any) -> None:
+        """Add rows of sums to the one row that is kept."""
+        super().extend(*data)
+        rows = self._buffers[0]
+        device = rows[-1].device
+        self._buffers[0] = [torch.stack([row.to(device) for row in rows]).sum(dim=0)]
+
+    def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **kwargs: Any) -> Tensor:
+        """The sums of a batch, as one row."""
+        if y is None:
+            raise InputError("y is missing: expected labels or probabilities to compare with")
+        preds = _without_channel(y_pred, "y_pred", self.metric.regions[1] == 2)
+        target = _without_channel(y, "y", self.metric.regions[0] == 2 and self.soft_target)
+        self.metric.reset()
+        self.metric.update(preds, target)
+        return self._row()[None]
+
+    def _row(self) -> Tensor:
+        """The state of the metric, one number after the other."""
+        state = self.metric.metric_state.values()
+        return torch.cat([part.to(torch.float64).flatten() for part in state])
+
+    def _gathered(self) -> RegionDice:
+        """The metric in the state that all processes have together."""
+        row = self.get_buffer().sum(dim=0)
+        self.metric.reset()
+        start = 0
+        state = {}
+        for name, part in self.metric.metric_state.items():
+            values = row[start : start + part.numel()]
+            state[name] = values.to(part.dtype).reshape(part.shape).to(part.device)
+            start += part.numel()
+        self.metric.merge_state(state)
+        return self.metric
+
+    def aggregate(self, key: str = "score") -> Tensor:
+        """One number over everything that was seen; `values` has them all.
+
+        Parameters
+        ----------
+        key : str, optional
+            Which one: "score", "mean_iou", ….
+        """
+        values = self.values()
+        if key not in values:
+            raise InputError(f"key must be one of {', '.join(values)}, found {key!r}")
+        return values[key]
+
+    def values(self) -> dict[str, Tensor]:
+        """Every number that `RegionDice.compute` gives."""
+        return self._gathered().compute()
+
+    @property
+    def result(self) -> Comparison:
+        """The comparison over everything that was seen, by all processes."""
+        return self._gathered().result
+
+    @property
+    def mapping(self) -> dict[Label, Label]:
+        """The class of every region of the predictions that has one."""
+        return self._gathered().mapping
+
+
+class RegionDiceHandler(IgniteMetricHandler):
+    """Puts the numbers of a `RegionDice` into ``engine.state.metrics`` after every epoch.
+
+    The score stands there under the name of the handler, and the others as ``name_mean_iou`` and
+    so on. It goes into ``val_handlers=[…]``, before those that report metrics, and into
+    ``key_val_metric={name: …}``.
+
+    Parameters
+    ----------
+    metric : RegionDice
+        What to compute.
+    output_transform : callable, optional
+        Takes (preds, target) from the output of the engine, such as
+        ``monai.handlers.from_engine(["pred", "label"])``.
+    name : str, optional
+        Used where the engine gives none.
+    soft_target : bool, optional
+        As of `RegionDiceMetric`.
+
+    Examples
+    --------
+    >>> from monai.handlers import from_engine
+    >>> from probdice.monai import RegionDiceHandler
+    >>> from probdice.torch import RegionDice
+    >>> handler = RegionDiceHandler(RegionDice(3, 5, logits=True), from_engine(["pred", "label"]))
+    >>> handler.name
+    'region_dice'
+    """
+
+    def __init__(
+        self,
+        metric: RegionDice,
+        output_transform: Callable[[Any], Any] = lambda output: output,
+        *,
+        name: str = "region_dice",
+        soft_target: bool = False,
+    ) -> None:
+        self.name = name
+        super().__init__(
+            metric_fn=RegionDiceMetric(metric, soft_target=soft_target),
+            output_transform=output_transform,
+            save_details=False,
+        )
+
+    def attach(self, engine: Engine, name: str | None = None) -> None:
+        """Compute at the end of every epoch of an engine.
+
+        Parameters
+        ----------
+        engine : ignite.engine.Engine
+            Such as a MONAI evaluator.
+        name : str, optional
+            Under which the score is kept.
+        """
+        super().attach(engine, name or self.name)
+
+    def completed(self, engine: Engine, name: str) -> None:
+        """Put all numbers into the state of the engine."""
+        super().completed(engine, name)
+        for key, value in self.metric_fn.metric.compute().items():
+            if key != "score":
+                engine.state.metrics[f"{name}_{key}"] = value.item()
+
+
+def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
+    """Labels without the channel that MONAI keeps them in; anything else as it is."""
+    if tensor.dim() < 2 or tensor.shape[1] != 1:
+        return tensor
+    if not tensor.is_floating_point():
+        return tensor[:, 0]
+    if foreground:
+        return tensor
+    labels = tensor.to(torch.int64)
+    if not bool((labels == tensor).all()):
+        hint = "; say soft_target=True for the probability of a foreground" if name == "y" else ""
+        raise InputError(f"{name} has one channel, which must hold labels, found fractions{hint}")
+    return labels[:, 0]

@@ -1,0 +1,157 @@
+"""What is worth knowing about a comparison, in sentences that name options as data."""
+
+import numpy as np
+
+from probdice.comparison import Comparison
+from probdice.engine.images import one_hot_axis
+from probdice.errors import Note, Option
+from probdice.formatting import percent
+from probdice.matching import Given, listed
+from probdice.options import sides_to_merge
+from probdice.scoring import NeedsImages
+from probdice.segmentation import Label
+from probdice.sides import SIDES, Both
+from probdice.value_checks import scale_of_labels
+
+__all__ = ["infinite_notes", "notes_of"]
+
+FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
+
+
+def notes_of(result: Comparison) -> tuple[Note, ...]:
+    """All notes: of the images, of what was misread, of regions, labels and distances."""
+    notes = [] if result.images is None else list(result.images.notes)
+    return (
+        *notes,
+        *_misread_notes(result),
+        *_unmatched_notes(result),
+        *_label_notes(result),
+        *infinite_notes(result),
+    )
+
+
+def _misread_notes(result: Comparison) -> list[Note]:
+    """What looks like something else than the label map it was taken for."""
+    notes = []
+    for side in SIDES:
+        regions = result.overlap.side(side)
+        if not regions.crisp:
+            continue
+        scale = scale_of_labels(regions.keys, regions.volumes)
+        if scale is not None:
+            option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
+            text = f"the {side} looks like probabilities stored as bytes; "
+            notes.append(Note("bytes", (text, option, " reads them so")))
+        if result.images is not None and regions.keys.tolist() == [0, 1]:
+            segmentation = result.images.side(side)
+            # One in every so many values is 1, or it is not worth looking at them.
+            share = result.pixels / int(regions.volumes[1])
+            likely = share in (segmentation.shape[0], segmentation.shape[-1])
+            axis = one_hot_axis(segmentation) if likely else None
+            if axis is not None:
+                text = (
+                    f"the {side} looks like one-hot regions taken for labels 0 and 1; "
+                    f"Segmentation.from_probabilities(array, axis={axis}) reads them so"
+                )
+                notes.append(Note("one-hot", (text,)))
+    return notes
+
+
+def _unmatched_notes(result: Comparison) -> list[Note]:
+    """Regions without a partner, and what would give them one."""
+    notes = []
+    given = result.options.match == "labels" or isinstance(result.options.match, Given)
+    for side in SIDES:
+        spare = result.unmatched[side]
+        if not spare:
+            continue
+        has, them = ("region has", "it") if len(spare) == 1 else ("regions have", "each")
+        text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
+        message: tuple[str | Option, ...] = (text,)
+        if side in sides_to_merge(result.merge):
+            meet = "meets" if len(spare) == 1 else "meet"
+            message = (f"{text} and {meet} no matched one",)
+        elif not given:
+            join = f" would join {them} to a matched one"
+            message = (f"{text}; ", Option("merge", side), join)
+        notes.append(Note("unmatched", message))
+    return notes
+
+
+def _label_notes(result: Comparison) -> list[Note]:
+    """What the labels of the two sides say about the correspondence."""
+    rule = result.options.match
+    notes = []
+    if isinstance(rule, Given):
+        known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
+        for side in SIDES:
+            new = [label for label in result.labels(side) if str(label) not in known[side]]
+            if new:
+                text = f"the earlier comparison does not know {side} {listed(new)}"
+                notes.append(Note("unknown", (text,)))
+    elif rule != "labels":
+        crossed = _crossed(result)
+        if crossed:
+            labels = "label" if len(crossed) == 1 else "labels"
+            text = (
+                f"{len(crossed)} {labels} of both sides matched to another one "
+                f"({listed(crossed)}); "
+            )
+            option = Option("match", "labels")
+            notes.append(Note("crossed", (text, option, " compares equal labels")))
+    if rule == "paper":
+        apart = _apart(result)
+        if apart:
+            pairs = "pair shares" if apart == 1 else "pairs share"
+            option = Option("match", "overlap")
+            notes.append(Note("apart", (f"{apart} {pairs} no pixel; ", option, " has none")))
+    return notes
+
+
+def _crossed(result: Comparison) -> list[Label]:
+    """Labels of both sides that were matched, but not with each other."""
+    groups, table = result._correspondence.groups, result.overlap
+    place = {str(label): k for k, label in enumerate(table.prediction.labels)}
+    crossed = []
+    for k in table.reference.occupied.tolist():
+        label = table.reference.label(k)
+        twin = place.get(str(label))
+        number = int(groups.reference[k])
+        if twin is None or number >= groups.matched:
+            continue
+        if 0 <= groups.prediction[twin] != number:
+            crossed.append(label)
+    return crossed
+
+
+def _apart(result: Comparison) -> int:
+    """How many pairs have no overlap at all."""
+    meeting, groups = result.overlap.meeting, result._correspondence.matched
+    numbers = groups.reference[meeting.rows]
+    met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
+    return groups.matched - met.size
+
+
+def infinite_notes(result: Comparison) -> list[Note]:
+    """A note where most pixels are infinitely far apart."""
+    try:
+        share = result._measured.infinite / result.pixels
+    except NeedsImages:
+        return []
+    if share <= FAR:
+        return []
+    return [
+        Note(
+            "infinite",
+            (
+                f"{percent(share)} of the pixels are infinitely far apart, because one side "
+                f"rules out what the other holds possible; consider ",
+                Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
+                ", ",
+                Option("similarity", "absolute"),
+                ", or ",
+                Option("merge", "both"),
+                " where regions have no partner",
+            ),
+        )
+    ]

@@ -1,0 +1,386 @@
+"""A batch of images as tensors: understood, checked, and added up over its pixels.
+
+Tensors of the CPU go to the compiled kernels as they lie in memory. On any other device the same
+sums are made there in torch, so that only the sums are ever copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from probdice.errors import InputError
+from probdice.segmentation import Label, Segmentation
+from probdice.value_checks import TOLERANCE, examine_values
+
+__all__ = [
+    "Batch",
+    "Sums",
+    "check_alike",
+    "check_values",
+    "image_of",
+    "sums_in_torch",
+    "sums_of",
+    "understood",
+]
+
+ROUGH = 2.0**-8  # how far sums of probabilities in bfloat16 may be from 1
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Several images of one side.
+
+    Attributes
+    ----------
+    name : str
+        What the user calls it: preds or target.
+    values : Tensor
+        Labels (images × pixels), or probabilities or logits (images × channels × pixels).
+    regions : int
+        How many there may be.
+    shape : tuple of int
+        Of one image.
+    ignored : tuple of int
+        Labels whose pixels are left out.
+    logits : bool
+        Whether a softmax is yet to be taken; of a single channel a sigmoid.
+    """
+
+    name: str
+    values: Tensor
+    regions: int
+    shape: tuple[int, ...]
+    ignored: tuple[int, ...] = ()
+    logits: bool = False
+
+    @property
+    def crisp(self) -> bool:
+        """Whether these are label maps."""
+        return not self.values.is_floating_point()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: slice) -> "Batch":
+        return self._with(self.values[index], self.logits)
+
+    def _with(self, values: Tensor, logits: bool) -> "Batch":
+        return Batch(self.name, values, self.regions, self.shape, self.ignored, logits)
+
+    def probabilities(self) -> "Batch":
+        """The same with one probability a region."""
+        values = self.values
+        if self.crisp:
+            return self
+        if values.shape[1] < self.regions:  # a single foreground
+            foreground = values.sigmoid() if self.logits else values
+            return self._with(torch.cat([1 - foreground, foreground], dim=1), False)
+        return self._with(values.softmax(dim=1), False) if self.logits else self
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What images add to the overlap: pixels, volumes of both sides, savings of every pair."""
+
+    pixels: Tensor
+    reference: Tensor
+    prediction: Tensor
+    savings: Tensor
+
+
+# -- what a tensor means -------------------------------------------------------------------------
+
+
+def understood(
+    tensor: object, name: str, regions: int, *, ignored: tuple[int, ...] = (), logits: bool = False
+) -> Batch:
+    """Labels where the tensor holds whole numbers, and else probabilities or logits."""
+    if not isinstance(tensor, Tensor):
+        raise InputError(f"{name} must be a torch.Tensor, found {type(tensor).__name__}")
+    values = tensor.detach().as_subclass(Tensor)
+    if values.device.type == "mps":  # it has no float64
+        values = values.cpu()
+    if values.is_complex() or not values.dim():
+        raise InputError(
+            f"{name} must hold labels (N, …) or probabilities (N, C, …), found "
+            f"{values.dtype} of shape {tuple(values.shape)}"
+        )
+    if not values.is_floating_point():
+        if values.dtype != torch.uint8:
+            values = values.to(torch.uint8 if values.dtype == torch.bool else torch.int64)
+        shape = tuple(values.shape[1:])
+        return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored)
+    channels = values.shape[1] if values.dim() > 1 else 0
+    if channels != regions and not (channels == 1 and regions == 2):
+        what = "logits" if logits else "probabilities"
+        raise InputError(
+            f"{name} must hold {what} of {regions} regions along axis 1, found shape "
+            f"{tuple(values.shape)}; labels must be of an integer type: {name}.long()"
+        )
+    if ignored:
+        raise InputError(
+            f"ignore_index={ignored if len(ignored) > 1 else ignored[0]} is a label, and {name} "
+            f"holds probabilities; leave one of the two out"
+        )
+    rough = values.dtype == torch.bfloat16 and not logits
+    shape = tuple(values.shape[2:])
+    values = values.to(torch.promote_types(values.dtype, torch.float32))
+    values = values.reshape(len(values), channels, prod(shape))
+    if rough and channels == regions:
+        values = _smoothed(values)
+    return Batch(name, values, regions, shape, logits=logits)
+
+
+def _smoothed(values: Tensor) -> Tensor:
+    """Probabilities that were rounded to eight bits, divided by their sum."""
+    total = values.sum(dim=1, keepdim=True)
+    return torch.where((total - 1).abs() <= ROUGH, values / total, values)
+
+
+def check_alike(preds: Batch, target: Batch) -> None:
+    """Refuse a batch whose two sides are not of the same pixels."""
+    if (len(preds), preds.shape) != (len(target), target.shape):
+        channel = ""
+        for side, across in ((preds, target), (target, preds)):
+            if side.crisp and side.shape[1:] == across.shape and side.shape[0] == 1:
+                channel = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+        raise InputError(
+            f"preds has {len(preds)} images of shape {preds.shape} but target has {len(target)} "
+            f"of shape {target.shape}: both must cover the same pixels{channel}"
+        )
+    if preds.values.device != target.values.device:
+        raise InputError(
+            f"preds lies on {preds.values.device} and target on {target.values.device}: move one "
+            f"of them to the other"
+        )
+
+
+def check_values(preds: Batch, target: Batch) -> bool:
+    """Refuse labels and probabilities that cannot be; whether any pixel is left to compare."""
+    inside = _inside(target)
+    for side in (target, preds):
+        _check_in_torch(side.probabilities(), inside)
+    return bool(inside.any())
+
+
+def image_of(batch: Batch, names: Sequence[Label] | None) -> Segmentation:
+    """A batch of one image, as `compare` takes it."""
+    values = batch.values[0].cpu()
+    if batch.crisp:
+        named = None if names is None else [str(name) for name in names]
+        array = _array(values).reshape(batch.shape)
+        return Segmentation.from_labels(array, ignore=batch.ignored, names=named)
+    if values.shape[0] < batch.regions:
+        values = values.sigmoid() if batch.logits else values
+        array = _array(values).reshape(batch.shape)
+        return Segmentation.from_probabilities(array, axis=None, names=names)
+    rows = _array(values).reshape(-1, *batch.shape)
+    if batch.logits:
+        return Segmentation.from_logits(rows, names=names)
+    return Segmentation.from_probabilities(rows, names=names)
+
+
+# -- sums ----------------------------------------------------------------------------------------
+
+
+def sums_of(preds: Batch, target: Batch) -> Sums:
+    """Volumes and savings of a batch, by the kernels where that needs no copy."""
+    if preds.values.device.type != "cpu":
+        return sums_in_torch(preds, target)
+    if preds.crisp and target.crisp:
+        return _counted(preds, target)
+    p, q = target.probabilities(), preds.probabilities()
+    if not p.crisp and not q.crisp and p.values.dtype != q.values.dtype:
+        common = torch.promote_types(p.values.dtype, q.values.dtype)
+        p, q = (side._with(side.values.to(common), False) for side in (p, q))
+    # One thread: beside the softmax little is left to share, and the threads of torch still spin.
+    arrays = [_array(side.values) for side in (p, q)]
+    pixels = 0
+    reference, prediction = np.zeros(p.regions), np.zeros(q.regions)
+    savings = np.zeros((p.regions, q.regions))
+    for index in range(len(preds)):
+        rows = [array[index] for array in arrays]
+        image = (_mixed if p.crisp or q.crisp else _soft)((p, q), rows, index)
+        pixels += image[0]
+        reference += image[1]
+        prediction += image[2]
+        savings += image[3]
+    return Sums(
+        torch.tensor(pixels),
+        torch.from_numpy(reference),
+        torch.from_numpy(prediction),
+        torch.from_numpy(savings),
+    )
+
+
+def _counted(preds: Batch, target: Batch) -> Sums:
+    """Of two batches of label maps."""
+    from probdice.engine import kernels
+
+    values = [target.values, preds.values]
+    if values[0].dtype != values[1].dtype:
+        values = [side.to(torch.int64) for side in values]
+    p, q = (_array(side).reshape(-1) for side in values)
+    tables = np.zeros((kernels.known.TABLES, target.regions, preds.regions), np.int64)
+    unknown = kernels.known.count(p, q, np.array(target.ignored, np.int64), tables)
+    if unknown >= 0:
+        image, pixel = divmod(int(unknown), max(target.values.shape[1], 1))
+        known = 0 <= int(p[unknown]) < target.regions or int(p[unknown]) in target.ignored
+        side = preds if known else target
+        raise _unknown(side, int(q[unknown] if known else p[unknown]), image, pixel)
+    return _from_counts(torch.from_numpy(tables.sum(axis=0)), target.ignored)
+
+
+def _from_counts(table: Tensor, ignored: Sequence[int]) -> Sums:
+    for label in ignored:
+        if 0 <= label < len(table):
+            table[label] = 0
+    table = table.to(torch.float64)
+    return Sums(table.sum().to(torch.int64), table.sum(dim=1), table.sum(dim=0), table)
+
+
+def _mixed(
+    sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
+) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Of one image as a label map against probabilities, in either order."""
+    from probdice.engine import kernels
+
+    crisp = 0 if sides[0].crisp else 1
+    labels, soft = rows[crisp], rows[1 - crisp]
+    side, across = sides[crisp], sides[1 - crisp]
+    codes, inside = np.empty(labels.size, np.int32), np.empty(labels.size, np.int64)
+    ignored = np.array(side.ignored, np.int64)
+    kept, unknown = kernels.known.codes(labels, ignored, side.regions, codes, inside)
+    if unknown >= 0:
+        raise _unknown(side, int(labels[unknown]), index, int(unknown))
+    if kept < labels.size:
+        soft = np.take(soft, inside[:kept], axis=1)
+    counts, volumes = np.zeros(side.regions, np.int64), np.zeros(across.regions)
+    savings = np.zeros((side.regions, across.regions))
+    if not kernels.labels.pairs_absolute(codes[:kept], soft, 0, counts, volumes, savings):
+        _refuse(across, soft, index, inside)
+    if crisp == 0:
+        return kept, counts, volumes, savings
+    return kept, volumes, counts, savings.T
+
+
+def _soft(
+    sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
+) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Of one image as probabilities on both sides."""
+    from probdice.engine import kernels
+
+    p, q = rows
+    volumes = np.zeros(len(p)), np.zeros(len(q))
+    savings = np.zeros((len(p), len(q)))
+    sound = kernels.absolute.pairs(p, 0, q, 0, p.shape[1], *volumes, savings)
+    for side, values, fine in zip(sides, rows, sound, strict=True):
+        if not fine:
+            _refuse(side, values, index)
+    return p.shape[1], *volumes, savings
+
+
+def sums_in_torch(preds: Batch, target: Batch) -> Sums:
+    """The same on the device of the tensors."""
+    p, q = target.probabilities(), preds.probabilities()
+    inside = _inside(p)
+    for side in (p, q):
+        _check_in_torch(side, inside)
+    if p.crisp and q.crisp:
+        joint = (p.values.to(torch.int64) * q.regions + q.values)[inside]
+        table = torch.bincount(joint, minlength=p.regions * q.regions)
+        return _from_counts(table.reshape(p.regions, q.regions), ())
+    if p.crisp:
+        q = q._with(torch.where(inside[:, None], q.values, 0), False)
+    savings = _minima(q, p.values).T if q.crisp else _minima(p, q.values)
+    return Sums(inside.sum(), _volumes(p, inside), _volumes(q, inside), savings)
+
+
+def _inside(target: Batch) -> Tensor:
+    """Which pixels are in Ω."""
+    values = target.values if target.crisp else target.values[:, 0]
+    inside = torch.ones_like(values, dtype=torch.bool)
+    for label in target.ignored:
+        inside &= values != label
+    return inside
+
+
+def _minima(side: Batch, across: Tensor) -> Tensor:
+    """Σ min(p_i, q_j), one region of the first side at a time."""
+    rows = []
+    for i in range(side.regions):
+        row = (side.values == i).to(across.dtype) if side.crisp else side.values[:, i]
+        rows.append(torch.minimum(row[:, None], across).sum(dim=(0, 2), dtype=torch.float64))
+    return torch.stack(rows)
+
+
+def _volumes(side: Batch, inside: Tensor) -> Tensor:
+    if side.crisp:
+        counts = torch.bincount(side.values[inside].to(torch.int64), minlength=side.regions)
+        return counts.to(torch.float64)
+    return side.values.sum(dim=(0, 2), dtype=torch.float64)
+
+
+# -- what cannot be ------------------------------------------------------------------------------
+
+
+def _check_in_torch(side: Batch, inside: Tensor) -> None:
+    values = side.values
+    if side.crisp:
+        bad = (values < 0) | (values >= side.regions)
+    else:
+        bad = ~((values.sum(dim=1) - 1).abs() <= TOLERANCE) | (values < 0).any(dim=1)
+    bad &= inside
+    if not bool(bad.any()):
+        return
+    image, pixel = (int(place) for place in bad.nonzero()[0])
+    if side.crisp:
+        raise _unknown(side, int(values[image, pixel]), image, pixel)
+    kept = inside[image].nonzero()[:, 0]
+    _refuse(side, _array(values[image, :, kept].cpu()), image, _array(kept.cpu()))
+
+
+def _unknown(side: Batch, label: int, image: int, pixel: int) -> InputError:
+    """What is wrong with a label that no region has."""
+    ignore = ", or ignore it with ignore_index" if side.name == "target" else ""
+    return InputError(
+        f"{side.name}: label {label} at pixel {_place(side, image, pixel)}, where {side.regions} "
+        f"regions have the labels 0 to {side.regions - 1}; give the number of regions that there "
+        f"are{ignore}"
+    )
+
+
+def _refuse(
+    side: Batch, rows: NDArray[Any], image: int, inside: NDArray[Any] | None = None
+) -> None:
+    """Raise what is amiss with the probabilities of an image, if anything is."""
+    fault = examine_values(rows, "error")
+    if fault is None:  # a negative zero
+        return
+    pixel = fault.first if inside is None else int(inside[fault.first])
+    what, remedy = {
+        "infinite": (f"found {fault.value:g}", "a finite number must be there"),
+        "negative": (f"probability {fault.value:g}", "say logits=True for logits"),
+        "above": (f"probability {fault.value:g}", "say logits=True for logits"),
+        "sum": (f"probabilities that sum to {fault.value:.6g}", "divide them by their sum"),
+    }[fault.kind]
+    if side.name == "target" and "logits" in remedy:
+        remedy = "probabilities lie between 0 and 1"
+    raise InputError(f"{side.name}: {what} at pixel {_place(side, image, pixel)}; {remedy}")
+
+
+def _place(side: Batch, image: int, pixel: int) -> tuple[int, ...]:
+    """The index of a pixel in a batch without channels."""
+    return (image, *(int(k) for k in np.unravel_index(pixel, side.shape)))
+
+
+def _array(values: Tensor) -> NDArray[Any]:
+    """The memory of a tensor of the CPU, copied only where it is not contiguous."""
+    array: NDArray[Any] = values.contiguous().numpy()
+    return array

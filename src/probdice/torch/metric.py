@@ -1,0 +1,418 @@
+"""`RegionDice`: the comparison as a torchmetrics.Metric."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import floor, isnan, nan
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torchmetrics import Metric
+
+from probdice.comparison import Comparison, compare_images
+from probdice.engine.images import Images
+from probdice.errors import InputError, Option, TooLargeError
+from probdice.matching import Fixed, Given
+from probdice.options import Match, Merging, Options
+from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
+from probdice.segmentation import Label, several_labels
+from probdice.similarity import Absolute, Similarity
+from probdice.torch.batches import (
+    Batch,
+    Sums,
+    check_alike,
+    check_values,
+    image_of,
+    sums_of,
+    understood,
+)
+from probdice.torch.scalars import OPTIONAL, keys, scalars
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from probdice.pictures import Kind
+
+__all__ = ["RegionDice"]
+
+STEP = 2**30  # scores are added up as whole numbers of 2⁻⁶⁰, so that their order never matters
+
+
+class RegionDice(Metric):
+    r"""How alike predictions and targets are, with any number of regions and no agreed labels.
+
+    What adds up over the pixels is summed over batches and processes in a state of fixed size;
+    images are never kept. `compute` then finds which region is which, once over everything that
+    was seen, and gives the absolute score 1 − ½ Σ|p − q| and the field's other numbers under that
+    correspondence. Probabilities are never hardened.
+
+    Parameters
+    ----------
+    reference_regions : int
+        Number of classes of the targets, whose labels are 0, 1, ….
+    prediction_regions : int, optional
+        Number of classes or clusters of the predictions; as many as the targets have by default.
+    logits : bool, optional
+        Whether floating `preds` are logits; else they are probabilities.
+    similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
+        Anything but absolute needs ``correspondence="image"``.
+    match, merge
+        As in `probdice.compare`. ``match="labels"`` is the supervised reading;
+        ``merge="prediction"`` lets several clusters be one class (many-to-one).
+    correspondence : {"set", "image"}, optional
+        Whether one correspondence holds for everything that was seen, or every image has its own
+        and the numbers are means over the images.
+    ignore_index : int or iterable of int, optional
+        Labels of the targets whose pixels are left out.
+    background : int or str, optional
+        A class that the means over classes leave out. Scores and accuracy count every pixel.
+    names : sequence of str, optional
+        What the classes are called.
+    **kwargs
+        Of `torchmetrics.Metric`: ``sync_on_compute``, ``process_group`` and so on.
+
+    Attributes
+    ----------
+    result : Comparison
+        Everything about the comparison that `compute` has made: groups, merges, notes, ….
+    mapping : dict
+        The class of every region of the predictions that has one.
+
+    Notes
+    -----
+    `update` takes labels (N, …) of any integer type, and floating probabilities or logits
+    (N, C, …) in float16, bfloat16, float32 or float64, with or without gradients; one channel is
+    a single foreground where there are two regions. Targets may be soft as well. Tensors of the
+    CPU are added up by compiled kernels; on other devices the sums are made there.
+
+    `compute` gives ``score`` and ``matched_score`` (after and before merging), ``chance`` and
+    ``adjusted_score`` (unless both sides are soft), ``explained_reference`` and
+    ``explained_prediction`` (of label maps), ``accuracy`` (the share of pixels that agree),
+    ``mean_accuracy``, ``mean_dice``, ``mean_iou``, and per class ``accuracy_0``, ``dice_0``,
+    ``iou_0`` and so on. A class that does not occur is NaN, one without a partner is 0.
+
+    What does not add up over pixels cannot be had from sums over a set: other similarities, and
+    groups of several regions where both sides are soft. Both are refused, and given with
+    ``correspondence="image"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from probdice.torch import RegionDice
+    >>> metric = RegionDice(2, 3)
+    >>> metric.update(torch.tensor([[0, 0, 2], [2, 1, 1]]), torch.tensor([[1, 1, 0], [0, 0, 0]]))
+    >>> values = metric.compute()
+    >>> round(values["accuracy"].item(), 6), metric.mapping
+    (0.666667, {0: 1, 1: 0})
+    >>> many_to_one = RegionDice(2, 3, merge="prediction")
+    >>> many_to_one.merge_state(metric)
+    >>> many_to_one.result.score
+    1.0
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+
+    pixels: Tensor
+    kinds: Tensor
+    reference_volumes: Tensor
+    prediction_volumes: Tensor
+    savings: Tensor
+    totals: Tensor
+    counts: Tensor
+
+    def __init__(
+        self,
+        reference_regions: int,
+        prediction_regions: int | None = None,
+        *,
+        logits: bool = False,
+        similarity: str | Similarity = "absolute",
+        match: Match = "overlap",
+        merge: Merging = "none",
+        correspondence: Literal["set", "image"] = "set",
+        ignore_index: Iterable[int] | int | None = None,
+        background: Label | None = None,
+        names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if prediction_regions is None:
+            prediction_regions = reference_regions
+        self.regions = (
+            _number(reference_regions, "reference_regions"),
+            _number(prediction_regions, "prediction_regions"),
+        )
+        if self.regions[0] * self.regions[1] > LARGEST_TABLE:
+            raise TooLargeError(
+                f"a table of {self.regions[0]} × {self.regions[1]} regions would not fit in memory"
+            )
+        self.logits = bool(logits)
+        self.options = Options.of(similarity=similarity, match=match, merge=merge)
+        self.match = match
+        if correspondence not in ("set", "image"):
+            raise InputError(f"correspondence must be 'set' or 'image', found {correspondence!r}")
+        self.correspondence = correspondence
+        if correspondence == "set" and not isinstance(self.options.similarity, Absolute):
+            raise InputError(
+                f"similarity: {self.options.similarity.name} compares groups of regions at every "
+                f"pixel, and the sums over a set no longer have the pixels; use ",
+                Option("correspondence", "image"),
+                ", or ",
+                Option("similarity", "absolute"),
+            )
+        self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
+        self.classes = _classes(names, self.regions[0])
+        self._named = names is not None
+        if background is not None and background not in self.classes:
+            raise InputError(
+                f"background must be one of the classes {self.classes}, found {background!r}"
+            )
+        self.background = background
+        self._result: Comparison | None = None
+        self._add_states()
+
+    def _add_states(self) -> None:
+        whole, real = torch.int64, torch.float64
+        states: dict[str, Tensor] = {}
+        if self.correspondence == "set":
+            states["pixels"] = torch.zeros((), dtype=whole)
+            states["kinds"] = torch.zeros(2, 2, dtype=whole)  # images by side, label maps or not
+            states["reference_volumes"] = torch.zeros(self.regions[0], dtype=real)
+            states["prediction_volumes"] = torch.zeros(self.regions[1], dtype=real)
+            states["savings"] = torch.zeros(self.regions, dtype=real)
+        else:
+            size = len(keys(self.classes))
+            states["totals"] = torch.zeros(size, 2, dtype=whole)
+            states["counts"] = torch.zeros(size, dtype=whole)
+        for name, default in states.items():
+            self.add_state(name, default, dist_reduce_fx="sum")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        preds : Tensor
+            Labels (N, …), or probabilities or logits (N, C, …).
+        target : Tensor
+            Labels (N, …) or probabilities (N, C, …).
+        """
+        reference = understood(target, "target", self.regions[0], ignored=self.ignored)
+        prediction = understood(preds, "preds", self.regions[1], logits=self.logits)
+        check_alike(prediction, reference)
+        if self.correspondence == "image":
+            for k in range(len(reference)):
+                self._add_image(prediction[k : k + 1], reference[k : k + 1])
+            return
+        if not self._from_sums(prediction, reference):
+            raise InputError(
+                "groups of several regions need the pixels again where preds and target are both "
+                "probabilities, and the sums over a set no longer have them; use ",
+                Option("correspondence", "image"),
+                ", ",
+                Option("merge", "none"),
+                ", or labels on one side",
+            )
+        sums = sums_of(prediction, reference)
+        device = self.savings.device
+        self.pixels += sums.pixels.to(device)
+        self.reference_volumes += sums.reference.to(device)
+        self.prediction_volumes += sums.prediction.to(device)
+        self.savings += sums.savings.to(device)
+        for side, batch in enumerate((reference, prediction)):
+            self.kinds[side, int(batch.crisp)] += len(batch)
+
+    def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
+        """Whether sums over pixels are enough: probabilities against probabilities do not join."""
+        if not isinstance(self.options.similarity, Absolute):
+            return False
+        if prediction.crisp or reference.crisp:
+            return True
+        rule = self.options.match
+        if isinstance(rule, Fixed):
+            references = [str(reference) for _, reference in rule.pairs]
+            return self.options.merge == "none" and len(set(references)) == len(references)
+        if isinstance(rule, Given):
+            return all(len(labels) < 2 for group in rule.groups for labels in group)
+        return self.options.merge == "none"
+
+    def _add_image(self, prediction: Batch, reference: Batch) -> None:
+        """Score one image by its own correspondence, and add its numbers to the totals."""
+        result = self._compare_image(prediction, reference)
+        if result is None:
+            return
+        values = scalars(result, self.classes, self.background)
+        totals, counts = torch.zeros_like(self.totals.cpu()), torch.zeros_like(self.counts.cpu())
+        for k, key in enumerate(keys(self.classes)):
+            value = values.get(key, nan)
+            if not isnan(value):
+                first = floor(value * STEP)
+                totals[k, 0], totals[k, 1] = first, round((value * STEP - first) * STEP)
+                counts[k] = 1
+        self.totals += totals.to(self.totals.device)
+        self.counts += counts.to(self.counts.device)
+
+    def _compare_image(self, prediction: Batch, reference: Batch) -> Comparison | None:
+        """None where no pixel is left to compare."""
+        if self._from_sums(prediction, reference):
+            sums = sums_of(prediction, reference)
+            return self._compare(sums, (reference.crisp, prediction.crisp))
+        if not check_values(prediction, reference):
+            return None
+        names = self.classes if self._named else None
+        images = Images.of(
+            image_of(reference, names), image_of(prediction, None), workers=torch.get_num_threads()
+        )
+        return compare_images(images, self.options)
+
+    def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
+        """Compare by sums over pixels; None where there are none."""
+        pixels = int(sums.pixels)
+        if not pixels:
+            return None
+        savings = sums.savings.cpu().numpy()
+        volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
+        reference = {k: label for k, label in enumerate(self.classes) if crisp[0] or label != k}
+        prediction: dict[int, Label] = {k: k for k in range(self.regions[1]) if crisp[1]}
+        kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
+        savings = savings[np.ix_(*kept)]
+        if all(crisp):
+            savings = savings.astype(np.int64)
+        rows, columns = savings.nonzero()
+        overlap = Overlap(
+            self.options.similarity,
+            pixels,
+            _regions(volumes[0], kept[0], crisp[0], reference),
+            _regions(volumes[1], kept[1], crisp[1], prediction),
+            Pairs(rows, columns, savings[rows, columns]),
+        )
+        return overlap.compare(match=self.match, merge=self.options.merge)
+
+    def compute(self) -> dict[str, Tensor]:
+        """All numbers as scalars, ready to be logged."""
+        values: dict[str, float]
+        if self.correspondence == "image":
+            values = self._means()
+        else:
+            self._result = self._compare_set()
+            if self._result is None:
+                values = {key: nan for key in keys(self.classes) if key not in OPTIONAL}
+            else:
+                values = scalars(self._result, self.classes, self.background)
+        device = self.totals.device if self.correspondence == "image" else self.savings.device
+        return {
+            key: torch.tensor(value, dtype=torch.float64, device=device)
+            for key, value in values.items()
+        }
+
+    def _means(self) -> dict[str, float]:
+        """The mean of every number over the images that have it."""
+        values = {}
+        totals, counts = self.totals.tolist(), self.counts.tolist()
+        for key, (first, second), count in zip(keys(self.classes), totals, counts, strict=True):
+            if count:
+                values[key] = float(Fraction(first * STEP + second, STEP * STEP * count))
+            elif key not in OPTIONAL:
+                values[key] = nan
+        return values
+
+    def _compare_set(self) -> Comparison | None:
+        kinds = self.kinds.tolist()
+        for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
+            if soft and crisp:
+                raise InputError(
+                    f"{name} held labels in {crisp} images and probabilities in {soft}: sums of "
+                    f"both mean nothing; reset the metric, and give it one of the two"
+                )
+        sums = Sums(self.pixels, self.reference_volumes, self.prediction_volumes, self.savings)
+        return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
+
+    def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
+        """Add what another metric of the same regions has seen.
+
+        Parameters
+        ----------
+        incoming_state : RegionDice or dict
+            Another metric, or its ``metric_state``.
+        """
+        if isinstance(incoming_state, RegionDice):
+            mine, others = (
+                (metric.correspondence, metric.regions) for metric in (self, incoming_state)
+            )
+            if mine != others:
+                raise InputError(
+                    f"a metric of {others[1]} regions with correspondence={others[0]!r} cannot be "
+                    f"added to one of {mine[1]} with correspondence={mine[0]!r}"
+                )
+        super().merge_state(incoming_state)
+        self._computed = None  # torchmetrics would give what was computed before
+        self._update_count += max(getattr(incoming_state, "_update_count", 1), 1)
+
+    @property
+    def result(self) -> Comparison:
+        """The comparison over everything that was seen, by all processes."""
+        if self.correspondence == "image":
+            raise InputError(
+                "every image has a correspondence of its own, so that there is no one result; use ",
+                Option("correspondence", "set"),
+            )
+        self.compute()
+        if self._result is None:
+            raise InputError("there is no result yet: no pixel was seen that is not ignored")
+        return self._result
+
+    @property
+    def mapping(self) -> dict[Label, Label]:
+        """The class of every region of the predictions that has one.
+
+        Where classes were merged, the one that was matched stands for all.
+        """
+        merged = {merge.region for merge in self.result.merges if merge.side == "reference"}
+        mapping: dict[Label, Label] = {}
+        for group in self.result.groups:
+            matched = [label for label in group.reference if label not in merged]
+            mapping |= {label: matched[0] for label in group.prediction if matched}
+        return dict(sorted(mapping.items()))
+
+    def plot(self, kind: "Kind" = "correspondence") -> "Figure":
+        """A picture of the result as a Matplotlib figure.
+
+        Parameters
+        ----------
+        kind : {"correspondence", "weights"}, optional
+            Who corresponds to whom, or how unlike every pair of regions is.
+        """
+        return self.result.plot(kind)
+
+
+def _number(value: object, name: str) -> int:
+    """A number of regions."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
+    return value
+
+
+def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
+    """What the classes are called: their numbers without names."""
+    if names is None:
+        return tuple(range(count))
+    classes = tuple(str(name) for name in names)
+    if isinstance(names, str) or len(classes) != count or len(set(classes)) != count:
+        raise InputError(f"names must be {count} different names, one a class, found {names!r}")
+    return classes
+
+
+def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:
+    """The regions of an overlap: of label maps, those that occur."""
+    return np.flatnonzero(volumes) if crisp else np.arange(volumes.size)
+
+
+def _regions(
+    volumes: NDArray[Any], kept: NDArray[Any], crisp: bool, names: dict[int, Label]
+) -> Regions:
+    kind = np.int64 if crisp else np.float64
+    return Regions(kept, volumes[kept].astype(kind), crisp, names)

@@ -1,0 +1,18 @@
+"""What a test needs that `make test` does not install."""
+
+import os
+from importlib.util import find_spec
+
+import pytest
+
+
+def require(*modules):
+    """Skip a whole module with a reason, but never where all tests must run."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if not missing:
+        return
+    packages = ["pytorch-ignite" if name == "ignite" else name for name in missing]
+    reason = f"not installed: pip install {' '.join(packages)}"
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason, allow_module_level=True)

@@ -1,0 +1,646 @@
+"""`RegionDice`: batches, processes and devices give the numbers of one comparison."""
+
+import pickle
+import subprocess
+import sys
+from itertools import product
+from math import isnan
+
+import numpy as np
+import pytest
+from extras import require
+
+import probdice
+from probdice import Aitchison, InputError, ProbdiceWarning, Segmentation, TooLargeError
+
+require("torch", "torchmetrics", "lightning")
+
+import torch
+from torchmetrics import MetricCollection
+
+from probdice.torch import RegionDice, batches
+
+IMAGES, CLASSES, CLUSTERS, SHAPE = 7, 3, 5, (6, 9)
+EXACT = "score", "matched_score", "chance", "adjusted_score"
+
+
+def made(seed=0):
+    """Labels of targets and predictions that somewhat agree, and logits and soft targets."""
+    random = torch.Generator().manual_seed(seed)
+    target = torch.randint(CLASSES, (IMAGES, *SHAPE), generator=random)
+    noise = torch.randint(CLUSTERS, target.shape, generator=random)
+    agree = torch.rand(target.shape, generator=random) < 0.6
+    preds = torch.where(agree, (target + 2) % CLUSTERS, noise)
+    logits = torch.randn(IMAGES, CLUSTERS, *SHAPE, generator=random, dtype=torch.float64)
+    logits += 2 * torch.nn.functional.one_hot(preds, CLUSTERS).movedim(-1, 1)
+    soft = torch.randn(IMAGES, CLASSES, *SHAPE, generator=random, dtype=torch.float64)
+    soft += 2 * torch.nn.functional.one_hot(target, CLASSES).movedim(-1, 1)
+    return {"labels": preds, "logits": logits}, {"labels": target, "soft": soft.softmax(1)}
+
+
+def concatenated(preds, target, ignore=()):
+    """Both sides of a data set as two segmentations, reference first."""
+
+    def side(batch, ignore=()):
+        if not batch.is_floating_point():
+            images = [Segmentation.from_labels(x.numpy(), ignore=ignore) for x in batch]
+        else:
+            probabilities = batch.softmax(1) if batch.min() < 0 else batch
+            images = [Segmentation.from_probabilities(x.numpy()) for x in probabilities]
+        return Segmentation.concatenate(images)
+
+    return side(target, ignore), side(preds)
+
+
+def metric_for(**options):
+    return RegionDice(CLASSES, CLUSTERS, logits=True, **options)
+
+
+def fed(metric, preds, target, size=3):
+    """The metric after all batches of a size."""
+    for p, t in zip(preds.split(size), target.split(size), strict=True):
+        metric.update(p, t)
+    return metric
+
+
+def known(result):
+    """What a comparison knows without its images."""
+    return result.groups, result.merges, result.unmatched, result.overlap.pixels
+
+
+# -- the numbers of one comparison ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+@pytest.mark.parametrize("merge", ["none", "prediction", "reference", "both"])
+def test_batches_of_labels_give_the_numbers_of_the_whole_set_to_the_bit(size, merge):
+    (preds, target) = (side["labels"] for side in made())
+    expected = probdice.compare(*concatenated(preds, target), merge=merge)
+    metric = fed(metric_for(merge=merge), preds, target, size)
+    values = metric.compute()
+    assert known(metric.result) == known(expected)
+    assert [values[key].item() for key in EXACT] == [getattr(expected, key) for key in EXACT]
+    assert values["explained_reference"] == expected.explained["reference"]
+    assert values["explained_prediction"] == expected.explained["prediction"]
+
+
+@pytest.mark.parametrize("size", [1, 7])
+@pytest.mark.parametrize("match", ["overlap", "paper", {0: 1}])
+@pytest.mark.parametrize(
+    ("p", "t", "merge"),
+    [
+        ("logits", "labels", "none"),
+        ("logits", "labels", "both"),
+        ("labels", "soft", "both"),
+        ("logits", "soft", "none"),
+    ],
+)
+def test_batches_of_probabilities_give_the_numbers_of_the_whole_set(size, match, p, t, merge):
+    preds, target = made()[0][p], made()[1][t]
+    expected = probdice.compare(*concatenated(preds, target), match=match, merge=merge)
+    metric = fed(metric_for(match=match, merge=merge), preds, target, size)
+    values = metric.compute()
+    assert values["score"].item() == pytest.approx(expected.score, abs=1e-12)
+    assert values["matched_score"].item() == pytest.approx(expected.matched_score, abs=1e-12)
+    assert [group.reference for group in metric.result.groups] == [
+        group.reference for group in expected.groups
+    ]
+    dice = [group.dice for group in metric.result.groups]
+    assert dice == pytest.approx([group.dice for group in expected.groups], abs=1e-12)
+    if "labels" in (p, t):
+        assert values["chance"].item() == pytest.approx(expected.chance, abs=1e-12)
+        assert values["adjusted_score"].item() == pytest.approx(expected.adjusted_score, abs=1e-11)
+    else:
+        assert "chance" not in values
+    assert "explained_reference" not in values
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_labels_may_be_of_any_integer_type(dtype):
+    preds, target = (side["labels"] for side in made())
+    expected = fed(metric_for(), preds, target).result.score
+    assert fed(metric_for(), preds.to(dtype), target.to(dtype)).result.score == expected
+    assert fed(metric_for(), preds, target.to(dtype)).result.score == expected
+    two = RegionDice(2)
+    two.update(preds > 1, (preds > 1).to(dtype))
+    assert two.result.score == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error"), [(torch.float16, 1e-3), (torch.bfloat16, 1e-2), (torch.float32, 1e-6)]
+)
+@pytest.mark.parametrize("logits", [True, False])
+def test_short_floating_types_and_gradients_are_accepted(dtype, error, logits):
+    preds, target = made()[0]["logits"], made()[1]["labels"]
+    expected = fed(metric_for(), preds, target).result.score
+    values = (preds if logits else preds.softmax(1)).to(dtype).requires_grad_()
+    metric = fed(RegionDice(CLASSES, CLUSTERS, logits=logits), values, target)
+    assert metric.result.score == pytest.approx(expected, abs=error)
+    assert not metric.compute()["score"].requires_grad
+
+
+def test_any_memory_layout_gives_the_same():
+    preds, target = made()[0]["logits"].float(), made()[1]["labels"]
+    expected = fed(metric_for(), preds, target).result.score
+    last = preds.contiguous(memory_format=torch.channels_last)
+    turned = target.transpose(1, 2).contiguous().transpose(1, 2)
+    assert fed(metric_for(), last, turned).result.score == pytest.approx(expected, abs=1e-12)
+
+
+def test_volumes_and_single_pixels_are_images_too():
+    target = torch.tensor([0, 1, 1])  # images of a single pixel
+    metric = RegionDice(2)
+    metric.update(target, target)
+    assert metric.result.pixels == 3
+    volume = torch.randint(2, (2, 3, 4, 5))
+    metric = RegionDice(2)
+    metric.update(torch.nn.functional.one_hot(volume, 2).movedim(-1, 1).float(), volume)
+    assert metric.result.score == 1
+    assert metric.result.pixels == 120
+
+
+def test_one_channel_is_a_foreground():
+    foreground = torch.tensor([[[0.9, 0.2, 0.4]]])
+    target = torch.tensor([[1, 0, 0]])
+    metric = RegionDice(2)
+    metric.update(foreground, target)
+    assert metric.result.score == pytest.approx((0.9 + 0.8 + 0.6) / 3)
+    by_logits = RegionDice(2, logits=True)
+    by_logits.update(foreground.logit(), target)
+    assert by_logits.result.score == pytest.approx(metric.result.score, abs=1e-6)
+    both = RegionDice(2)
+    both.update(foreground, foreground)
+    assert both.result.score == 1
+
+
+# -- what other tools get wrong ------------------------------------------------------------------
+
+
+def test_clusters_beyond_the_classes_count():
+    target = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1]])
+    preds = torch.tensor([[0, 0, 2, 2, 1, 1, 3, 3]])  # half of each class is an extra cluster
+    metric = RegionDice(2, 4)
+    metric.update(preds, target)
+    assert metric.compute()["accuracy"] == 0.5
+    many_to_one = RegionDice(2, 4, merge="prediction")
+    many_to_one.update(preds, target)
+    assert many_to_one.compute()["accuracy"] == 1
+    assert many_to_one.compute()["matched_score"] == 0.5
+
+
+def test_a_soft_target_and_an_equal_soft_prediction_score_1():
+    values = made()[1]["soft"].float()
+    metric = RegionDice(CLASSES)
+    fed(metric, values, values)
+    assert metric.compute()["score"] == 1
+    assert metric.compute()["mean_dice"] == 1
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def test_values_have_the_names_and_meanings_of_papers():
+    target = torch.tensor([[0, 0, 0, 0, 1, 1, 2, 2]])
+    preds = torch.tensor([[1, 1, 1, 0, 0, 0, 1, 1]])
+    metric = RegionDice(4, 2, names=["sky", "tree", "road", "car"], background="sky")
+    metric.update(preds, target)
+    values = {key: value.item() for key, value in metric.compute().items()}
+    assert metric.mapping == {0: "tree", 1: "sky"}
+    assert values["accuracy"] == 5 / 8
+    assert values["accuracy_sky"] == 3 / 4
+    assert values["dice_sky"] == pytest.approx(6 / 9)
+    assert values["iou_sky"] == pytest.approx(3 / 6)
+    assert values["iou_tree"] == pytest.approx(2 / 3)
+    assert values["iou_road"] == 0  # no cluster is left for it
+    assert isnan(values["iou_car"])  # it does not occur
+    assert values["mean_iou"] == pytest.approx((2 / 3 + 0) / 2)  # without sky and car
+    assert values["mean_accuracy"] == pytest.approx((1 + 0) / 2)
+    assert values["mean_dice"] == pytest.approx((2 * 2 / 5 + 0) / 2)
+    assert metric.result.empty["reference"] == ("car",)
+
+
+def test_a_class_that_is_predicted_but_absent_is_0_where_labels_correspond():
+    target, preds = torch.tensor([[0, 0, 0, 0]]), torch.tensor([[0, 0, 0, 1]])
+    supervised = RegionDice(3, match="labels")
+    supervised.update(preds, target)
+    values = supervised.compute()
+    assert values["iou_1"] == 0
+    assert values["mean_iou"] == (3 / 4 + 0) / 2
+    assert torch.isnan(values["iou_2"])
+
+
+def test_merged_classes_have_the_values_of_their_group():
+    target, preds = torch.tensor([[0, 0, 0, 1]]), torch.tensor([[1, 1, 1, 1]])
+    metric = RegionDice(2, merge="reference")
+    metric.update(preds, target)
+    assert metric.compute()["iou_0"] == metric.compute()["iou_1"] == 1
+    assert metric.mapping == {1: 0}  # the class that was matched
+
+
+def test_everything_can_be_logged_and_moved():
+    preds, target = (side["labels"] for side in made())
+    collection = MetricCollection({"one": metric_for(), "many": metric_for(merge="prediction")})
+    values = collection(preds, target)
+    assert all(value.dim() == 0 for value in values.values())
+    metric = metric_for()
+    metric(preds, target)  # the values of this batch
+    assert metric.half().savings.dtype == torch.float64
+    metric(preds, target)
+    assert metric.result.pixels == 2 * target.numel()
+
+
+def test_plots_need_no_images():
+    metric = fed(metric_for(), *(side["labels"] for side in made()))
+    assert metric.plot().axes
+    assert metric.plot("weights").axes[0].images[0].get_array().shape == (CLASSES, CLUSTERS)
+
+
+def test_a_correspondence_of_one_set_scores_another():
+    (preds, target), (more_preds, more_target) = (
+        [side["labels"] for side in made(seed)] for seed in (0, 1)
+    )
+    train = fed(metric_for(merge="prediction"), preds, target).result
+    test = fed(metric_for(match=train), more_preds, more_target)
+    expected = probdice.compare(*concatenated(more_preds, more_target), match=train)
+    assert test.result.score == expected.score
+    assert [g.prediction for g in test.result.groups] == [g.prediction for g in train.groups]
+
+
+# -- pixels that are left out --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ignored", [255, 1, -1, [0, 255]])
+@pytest.mark.parametrize("kind", ["labels", "logits"])
+def test_ignored_pixels_leave_everything(ignored, kind):
+    preds, target = made()[0][kind].clone(), made()[1]["labels"].clone()
+    labels = ignored if isinstance(ignored, list) else [ignored]
+    target[:, 2:4] = labels[-1]
+    expected = probdice.compare(*concatenated(preds, target, ignore=labels))
+    # Nothing is asked of what the prediction says there.
+    if kind == "labels":
+        preds[:, 2:4] = 77
+    else:
+        preds[:, :, 2:4] = torch.nan
+    metric = fed(metric_for(ignore_index=ignored), preds, target)
+    assert metric.result.score == pytest.approx(expected.score, abs=1e-12)
+    assert metric.result.pixels == expected.pixels
+    assert metric.result.unmatched == expected.unmatched
+
+
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+def test_nothing_left_is_nan(correspondence):
+    metric = RegionDice(2, ignore_index=0, correspondence=correspondence)
+    metric.update(torch.zeros(1, 4).long(), torch.zeros(1, 4).long())
+    values = metric.compute()
+    assert torch.isnan(values["score"])
+    assert torch.isnan(values["iou_1"])
+    assert "chance" not in values
+    if correspondence == "set":
+        with pytest.raises(InputError, match="no pixel was seen that is not ignored"):
+            metric.result  # noqa: B018
+
+
+# -- one correspondence an image -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_numbers_of_images_are_means(size):
+    preds, target = (side["labels"] for side in made())
+    metric = fed(metric_for(correspondence="image", merge="both"), preds, target, size)
+    values = metric.compute()
+    results = [
+        probdice.compare(t.numpy(), p.numpy(), merge="both")
+        for p, t in zip(preds, target, strict=True)
+    ]
+    for key in EXACT:
+        expected = np.mean([getattr(result, key) for result in results])
+        assert values[key].item() == pytest.approx(expected, abs=1e-15)
+    whole = fed(metric_for(correspondence="image", merge="both"), preds, target, IMAGES).compute()
+    assert [value.item() for value in values.values()] == [v.item() for v in whole.values()]
+
+
+@pytest.mark.parametrize(("p", "t"), list(product(["labels", "logits"], ["labels", "soft"])))
+@pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=1e-3)])
+def test_images_have_what_a_set_has_not(p, t, similarity):
+    preds, target = made()[0][p], made()[1][t]
+    metric = metric_for(correspondence="image", similarity=similarity, merge="both")
+    metric.update(preds, target)
+    results = [
+        probdice.compare(
+            t.numpy(),
+            Segmentation.from_logits(p.numpy()) if p.is_floating_point() else p.numpy(),
+            similarity=similarity,
+            merge="both",
+        )
+        for p, t in zip(preds, target, strict=True)
+    ]
+    expected = np.mean([result.score for result in results])
+    assert metric.compute()["score"].item() == pytest.approx(expected, abs=1e-12)
+    dice = [group.dice for result in results for group in result.groups if 1 in group.reference]
+    assert metric.compute()["dice_1"].item() == pytest.approx(np.mean(dice), abs=1e-12)
+    assert 0 < metric.compute()["accuracy"] < 1
+    with pytest.raises(InputError, match='no one result; use correspondence="set"'):
+        metric.result  # noqa: B018
+
+
+def test_names_ignored_pixels_and_foregrounds_work_where_images_are_compared():
+    target = torch.tensor([[0, 1, 1, 255], [255, 255, 255, 255]])
+    preds = torch.tensor([[[0.2, 0.9, 0.7, torch.nan]], [[0.2, 0.2, 0.2, 0.2]]])
+    metric = RegionDice(
+        2,
+        correspondence="image",
+        similarity=Aitchison(floor=1e-3),
+        ignore_index=255,
+        names=["other", "organ"],
+    )
+    metric.update(preds, target)
+    expected = probdice.compare(
+        [0, 1, 1],
+        Segmentation.from_probabilities(np.array([0.2, 0.9, 0.7], np.float32), axis=None),
+        similarity=Aitchison(floor=1e-3),
+    )
+    assert metric.compute()["score"].item() == pytest.approx(expected.score, abs=1e-12)
+    assert metric.compute()["dice_organ"].item() == pytest.approx(expected.groups[1].dice)
+
+
+# -- adding up -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+def test_states_add_up_reset_and_survive_pickling(correspondence):
+    preds, target = (side["labels"] for side in made())
+    whole = metric_for(correspondence=correspondence)
+    whole.update(preds, target)
+    first, second = (metric_for(correspondence=correspondence) for _ in range(2))
+    first.update(preds[:3], target[:3])
+    second.update(preds[3:], target[3:])
+    first.compute()
+    first.merge_state(pickle.loads(pickle.dumps(second)))
+    first.merge_state(metric_for(correspondence=correspondence).metric_state)
+    assert first.compute() == whole.compute()
+    first.reset()
+    first.update(preds, target)
+    assert first.compute() == whole.compute()
+
+
+def test_the_state_does_not_grow():
+    preds, target = (side["labels"] for side in made())
+    metric = metric_for()
+    sizes = []
+    for _ in range(3):
+        metric.update(preds, target)
+        sizes.append(sum(state.numel() for state in metric.metric_state.values()))
+    assert sizes == [CLASSES * CLUSTERS + CLASSES + CLUSTERS + 5] * 3
+
+
+CASES = [
+    ("labels", "labels", {"merge": "both"}),
+    ("labels", "labels", {"correspondence": "image"}),
+    ("logits", "labels", {"merge": "prediction"}),
+    ("logits", "soft", {}),
+]
+
+
+def one_of_two(rank, folder):
+    """A process that sees every other image, one at a time."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
+    )
+    try:
+        values = []
+        for p, t, options in CASES:
+            metric = fed(metric_for(**options), made()[0][p][rank::2], made()[1][t][rank::2], 1)
+            values.append({key: value.item() for key, value in metric.compute().items()})
+            if "correspondence" not in options:
+                assert metric.result.pixels == IMAGES * SHAPE[0] * SHAPE[1]
+        torch.save(values, f"{folder}/values{rank}.pt")
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_two_processes_give_the_numbers_of_one(tmp_path):
+    torch.multiprocessing.spawn(one_of_two, args=(str(tmp_path),), nprocs=2)
+    several = [torch.load(tmp_path / f"values{rank}.pt") for rank in (0, 1)]
+    for case, (p, t, options) in enumerate(CASES):
+        alone = fed(metric_for(**options), made()[0][p], made()[1][t]).compute()
+        for values in (ranks[case] for ranks in several):
+            assert list(values) == list(alone)
+            error = 0 if (p, t) == ("labels", "labels") else 1e-12
+            assert list(values.values()) == pytest.approx(
+                [value.item() for value in alone.values()], abs=error, rel=0, nan_ok=True
+            )
+
+
+# -- devices -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", ["labels", "logits"])
+@pytest.mark.parametrize(("t", "ignored"), [("labels", ()), ("labels", (1, 255)), ("soft", ())])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
+    preds, target = made()[0][p].clone(), made()[1][t].clone()
+    preds = preds.to(dtype) if p == "logits" else preds
+    target = target.to(dtype) if t == "soft" else target
+    if ignored:
+        target[:, 1:3] = 255
+        preds[..., 1:3, :] = torch.nan if p == "logits" else 99
+    sides = (
+        batches.understood(preds, "preds", CLUSTERS, logits=True),
+        batches.understood(target, "target", CLASSES, ignored=ignored),
+    )
+    by_kernels, by_torch = batches.sums_of(*sides), batches.sums_in_torch(*sides)
+    assert by_kernels.pixels == by_torch.pixels
+    error = 0 if p == t == "labels" else 1e-12 if dtype == torch.float64 else 1e-4
+    for name in ("reference", "prediction", "savings"):
+        one, other = getattr(by_kernels, name), getattr(by_torch, name)
+        assert one.dtype == other.dtype == torch.float64
+        assert torch.allclose(one, other, rtol=0, atol=error), name
+
+
+def test_equal_sides_score_1_in_torch_as_well():
+    values = made()[1]["soft"].float()
+    side = batches.understood(values, "preds", CLASSES)
+    sums = batches.sums_in_torch(side, side)
+    assert torch.equal(sums.savings.diagonal(), sums.reference)
+    assert torch.equal(sums.reference, sums.prediction)
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "aitchison"}, 'no longer have the pixels; use correspondence="image"'),
+        ({"correspondence": "case"}, "correspondence must be 'set' or 'image', found 'case'"),
+        ({"background": 3}, r"background must be one of the classes \(0, 1, 2\), found 3"),
+        ({"names": ["a", "a", "b"]}, "names must be 3 different names"),
+        ({"names": "abc"}, "names must be 3 different names"),
+        ({"merge": "all"}, "merge must be"),
+        ({"match": "labels", "merge": "both"}, "does not go with"),
+        ({"ignore_index": 1.5}, "ignore_index must hold whole numbers"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_at_once(options, message):
+    with pytest.raises(InputError, match=message):
+        metric_for(**options)
+
+
+def test_numbers_of_regions_are_checked():
+    with pytest.raises(InputError, match="reference_regions must be a whole number"):
+        RegionDice(0)
+    with pytest.raises(InputError, match="prediction_regions must be a whole number"):
+        RegionDice(2, 2.5)
+    with pytest.raises(TooLargeError, match="100000 × 100000 regions would not fit"):
+        RegionDice(100_000)
+
+
+def earlier(merge):
+    return probdice.compare([0, 0, 1, 2], [0, 1, 2, 2], merge=merge)
+
+
+@pytest.mark.parametrize(
+    "options", [{"merge": "prediction"}, {"match": {0: 1, 2: 1}}, {"match": earlier("both")}]
+)
+def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(options):
+    preds, target = made()[0]["logits"], made()[1]["soft"]
+    metric = metric_for(**options)
+    with pytest.raises(InputError, match=r'need the pixels again.*correspondence="image"'):
+        metric.update(preds, target)
+    metric.reset()
+    metric.update(preds, made()[1]["labels"])
+    assert metric.result.score > 0
+    one_to_one = metric_for(match=earlier("none"))
+    one_to_one.update(preds, target)
+    assert one_to_one.result.score > 0
+
+
+@pytest.mark.parametrize("in_torch", [False, True])
+@pytest.mark.parametrize(
+    ("preds", "target", "message"),
+    [
+        (torch.tensor([[0, 1]]), torch.tensor([[0, 3]]), r"target: label 3 at pixel \(0, 1\)"),
+        (torch.tensor([[0, -1]]), torch.tensor([[0, 2]]), r"preds: label -1 at pixel \(0, 1\)"),
+        (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "5 regions have the labels 0 to 4"),
+        (torch.full((1, 5, 2), 0.2), torch.tensor([[0, 7]]), "target: label 7"),
+        (torch.full((1, 5, 2), 0.3), torch.tensor([[0, 1]]), r"preds: probabilities that sum to"),
+        (torch.full((1, 5, 2), torch.nan), torch.tensor([[0, 1]]), r"preds: found nan at pixel"),
+        (
+            torch.tensor([[-0.5, 1.5, 0, 0, 0]])[..., None],
+            torch.tensor([[1]]),
+            r"preds: probability -0.5 at pixel \(0, 0\); say logits=True for logits",
+        ),
+        (
+            torch.full((1, 5, 2), 0.2),
+            torch.full((1, 3, 2), 0.5),
+            r"target: probabilities that sum to 1.5 at pixel \(0, 0\); divide them by their sum",
+        ),
+        (
+            torch.tensor([[0]]),
+            torch.tensor([[-1.0, 2.0, 0.0]])[..., None],
+            "target: probability -1 .* probabilities lie between 0 and 1",
+        ),
+    ],
+)
+def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, message, in_torch):
+    sides = (
+        batches.understood(preds, "preds", CLUSTERS),
+        batches.understood(target, "target", CLASSES),
+    )
+    with pytest.raises(InputError, match=message):
+        (batches.sums_in_torch if in_torch else batches.sums_of)(*sides)
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "message"),
+    [
+        (torch.zeros(2, 4).long(), torch.zeros(2, 5).long(), "both must cover the same pixels"),
+        (torch.zeros(2, 4).long(), torch.zeros(3, 4).long(), "preds has 2 images"),
+        (
+            torch.full((2, 5, 4), 0.2),
+            torch.zeros(2, 1, 4).long(),
+            r"take the channel of one from the labels: target.squeeze\(1\)",
+        ),
+        (torch.zeros(2, 4), torch.zeros(2, 4).long(), r"must be of an integer type: preds.long"),
+        (torch.zeros(2), torch.zeros(2).long(), "logits of 5 regions along axis 1"),
+        (torch.tensor(1), torch.tensor(1), "preds must hold labels|target must hold labels"),
+        (np.zeros(3), torch.zeros(3).long(), "preds must be a torch.Tensor, found ndarray"),
+        (torch.zeros(2, 4).long(), torch.zeros(2, 4, device="meta").long(), "move one of them"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(preds, target, message):
+    with pytest.raises(InputError, match=message):
+        metric_for().update(preds, target)
+
+
+def test_soft_targets_have_no_label_to_ignore():
+    with pytest.raises(InputError, match=r"ignore_index=255 is a label, and target holds prob"):
+        metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
+
+
+def test_labels_and_probabilities_do_not_mix():
+    metric = metric_for()
+    metric.update(made()[0]["logits"], made()[1]["labels"])
+    metric.update(made()[0]["labels"], made()[1]["labels"])
+    with pytest.raises(InputError, match="preds held labels in 7 images and probabilities in 7"):
+        metric.compute()
+
+
+def test_metrics_of_other_regions_do_not_add_up():
+    with pytest.raises(InputError, match=r"a metric of \(2, 2\) regions"):
+        metric_for().merge_state(RegionDice(2))
+
+
+def test_a_missing_library_is_named():
+    code = "import sys; sys.modules['torchmetrics'] = None; import probdice.torch"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'probdice.torch needs torchmetrics: pip install "probdice[torch]"' in run.stderr
+
+
+def test_infinite_distances_are_warned_of():
+    metric = metric_for(correspondence="image", similarity="aitchison")
+    with pytest.warns(ProbdiceWarning, match="infinitely far apart"):
+        metric.update(made()[0]["logits"][:1], made()[1]["labels"][:1])
+
+
+# -- Lightning -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings(r"ignore:`isinstance\(treespec, LeafSpec\)`:FutureWarning")
+@pytest.mark.filterwarnings("ignore:The 'val_dataloader' does not have many workers")
+def test_a_trainer_validates_and_logs(tmp_path):
+    import lightning
+
+    preds, target = made()[0]["logits"].float(), made()[1]["labels"]
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Conv2d(CLUSTERS, CLUSTERS, 1)
+            torch.nn.init.dirac_(self.layer.weight)
+            torch.nn.init.zeros_(self.layer.bias)
+            self.metric = metric_for(merge="prediction")
+
+        def validation_step(self, batch, _):
+            images, labels = batch
+            self.metric.update(self.layer(images), labels)
+
+        def on_validation_epoch_end(self):
+            self.log_dict(self.metric.compute())
+            self.metric.reset()
+
+    data = torch.utils.data.TensorDataset(preds, target)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    loader = torch.utils.data.DataLoader(data, batch_size=2)
+    (logged,) = trainer.validate(Model(), loader, verbose=False)
+    expected = fed(metric_for(merge="prediction"), preds, target).compute()
+    assert set(logged) == set(expected)
+    assert logged["score"] == pytest.approx(expected["score"].item(), abs=1e-6)
+    assert logged["mean_iou"] == pytest.approx(expected["mean_iou"].item(), abs=1e-6)
