@@ -5,29 +5,29 @@ The multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
 not agree.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from probdice.comparison import Comparison, Group, Merge, compare, overlap, similarity_map
-from probdice.errors import (
-    FormatError,
-    GeometryError,
-    InputError,
-    MissingExtraError,
-    Note,
-    ProbdiceError,
-    ProbdiceWarning,
-    TooLargeError,
-)
-from probdice.files import read, write
-from probdice.geometry import Geometry
-from probdice.overlaps import Overlap
-from probdice.segmentation import Segmentation
-from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 from probdice.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from probdice.comparison import Comparison, Group, Merge, compare, overlap, similarity_map
+    from probdice.errors import (
+        FormatError,
+        GeometryError,
+        InputError,
+        MissingExtraError,
+        Note,
+        ProbdiceError,
+        ProbdiceWarning,
+        TooLargeError,
+    )
     from probdice.evaluation import Evaluation, evaluate
-
+    from probdice.files import read, write
+    from probdice.geometry import Geometry
+    from probdice.overlaps import Overlap
+    from probdice.segmentation import Segmentation
+    from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
 __all__ = [
     "Absolute",
@@ -57,16 +57,57 @@ __all__ = [
     "write",
 ]
 
+# Where each name lives: it is imported when it is first asked for, so that `import probdice` and a
+# command that is interrupted at once cost nothing.
+_ROOMS = {
+    "comparison": (
+        "Comparison",
+        "Group",
+        "Merge",
+        "compare",
+        "overlap",
+        "similarity_map",
+    ),
+    "errors": (
+        "FormatError",
+        "GeometryError",
+        "InputError",
+        "MissingExtraError",
+        "Note",
+        "ProbdiceError",
+        "ProbdiceWarning",
+        "TooLargeError",
+    ),
+    "evaluation": (
+        "Evaluation",
+        "evaluate",
+    ),
+    "files": (
+        "read",
+        "write",
+    ),
+    "geometry": ("Geometry",),
+    "overlaps": ("Overlap",),
+    "segmentation": ("Segmentation",),
+    "similarity": (
+        "Absolute",
+        "Aitchison",
+        "aitchison_distance",
+        "classical_dice",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """What takes a moment to import, when it is first asked for."""
-    if name in ("Evaluation", "evaluate"):
-        from probdice import evaluation
-
-        return getattr(evaluation, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """A public name, from its room; it is then kept."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"probdice.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """The public names, lazy ones included."""
+    """The public names."""
     return sorted([*__all__, "__version__"])
