@@ -77,8 +77,8 @@ def read(*arrays: NDArray[Any]) -> None:
 @numba.njit(nogil=True, fastmath=True)
 def compiled_sum(values):  # type: ignore[no-untyped-def]
     total = values.dtype.type(0)
-    for value in values:
-        total += value
+    for k in range(values.size):
+        total += values[k]
     return total
 
 
