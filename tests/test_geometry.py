@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from probdice import Geometry, ProbdiceError
+from probdice import Geometry, GeometryError, ProbdiceError, Segmentation, compare
 
 AFFINE = np.array([[0, -2.0, 5], [3, 0, -1], [0, 0, 1]])
 
@@ -72,3 +72,15 @@ def test_the_steps_onto_another_grid():
     assert moved.steps_onto(geometry)[2] == pytest.approx(1)
     assert Geometry((5, 6), AFFINE).steps_onto(geometry)[2] == math.inf
     assert Geometry((4,), np.eye(2)).steps_onto(geometry)[2] == math.inf
+
+
+def test_more_tolerance_is_recommended_only_where_it_helps():
+    image = Segmentation.from_labels([1, 2], geometry=Geometry((2,), np.eye(2)))
+    shifted = Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, 5], [0, 1]]))
+    longer = Segmentation.from_labels([1, 2, 2], geometry=Geometry((3,), np.eye(2)))
+    with pytest.raises(GeometryError, match="allow more with") as caught:
+        compare(image, shifted)
+    assert "--geometry-tolerance T" in caught.value.in_command()
+    with pytest.raises(GeometryError) as caught:
+        compare(image, longer)
+    assert "allow more" not in str(caught.value)

@@ -270,3 +270,10 @@ def test_a_map_of_bytes_is_noted():
         "the prediction looks like probabilities stored as bytes; read(…, scale=255) reads them so"
     )
     assert "--scale prediction:255" in in_command(note.message)
+
+
+def test_kernels_and_messages_agree_on_what_sums_to_one():
+    from probdice.engine.kernels import rows
+    from probdice.value_checks import TOLERANCE
+
+    assert rows.TOLERANCE == TOLERANCE

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from math import isfinite
 from operator import add
 from typing import Any
 
@@ -15,6 +16,7 @@ from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
 from probdice.engine.passes import Distribution, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
+from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Array, Segmentation
@@ -243,8 +245,8 @@ def aligned(
                 f"same grid: ",
                 *error.args,
                 f"\n{_side_by_side(reference, prediction)}\n"
-                f"resample one of them onto the other first, or allow more with ",
-                Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)"),
+                f"resample one of them onto the other first",
+                *_more_tolerance(reference.geometry, prediction.geometry),
             ) from None
     for side in SIDES:
         lacking, known = (reference, prediction)[:: 1 if side == "reference" else -1]
@@ -264,6 +266,14 @@ def aligned(
             f"both must cover the same pixels{_misread(reference, prediction)}"
         )
     return prediction
+
+
+def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
+    """What else helps where the grids are equally large and only lie apart."""
+    if not isfinite(prediction.steps_onto(reference)[2]):
+        return ()
+    option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
+    return ", or allow more with ", option
 
 
 def _mask_on(
