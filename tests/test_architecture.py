@@ -54,7 +54,7 @@ ROOMS = [
     "monai",
     "cli",
 ]
-ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
+ENGINE = ["kernels", "blocks", "passes", "threads", "dask", "images"]
 
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {
@@ -205,7 +205,9 @@ def test_importing_is_light():
         "typer",
         "rich",
         "dask",
+        "distributed",
         "zarr",
+        "fsspec",
         "torch",
     ]
     code = f"import sys, probdice; print([name for name in {heavy} if name in sys.modules])"

@@ -230,7 +230,7 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
             census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
             census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
         if fault is not None:
-            fault = fault.moved(block.start, None)
+            fault = blocks.located(fault, block)
             census.fault = fault if census.fault is None else census.fault + fault
         census.count += rows.size
         census.zeros += int((rows == 0).sum())

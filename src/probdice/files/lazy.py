@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.segmentation import Array
+from probdice.arrays import Array, Chunks, chunks_of, travels
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
@@ -17,6 +17,8 @@ class Lazy(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    chunks: Chunks | None = None  # the lengths along each axis, where it is stored in chunks
+    travels = False  # whether another process can read it from its store
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -52,6 +54,7 @@ class Scaled(Lazy):
         self.array = array
         self.slope, self.inter, self.divisor = slope, inter, divisor
         self.shape = tuple(array.shape)
+        self.chunks, self.travels = chunks_of(array), travels(array)
         # float32 holds every 16-bit integer; float16 would lose digits in the division.
         wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
         self.dtype = np.dtype(np.float64 if wide else np.float32)
@@ -73,6 +76,9 @@ class Stacked(Lazy):
     def __init__(self, arrays: Sequence[Array]) -> None:
         self.arrays = tuple(arrays)
         self.shape = (len(self.arrays), *self.arrays[0].shape)
+        chunks = chunks_of(self.arrays[0])
+        self.travels = all(travels(array) for array in self.arrays)
+        self.chunks = None if chunks is None else ((1,) * len(self.arrays), *chunks)
         self.dtype = np.result_type(*(array.dtype for array in self.arrays)).newbyteorder("=")
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -88,6 +94,9 @@ class Dropped(Lazy):
     def __init__(self, array: Array, axis: int) -> None:
         self.array, self.axis = array, axis
         self.shape = (*array.shape[:axis], *array.shape[axis + 1 :])
+        chunks = chunks_of(array)
+        self.travels = travels(array)
+        self.chunks = None if chunks is None else (*chunks[:axis], *chunks[axis + 1 :])
         self.dtype = array.dtype
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
