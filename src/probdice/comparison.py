@@ -655,7 +655,7 @@ class Comparison:
         kind: "Kind" = "overview",
         *,
         place: Sequence[int] | None = None,
-        palette: "Palette" = "safe",
+        palette: "Palette" = "given",
     ) -> "Figure":
         """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
 
@@ -666,8 +666,9 @@ class Comparison:
             "histogram".
         place : sequence of int, optional
             Index of the pixel through which a volume is cut; where the two differ most by default.
-        palette : {"safe", "rgb"}, optional
-            Colours for all eyes, or red, green and blue for up to three groups.
+        palette : {"given", "safe", "rgb"}, optional
+            Colours as files and tables of names give them, colours for all eyes, or red, green
+            and blue for up to three groups.
 
         Examples
         --------
