@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 import pytest
 
 import probdice
-from probdice import Geometry, Segmentation, compare
+from probdice import Comparison, Geometry, Segmentation, compare
 from probdice.errors import InputError, TooLargeError
 from probdice.pictures import plot
 from probdice.pictures.charts import means_along
@@ -66,6 +67,26 @@ def test_the_largest_region_is_grey_where_it_reads_as_background(name):
     )
     assert colours_of(compare(reference, [4, 4, 5])).groups == (NEUTRAL, PALETTE[0])
     assert NEUTRAL not in colours_of(compare([1, 1, 0], [4, 4, 5])).groups
+
+
+def test_groups_have_the_colours_that_the_sides_give_their_regions():
+    reference = replace(Segmentation.from_labels([1, 1, 2, 2, 3]), colours={1: "#123456"})
+    prediction = replace(
+        Segmentation.from_labels([7, 7, 8, 8, 9]), colours={7: "#FFFFFF", 8: PALETTE[0]}
+    )
+    result = compare(reference, prediction)
+    assert colours_of(result).groups == ("#123456", PALETTE[0], PALETTE[1])
+    assert colours_of(result).regions["prediction"] == ("#123456", PALETTE[0], PALETTE[1])
+    assert colours_of(result, "safe").groups == PALETTE[:3]
+    assert colours_of(Comparison.from_json(result.to_json())) == colours_of(result)
+
+
+def test_a_group_has_the_colour_of_its_matched_pair_before_that_of_a_merged_region():
+    prediction = replace(
+        Segmentation.from_labels([7, 7, 5, 5, 5, 9, 9, 9]), colours={5: "#111111", 7: "#222222"}
+    )
+    result = compare([1, 1, 1, 1, 2, 2, 2, 2], prediction, merge="both")
+    assert colours_of(result).groups[0] == "#222222"
 
 
 def test_red_green_and_blue_show_three_groups_and_no_more():

@@ -658,7 +658,7 @@ class Comparison:
         ax: "Axes | Iterable[Axes] | None" = None,
         figsize: tuple[float, float] | None = None,
         place: Sequence[int] | None = None,
-        palette: "Palette" = "safe",
+        palette: "Palette" = "given",
     ) -> "Figure":
         """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
 
@@ -673,8 +673,9 @@ class Comparison:
             Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the pixel through which a volume is cut; where the two differ most by default.
-        palette : {"safe", "rgb"}, optional
-            Colours for all eyes, or red, green and blue for up to three groups.
+        palette : {"given", "safe", "rgb"}, optional
+            Colours as files and tables of names give them, colours for all eyes, or red, green
+            and blue for up to three groups.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from probdice.sides import Side
 
 __all__ = ["Comparable", "as_mask", "as_segmentation"]
 
-# What can be compared, and what can be a mask: see the table in docs/inputs.md.
+# What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 

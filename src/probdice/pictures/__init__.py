@@ -40,7 +40,7 @@ def plot(
     ax: "Axes | Iterable[Axes] | None" = None,
     figsize: tuple[float, float] | None = None,
     place: Sequence[int] | None = None,
-    palette: Palette = "safe",
+    palette: Palette = "given",
 ) -> "Figure":
     """Draw a comparison.
 
@@ -64,9 +64,9 @@ def plot(
         Width and height of the new figure in inches; chosen to suit its content by default.
     place : sequence of int, optional
         Index of the pixel through which a volume is cut; where the two differ most by default.
-    palette : {"safe", "rgb"}, optional
-        Colours that colour-blind people tell apart too, blended by probability; or up to three
-        regions as red, green and blue.
+    palette : {"given", "safe", "rgb"}, optional
+        Colours as files and tables of names give them; colours that colour-blind people tell
+        apart too; or up to three regions as red, green and blue. They are blended by probability.
 
     Returns
     -------
