@@ -24,7 +24,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "one_hot_axis"]
+__all__ = ["Images", "aligned", "mask_on", "one_hot_axis"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
@@ -78,7 +78,7 @@ class Images:
             ]
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = _mask_on(reference, mask, tolerance)
+        array, unknown = mask_on(reference, mask, tolerance)
         images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
@@ -280,7 +280,7 @@ def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Op
     return ", or allow more with ", option
 
 
-def _mask_on(
+def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
     """The mask as an array over the reference's grid, and how many of its values are NaN."""
