@@ -1,6 +1,7 @@
 """The prediction in the words of the reference."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -59,16 +60,21 @@ def _relabelled_map(
     free = _free(used | set(keys))
     new: dict[int, int] = {}
     names: dict[int, str] = {}
+    colours: dict[int, str] = {}
     taken = [numbers[partner] for partner in partners.tolist() if partner >= 0]
     dtype = _holding(prediction.array.dtype, [*taken, *keys])
     for k, (key, partner) in enumerate(zip(keys, partners.tolist(), strict=True)):
         if partner >= 0:
             new[key] = numbers[partner]
             name = overlap.reference.label(partner)
+            colour = overlap.reference.colour(partner)
         else:
             # Labels of both sides that no type holds together: the prediction's are given up.
             new[key] = next(free) if key in used or dtype is None else key
             name = f"{regions.label(k)} (unmatched)"
+            colour = regions.colour(k)
+        if colour:
+            colours[new[key]] = colour
         if isinstance(name, str):
             names[new[key]] = name
     values = np.array(
@@ -77,11 +83,12 @@ def _relabelled_map(
     visit = partial(_new_labels, keys=regions.keys, values=values)
     target = None if into is None else into(prediction.shape, values.dtype)
     blocks = Blocks(prediction, into=target)
-    return Segmentation.from_labels(
+    renamed = Segmentation.from_labels(
         image(visit, blocks, values.dtype, images.workers, into=target),
         names=names,
         geometry=reference.geometry or prediction.geometry,
     )
+    return replace(renamed, colours=colours)
 
 
 def _new_labels(
@@ -116,11 +123,16 @@ def _regrouped(
     dtype = np.result_type(prediction.array.dtype, np.float32)
     target = None if into is None else into((len(ordered), *prediction.shape), dtype)
     blocks = Blocks(prediction, into=target)
-    return Segmentation.from_probabilities(
+    regrouped = Segmentation.from_probabilities(
         image(visit, blocks, dtype, images.workers, rows=len(ordered), into=target),
         names=names,
         geometry=reference.geometry or prediction.geometry,
     )
+    given = [
+        overlap.prediction.colour(place) if alone else overlap.reference.colour(place)
+        for (alone, place), _ in ordered
+    ]
+    return replace(regrouped, colours={k: colour for k, colour in enumerate(given) if colour})
 
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:

@@ -241,7 +241,7 @@ def _failure(block: Block, error: Exception) -> ProbdiceError:
 def _work(visit: Callable[[Blocks, Block], Any], blocks: Blocks, read: Sequence[Array]) -> _Work:
     """What tasks share, where these arrays are read by the tasks themselves."""
     arrays = _arrays(blocks)
-    bare: dict[str, Any] = {"names": {}, "geometry": None, "notes": ()}
+    bare: dict[str, Any] = {"names": {}, "colours": {}, "geometry": None, "notes": ()}
     nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in arrays]
     return _Work(
         visit,

@@ -26,7 +26,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "image", "one_hot_axis", "total"]
+__all__ = ["Images", "aligned", "image", "mask_on", "one_hot_axis", "total"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Images:
             ]
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = _mask_on(reference, mask, tolerance)
+        array, unknown = mask_on(reference, mask, tolerance)
         images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
@@ -118,6 +118,10 @@ class Images:
         if checked is None or checked.overlap.pixels == 0:
             raise InputError(*self._nothing_left())
         overlap = _named(checked.overlap, self.sides)
+        if self.reference.colours or self.prediction.colours:
+            reference = _coloured(overlap.reference, self.reference)
+            prediction = _coloured(overlap.prediction, self.prediction)
+            overlap = replace(overlap, reference=reference, prediction=prediction)
         ignored = self.reference.ignore
         if not ignored:
             return overlap
@@ -288,7 +292,7 @@ def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Op
     return ", or allow more with ", option
 
 
-def _mask_on(
+def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
     """The mask as an array over the reference's grid, and how many of its values are NaN."""
@@ -534,6 +538,14 @@ def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
     return overlap
 
 
+def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
+    """The regions with the colours that their segmentation gives them."""
+    given = segmentation.colours
+    return replace(
+        regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
+    )
+
+
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     """An overlap without labels of the reference that no pixel of Ω has."""
     regions = overlap.reference
@@ -544,7 +556,7 @@ def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     return Overlap(
         overlap.similarity,
         overlap.pixels,
-        Regions(regions.keys[kept], regions.volumes[kept], regions.crisp, names),
+        replace(regions, keys=regions.keys[kept], volumes=regions.volumes[kept], names=names),
         overlap.prediction,
         Pairs(places[meeting.rows], meeting.columns, meeting.savings),
     )
