@@ -109,7 +109,7 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
     table = plain_table("write", ">shape", "type", "could be")
     for content in contents[:MOST]:
         shape = " × ".join(map(str, content.shape)) or "1"
-        write = Text(f"{file}:{content.inside}", overflow="fold")
+        write = Text(f"{file}{content.joint}{content.inside}", overflow="fold")
         table.add_row(write, shape, str(content.dtype), content.meaning)
     head = f"{file} holds {len(contents)} arrays; say which one is meant:"
     return [head, table, *_rest(len(contents), "arrays")]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.arrays import Array, Chunks, chunks_of, travels
+from probdice.engine.blocks import Store, cut_along_chunks
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
@@ -113,7 +114,13 @@ def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """The whole array, in blocks of about `size` values that lie together in memory."""
+    """The whole array, in blocks of about `size` values that lie together in memory or store."""
+    chunks = chunks_of(array)
+    if chunks is not None:
+        shape = tuple(array.shape)
+        for block in cut_along_chunks(shape, [Store(chunks, 1)], size, 4 * size):
+            yield np.asarray(array[block.box])
+        return
     axes = range(len(array.shape))
     axis = 0
     if isinstance(array, np.ndarray) and array.ndim:

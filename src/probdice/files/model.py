@@ -42,6 +42,7 @@ class Source:
     inside: str  # what follows the colon: the data set, key or variable; or ""
     head: bytes  # the first bytes, unpacked where the file is gzipped
     gzipped: bool
+    store: str = ""  # a folder or a URL that holds chunks; or ""
 
     @property
     def name(self) -> str:
@@ -73,6 +74,7 @@ class Content:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     meaning: str
+    joint: str = ":"  # what stands between the container and the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,7 @@ class Format:
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
     contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
+    folder: bool = False  # whether what is written is a folder
 
 
 def meaning_of(
