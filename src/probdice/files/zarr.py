@@ -31,7 +31,7 @@ from probdice.files.model import (
 )
 from probdice.files.sources import is_store, is_url
 from probdice.geometry import Geometry
-from probdice.segmentation import Label, reordered
+from probdice.segmentation import Label, Segmentation, reordered
 
 __all__ = ["ZARR", "NewStore", "Stored", "streams"]
 
@@ -378,10 +378,7 @@ def _write(path: Path, payload: Payload) -> None:
         array = np.asarray(reordered(array, order, flips, int(payload.regions)))
     new = NewStore(path, payload.geometry)
     new.array(array.shape, array.dtype, regions=payload.regions)[...] = array
-    if payload.regions:
-        new.describe(regions=payload.region_names, colours=payload.colours)
-    elif payload.labels:
-        new.describe(labels=payload.label_names, colours=payload.colours)
+    new.describe(payload)
 
 
 class NewStore:
@@ -418,20 +415,21 @@ class NewStore:
         self._group = zarr.create_group(self.path, attributes={"ome": self._ome})
         return self._group.create_array("0", **options)
 
-    def describe(
-        self,
-        *,
-        regions: Sequence[str] = (),
-        labels: Mapping[int, str] | None = None,
-        colours: Mapping[int, str],
-    ) -> None:
+    def describe(self, segmentation: Segmentation | Payload) -> None:
         """Say what regions or labels are called, and how they are shown."""
         if self._group is None:
             return
-        if labels is not None:
+        colours = segmentation.colours
+        if isinstance(segmentation, Payload):
+            crisp, names = segmentation.labels, segmentation.label_names
+            regions = segmentation.region_names if segmentation.regions else ()
+        else:
+            crisp, names = segmentation.crisp, segmentation.names
+            regions = [str(region) for region in segmentation.regions]
+        if crisp:
             self._ome["image-label"] = {
                 "version": VERSION,
-                "properties": [{"label-value": key, "name": name} for key, name in labels.items()],
+                "properties": [{"label-value": key, "name": name} for key, name in names.items()],
                 "colors": [
                     {"label-value": key, "rgba": [*bytes.fromhex(colour[1:]), 255]}
                     for key, colour in colours.items()
