@@ -733,7 +733,11 @@ class Comparison:
         >>> probdice.Comparison.from_json(text).score
         0.75
         """
-        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+        content = self.to_dict()
+        try:
+            return json.dumps(content, indent=indent, allow_nan=False)
+        except ValueError:  # there is one that is not a number
+            return json.dumps(null_for_nan(content), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Comparison":

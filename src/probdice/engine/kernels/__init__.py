@@ -1,5 +1,14 @@
 """Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
 from probdice.engine.kernels import absolute, aitchison, distribution, information, known, labels
+from probdice.engine.kernels._jit import watch_compiler
 
-__all__ = ["absolute", "aitchison", "distribution", "information", "known", "labels"]
+__all__ = [
+    "absolute",
+    "aitchison",
+    "distribution",
+    "information",
+    "known",
+    "labels",
+    "watch_compiler",
+]
