@@ -1,6 +1,14 @@
 """Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
-from probdice.engine.kernels import absolute, aitchison, distribution, information, known, labels
+from probdice.engine.kernels import (
+    absolute,
+    aitchison,
+    distribution,
+    information,
+    known,
+    labels,
+    moments,
+)
 from probdice.engine.kernels._jit import watch_compiler
 
 __all__ = [
@@ -10,5 +18,6 @@ __all__ = [
     "information",
     "known",
     "labels",
+    "moments",
     "watch_compiler",
 ]
