@@ -44,6 +44,7 @@ ROOMS = [
     "indices",
     "detection",
     "components",
+    "raters",
     "statistics",
     "evaluation",
     "synthesis",
@@ -54,7 +55,7 @@ ROOMS = [
     "monai",
     "cli",
 ]
-ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
+ENGINE = ["kernels", "blocks", "passes", "threads", "images", "several"]
 
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {
@@ -69,6 +70,8 @@ DOORS = {
     ("comparison", "components"),  # Comparison.component_scores
     ("comparison", "pictures"),  # Comparison.plot
     ("comparison", "report"),  # Comparison.report
+    ("raters", "pictures"),  # Agreement.plot, Consensus.plot
+    ("raters", "report"),  # Consensus.report
     ("evaluation", "report"),  # Evaluation.report
 }
 
@@ -223,8 +226,10 @@ def test_public_names_are_sorted_and_documented():
 def test_public_names_are_these():
     assert probdice.__all__ == [
         "Absolute",
+        "Agreement",
         "Aitchison",
         "Comparison",
+        "Consensus",
         "Evaluation",
         "FormatError",
         "Geometry",
@@ -239,9 +244,11 @@ def test_public_names_are_these():
         "ProbdiceWarning",
         "Segmentation",
         "TooLargeError",
+        "agreement",
         "aitchison_distance",
         "classical_dice",
         "compare",
+        "consensus",
         "evaluate",
         "overlap",
         "read",

@@ -854,9 +854,10 @@ def test_info_lists_what_a_container_holds(tmp_path: Path, monkeypatch: Any) -> 
 def test_info_of_overlapping_segments_says_what_compare_would(tmp_path: Path) -> None:
     file = save_dicom(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "both": LEFT | TOP})
     shown = run("info", file).out
-    assert re.search(r"left +12\.0", shown)
+    assert re.search(r"left +■ #E69F00 +12\.0", shown)
     assert "compare would refuse it" in shown and "--priority left,both" in shown
-    assert re.search(r"2 +both", run("info", file, "--priority", "left").out)
+    settled = run("info", file, "--priority", "left").out
+    assert re.search(r"1 +left +■ #E69F00", settled) and re.search(r"2 +both", settled)
 
 
 def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
@@ -866,8 +867,15 @@ def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
         "looks like probabilities stored as bytes; --scale 255"
         in run("info", tmp_path / "bytes.npy").out
     )
-    (tmp_path / "names.csv").write_text("label,name\n1,grey\n2,white\n")
-    assert re.search(r"1 +grey", run("info", reference, "--names", tmp_path / "names.csv").out)
+    (tmp_path / "names.csv").write_text("label,name,color\n1,grey,#808080\n2,white,#ffffff\n")
+    shown = run("info", reference, "--names", tmp_path / "names.csv").out
+    assert re.search(r"1 +grey +■ #808080", shown)
+    page, json_file = tmp_path / "page.html", tmp_path / "a.json"
+    outputs = "--report", page, "--json", json_file
+    run("compare", reference, reference, "--names", tmp_path / "names.csv", *outputs)
+    assert "#808080" in page.read_text()
+    result = probdice.Comparison.from_json(json_file.read_text())
+    assert result.overlap.reference.colours == {1: "#808080", 2: "#FFFFFF"}
 
 
 # -- the field's other numbers ---------------------------------------------------------------------

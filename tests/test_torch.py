@@ -252,7 +252,7 @@ def test_everything_can_be_logged_and_moved():
 def test_plots_need_no_images():
     metric = fed(metric_for(), *(side["labels"] for side in made()))
     assert metric.plot().axes
-    assert metric.plot("weights").axes[0].images[0].get_array().shape == (CLASSES, CLUSTERS)
+    assert metric.plot("overlap").axes[0].images[0].get_array().shape == (CLASSES, CLUSTERS)
 
 
 def test_a_correspondence_of_one_set_scores_another():

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from probdice.files import read, write
     from probdice.geometry import Geometry
     from probdice.overlaps import Overlap
+    from probdice.raters import Agreement, Consensus, agreement, consensus
     from probdice.segmentation import Segmentation
     from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
 __all__ = [
     "Absolute",
+    "Agreement",
     "Aitchison",
     "Comparison",
+    "Consensus",
     "Evaluation",
     "FormatError",
     "Geometry",
@@ -47,9 +50,11 @@ __all__ = [
     "ProbdiceWarning",
     "Segmentation",
     "TooLargeError",
+    "agreement",
     "aitchison_distance",
     "classical_dice",
     "compare",
+    "consensus",
     "evaluate",
     "overlap",
     "read",
@@ -88,6 +93,12 @@ _ROOMS = {
     ),
     "geometry": ("Geometry",),
     "overlaps": ("Overlap",),
+    "raters": (
+        "Agreement",
+        "Consensus",
+        "agreement",
+        "consensus",
+    ),
     "segmentation": ("Segmentation",),
     "similarity": (
         "Absolute",

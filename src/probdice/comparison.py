@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -40,6 +40,7 @@ from probdice.similarity import Aitchison, Similarity
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from probdice.components import ComponentScores
@@ -654,31 +655,38 @@ class Comparison:
         self,
         kind: "Kind" = "overview",
         *,
+        ax: "Axes | Iterable[Axes] | None" = None,
+        figsize: tuple[float, float] | None = None,
         place: Sequence[int] | None = None,
-        palette: "Palette" = "safe",
+        palette: "Palette" = "given",
     ) -> "Figure":
         """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
 
         Parameters
         ----------
         kind : str, optional
-            "overview", "regions", "map", "views", "correspondence", "weights", "slices" or
+            "overview", "regions", "map", "views", "correspondence", "overlap", "slices" or
             "histogram".
+        ax : Axes or several, optional
+            Where to draw, as many as the picture has panels; a new figure by default.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the pixel through which a volume is cut; where the two differ most by default.
-        palette : {"safe", "rgb"}, optional
-            Colours for all eyes, or red, green and blue for up to three groups.
+        palette : {"given", "safe", "rgb"}, optional
+            Colours as files and tables of names give them, colours for all eyes, or red, green
+            and blue for up to three groups.
 
         Examples
         --------
         >>> import probdice
-        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("weights")
-        >>> figure.axes[0].images[0].get_array().tolist()
-        [[0.25, 0.75], [0.75, 0.25]]
+        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("overlap")
+        >>> figure.axes[0].images[0].get_array().round(2).tolist()  # Dice of pairs that meet
+        [[0.8, None], [0.4, 0.67]]
         """
         from probdice import pictures
 
-        return pictures.plot(self, kind, place=place, palette=palette)
+        return pictures.plot(self, kind, ax=ax, figsize=figsize, place=place, palette=palette)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write a page to look at: one HTML file that needs no network. See `report.write`.

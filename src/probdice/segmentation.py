@@ -4,6 +4,7 @@ A `Segmentation` remembers an array and how to read it; it never copies or conve
 structure (types, axes, names) is checked here, the values are checked while they are read.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from probdice.components import Instances
 
 __all__ = [
+    "COLOUR",
     "Array",
     "Label",
     "Segmentation",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 Label = int | str
+
+COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +68,8 @@ class Segmentation:
         The file it came from, or "".
     notes : tuple of Note
         What is worth knowing about how it was read; a comparison repeats it.
+    colours : mapping of int to str
+        Colours such as "#0072B2" by label, or by number of the channel, where the source has them.
 
     Examples
     --------
@@ -83,6 +89,7 @@ class Segmentation:
     geometry: Geometry | None = None
     source: str = ""
     notes: tuple[Note, ...] = ()
+    colours: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the structure; the values are checked while they are read."""
@@ -92,6 +99,9 @@ class Segmentation:
         object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
         if not isinstance(self.geometry, Geometry | None):
             raise InputError(f"geometry must be a Geometry or None, found {self.geometry!r}")
+        for colour in self.colours.values():
+            if not COLOUR.fullmatch(str(colour)):
+                raise InputError(f"colours must be like '#0072B2', found {colour!r}")
         if self.crisp:
             self._check_labels()
         else:

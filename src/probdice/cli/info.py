@@ -154,12 +154,14 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     labels = sorted(pixel_counts)
     pixel_volume = _pixel_volume(segmentation)
     millilitre_column = () if pixel_volume is None else (">volume",)
-    table = plain_table(">label", "name", ">pixels", *millilitre_column, ">share")
+    colour_column = ("colour",) if segmentation.colours else ()
+    table = plain_table(">label", "name", *colour_column, ">pixels", *millilitre_column, ">share")
     for label in labels[:MOST]:
         count = pixel_counts[label]
         size = () if pixel_volume is None else (millilitres(count, pixel_volume),)
         name = segmentation.names.get(label, "")
-        table.add_row(str(label), name, f"{count:,}", *size, percent(count / total, 2))
+        colour = (_swatch(segmentation, label),) if segmentation.colours else ()
+        table.add_row(str(label), name, *colour, f"{count:,}", *size, percent(count / total, 2))
     parts = [head, table, *_rest(len(labels), "labels")]
     counts = np.array([pixel_counts[label] for label in labels])
     scale = scale_of_labels(np.array(labels), counts) if labels else None
@@ -167,6 +169,14 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
         option = Option("scale", scale).in_command()
         parts.append(note_line(f"looks like probabilities stored as bytes; {option}"))
     return parts
+
+
+def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
+    """The colour of a label or region, shown and written."""
+    from rich.text import Text
+
+    colour = segmentation.colours.get(key)
+    return Text.assemble(("■", colour), f" {colour}") if colour else ""
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
@@ -188,13 +198,15 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
         head.add_row("sums", sums)
     zeros, ones = (percent(n / max(census.count, 1), 2) for n in (census.zeros, census.ones))
     head.add_row("exact", f"{zeros} of the values are 0, {ones} are 1")
-    table = plain_table(">region", ">volume", ">least", ">greatest")
+    colour_column = ("colour",) if segmentation.colours else ()
+    table = plain_table(">region", *colour_column, ">volume", ">least", ">greatest")
     names = segmentation.regions[1:] if single else segmentation.regions
     for k, name in enumerate(names[:count][:MOST]):
         numbers = census.volumes[k], census.least[k], census.most[k]
         size = millilitres(numbers[0], pixel_volume)
         volume = f"{numbers[0]:,.1f} ({size})" if size else f"{numbers[0]:,.1f}"
-        table.add_row(str(name), volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
+        colour = (_swatch(segmentation, k + single),) if segmentation.colours else ()
+        table.add_row(str(name), *colour, volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
     parts = [head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append("what is missing to a sum of 1 is added as a region called background")

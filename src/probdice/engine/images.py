@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import isfinite
 from operator import add
@@ -24,7 +24,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "one_hot_axis"]
+__all__ = ["Images", "aligned", "mask_on", "one_hot_axis"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
@@ -78,7 +78,7 @@ class Images:
             ]
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = _mask_on(reference, mask, tolerance)
+        array, unknown = mask_on(reference, mask, tolerance)
         images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
@@ -132,6 +132,10 @@ class Images:
                 raise self._refusal(side, fault)
         if total is None or total.pixels == 0:
             raise InputError(*self._nothing_left())
+        if self.reference.colours or self.prediction.colours:
+            reference = _coloured(total.reference, self.reference)
+            prediction = _coloured(total.prediction, self.prediction)
+            total = replace(total, reference=reference, prediction=prediction)
         ignored = self.reference.ignore
         if not ignored:
             return total
@@ -276,7 +280,7 @@ def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Op
     return ", or allow more with ", option
 
 
-def _mask_on(
+def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
     """The mask as an array over the reference's grid, and how many of its values are NaN."""
@@ -385,6 +389,14 @@ def _faults(ready: Ready, sound: Sequence[bool], block: Block) -> list[Fault | N
     return faults
 
 
+def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
+    """The regions with the colours that their segmentation gives them."""
+    given = segmentation.colours
+    return replace(
+        regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
+    )
+
+
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     """An overlap without labels of the reference that no pixel of Ω has."""
     regions = overlap.reference
@@ -395,7 +407,7 @@ def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     return Overlap(
         overlap.similarity,
         overlap.pixels,
-        Regions(regions.keys[kept], regions.volumes[kept], regions.crisp, names),
+        replace(regions, keys=regions.keys[kept], volumes=regions.volumes[kept], names=names),
         overlap.prediction,
         Pairs(places[meeting.rows], meeting.columns, meeting.savings),
     )

@@ -420,19 +420,11 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
-    values = sides.map(
-        lambda side: (
-            side.rows[:, side.start : side.start + side.size].astype(np.float64)
-            if isinstance(side, Soft)
-            else None
-        )
-    )
-    own = values.map(lambda rows: None if rows is None else rows @ rows.T)
+    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
     volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
     p, q = sides
     if isinstance(p, Soft) and isinstance(q, Soft):
-        assert values.reference is not None and values.prediction is not None
-        between = values.reference @ values.prediction.T
+        between = _products(p, q)
     else:
         crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
         assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
@@ -444,6 +436,14 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         between[places] = sums[kept]
         between = between if crisp is p else between.T
     return Moments(volumes, own, between)
+
+
+def _products(p: Soft, q: Soft) -> Floats:
+    from probdice.engine import kernels
+
+    products = np.zeros((p.rows.shape[0], q.rows.shape[0]))
+    kernels.moments.products(p.rows, p.start, q.rows, q.start, p.size, products)
+    return products
 
 
 def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:

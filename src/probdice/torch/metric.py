@@ -386,8 +386,8 @@ class RegionDice(Metric):
 
         Parameters
         ----------
-        kind : {"correspondence", "weights"}, optional
-            Who corresponds to whom, or how unlike every pair of regions is.
+        kind : {"correspondence", "overlap"}, optional
+            Who corresponds to whom, or the Dice of every pair of regions that meets.
         """
         return self.result.plot(kind)
 

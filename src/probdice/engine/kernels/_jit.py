@@ -114,6 +114,16 @@ exponent = _from_bits(_exponent)  # of a positive number, plus a constant
 
 
 @_intrinsic
+def alike(_typing: Any, number: Any, value: Any) -> Any:
+    """A number in the floating type of a value: mixed types are computed in the wider one."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], signature.args[0], signature.return_type)
+
+    return value(types.float64, value), generate
+
+
+@_intrinsic
 def sign_of(_typing: Any, value: Any) -> Any:
     """An integer that is negative where the sign bit of a floating number is set."""
 
