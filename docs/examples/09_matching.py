@@ -23,9 +23,8 @@ for note in probdice.compare(reference, prediction, match="paper").notes:
     print(note)
 
 # %%
-# The table of weights, from which pairs are chosen: the less, the better a pair. Boxes are what was
-# chosen.
+# The Dice of every pair of regions that meets, in the order of the matching:
 from probdice.synthesis import permute, voronoi
 
 cells = voronoi(regions=6)
-figure = probdice.compare(cells, permute(cells, 6)).plot("weights")
+figure = probdice.compare(cells, permute(cells, 6)).plot("overlap")

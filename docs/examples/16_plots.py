@@ -21,8 +21,8 @@ views = result.plot("views")
 correspondence = result.plot("correspondence")
 
 # %%
-# The weights of all pairs:
-weights = result.plot("weights")
+# The Dice of every pair of regions that meets:
+overlap = result.plot("overlap")
 
 # %%
 # The similarity along the slices, over the pixels, and at every pixel:
