@@ -312,7 +312,7 @@ class Comparison:
     weights : ndarray
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     pixel_volume : float or None
         What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
@@ -388,7 +388,7 @@ class Comparison:
 
     @property
     def pixels(self) -> int:
-        """|Ω|."""
+        """How many pixels are compared."""
         return self.overlap.pixels
 
     # -- scores ----------------------------------------------------------------------------------
