@@ -1,5 +1,13 @@
 """Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
-from probdice.engine.kernels import absolute, aitchison, distribution, information, known, labels
+from probdice.engine.kernels import (
+    absolute,
+    aitchison,
+    calibration,
+    distribution,
+    information,
+    known,
+    labels,
+)
 
-__all__ = ["absolute", "aitchison", "distribution", "information", "known", "labels"]
+__all__ = ["absolute", "aitchison", "calibration", "distribution", "information", "known", "labels"]
