@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from probdice.cli.agree import agree
 from probdice.cli.compare import compare
+from probdice.cli.consensus import consensus
 from probdice.cli.demo import demo
 from probdice.cli.evaluate import evaluate
 from probdice.cli.info import info
@@ -21,6 +23,8 @@ __all__ = ["COMMANDS", "app"]
 # In the order of the help; the name of the function is that of the command.
 COMMANDS: tuple[Callable[..., Any], ...] = (
     compare,
+    consensus,
+    agree,
     evaluate,
     summarise,
     show,

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from probdice.value_checks import Sums
 
 __all__ = [
+    "COMPARING",
+    "OUTPUT",
+    "READING",
     "CorrespondenceName",
     "DebugOption",
     "FloorOption",

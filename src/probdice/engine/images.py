@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Distribution, Lists, Moments, Scores
+from probdice.engine.passes import Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -208,6 +208,15 @@ class Images:
             return [a + b for a, b in zip(one, more, strict=True)]
 
         return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
+
+    def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
+        """How far the prediction is borne out by the reference, group by group."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Forecast:
+            return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
+
+        return reduce(add, run(visit, blocks.blocks, self.workers))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
         """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
