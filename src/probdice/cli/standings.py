@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.display import plain_table, show
+from probdice.cli.display import show
+from probdice.cli.tables import FittingTable, plain_table
 from probdice.formatting import decimal
 from probdice.matching import listed
 from probdice.options import Options
@@ -106,7 +106,7 @@ def _asked(summary: dict[str, Any]) -> str:
     return f"{asked}: {cases} case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
 
 
-def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:
+def _methods(summary: dict[str, Any], measures: Sequence[str]) -> FittingTable:
     table = plain_table(
         "measure", "method", ">n", ">mean", "95 % interval", ">median", ">deviation",
         "quartiles", "worst cases",
@@ -127,7 +127,7 @@ def _methods(summary: dict[str, Any], measures: Sequence[str]) -> Table:
     return table
 
 
-def _differences(rows: Sequence[dict[str, Any]]) -> Table:
+def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
     table = plain_table(
         "difference", ">n", ">mean", "95 % interval", ">Wilcoxon p", ">Holm p"
     )  # fmt: skip
@@ -143,7 +143,7 @@ def _differences(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _ranks(rows: Sequence[dict[str, Any]]) -> Table:
+def _ranks(rows: Sequence[dict[str, Any]]) -> FittingTable:
     table = plain_table(">place", "95 % interval", "method", ">mean rank", "95 % interval", ">n")
     for row in rows:
         table.add_row(
@@ -157,7 +157,7 @@ def _ranks(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
+def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> FittingTable:
     """Methods side by side."""
     table = plain_table("region", *summary["methods"])
     cells = {
