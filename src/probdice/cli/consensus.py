@@ -137,7 +137,8 @@ def consensus(
 
 
 def _show(result: "Consensus", written: list[str]) -> None:
-    from probdice.cli.display import note_line, plain_table, show
+    from probdice.cli.display import note_line, show
+    from probdice.cli.tables import plain_table
     from probdice.errors import in_command
     from probdice.formatting import decimal
 
