@@ -16,7 +16,16 @@ from probdice.errors import InputError
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
-__all__ = ["NEUTRAL", "PALETTE", "RGB", "Colours", "Palette", "colours_of", "triples"]
+__all__ = [
+    "NEUTRAL",
+    "PALETTE",
+    "RGB",
+    "Colours",
+    "Palette",
+    "background_group",
+    "colours_of",
+    "triples",
+]
 
 Palette = Literal["safe", "rgb"]
 
@@ -115,12 +124,12 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
         return RGB[: len(groups)]
     if palette != "safe":
         raise InputError(f"palette must be 'safe' or 'rgb', found {palette!r}")
-    quiet = _background(groups)
+    quiet = background_group(groups)
     loud = iter(PALETTE[k % len(PALETTE)] for k in range(len(groups)))
     return tuple(NEUTRAL if k == quiet else next(loud) for k in range(len(groups)))
 
 
-def _background(groups: tuple[Group, ...]) -> int | None:
+def background_group(groups: tuple[Group, ...]) -> int | None:
     """The group that reads as background: the largest, if the reference calls it 0 or so.
 
     The method knows no background. An eye does: a strong colour over most of an image drowns the
