@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from probdice.arrays import has_type, travels
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Checked, Distribution, Lists, Moments, Scores
+from probdice.engine.passes import Checked, Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -166,9 +166,14 @@ class Images:
         """The moments of both sides, label maps by these labels."""
         return self._total(partial(_moments, keys=keys), _sum)
 
-    def distribution(self, side: Side, bins: int) -> Distribution:
-        """How the values of every region of a soft side are distributed."""
-        return self._total(partial(_distribution, place=SIDES.index(side), bins=bins), _sum)
+    def distributions(self, bins: int) -> Both[Distribution]:
+        """How the values of every region of two soft sides are distributed."""
+        return self._total(partial(_distributions, bins=bins), _sum_of_both)
+
+    def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
+        """How far the prediction is borne out by the reference, group by group."""
+        visit = partial(_forecast, groups=groups, bins=bins, thresholds=thresholds)
+        return self._total(visit, _sum)
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
         """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
@@ -279,7 +284,8 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels{_misread(reference, prediction)}"
+            f"both must cover the same pixels",
+            *_misread(reference, prediction),
         )
     return prediction
 
@@ -353,27 +359,40 @@ def one_hot_axis(side: Segmentation) -> int | None:
     return None
 
 
-def _misread(*sides: Segmentation) -> str:
+def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     """A hint where an array was taken for labels or for probabilities and seems to be the other."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
             return (
-                f"; integers are labels, and these look like one-hot regions, so say "
-                f"Segmentation.from_probabilities(array, axis={axis})"
+                "; integers are labels, and these look like one-hot regions, so ",
+                Option(
+                    "one_hot",
+                    python=f"say Segmentation.from_probabilities(array, axis={axis})",
+                    command="store them as floating numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                "; a floating array has its regions along the first axis, so say "
-                "Segmentation.from_labels(array) for labels, or "
-                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+                "; a floating array has its regions along the first axis, so ",
+                Option(
+                    "regions",
+                    python="say Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground",
+                    command="store labels as whole numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                "; regions were taken along the first axis and seem to lie along the last, so say "
-                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+                "; regions were taken along the first axis and seem to lie along the last, so ",
+                Option(
+                    "axis",
+                    python="say Segmentation.from_probabilities(array, axis=-1), or store them "
+                    "first",
+                    command="store the regions along the first axis",
+                ),
             )
-    return ""
+    return ()
 
 
 def _file(side: Segmentation) -> str:
@@ -442,10 +461,15 @@ def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
     return passes.moments(blocks.ready(block), keys)
 
 
-def _distribution(blocks: Blocks, block: Block, place: int, bins: int) -> Distribution:
-    side = blocks.ready(block).sides[place]
-    assert isinstance(side, Soft)
-    return passes.distribution(side, bins)
+def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:
+    sides = blocks.ready(block).sides
+    return Both(*(passes.distribution(side, bins) for side in sides if isinstance(side, Soft)))
+
+
+def _forecast(
+    blocks: Blocks, block: Block, groups: Both[Lists], bins: int, thresholds: Floats
+) -> Forecast:
+    return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
@@ -501,6 +525,13 @@ def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[In
 def _sum(several: Iterable[R]) -> R:
     result: R = reduce(cast(Any, add), several)
     return result
+
+
+def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
+    return reduce(
+        lambda one, more: Both(one.reference + more.reference, one.prediction + more.prediction),
+        several,
+    )
 
 
 def _joint(several: Iterable[dict[int, T]]) -> dict[int, T]:
