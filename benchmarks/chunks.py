@@ -197,7 +197,7 @@ def cluster(workers: int) -> Any:
     with (
         dask.config.set({"distributed.nanny.environ": environment}),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as local,
         Client(local) as client,
     ):
