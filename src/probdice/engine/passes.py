@@ -17,10 +17,12 @@ from probdice.similarity import Aitchison, Similarity
 
 __all__ = [
     "Distribution",
+    "Forecast",
     "Lists",
     "Moments",
     "Scores",
     "distribution",
+    "forecast",
     "joined",
     "labels_overlap",
     "moments",
@@ -98,10 +100,10 @@ def _runs_overlap(
     """Label maps with few labels, whatever their numbers."""
     from probdice.engine import kernels
 
-    whole = [side.view(f"u{side.itemsize}") for side in (p, q)]
-    p_labels, q_labels = (np.empty(FEW_LABELS, side.dtype) for side in whole)
+    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    p_labels, q_labels = np.empty(FEW_LABELS, p_whole.dtype), np.empty(FEW_LABELS, q_whole.dtype)
     table = np.zeros((FEW_LABELS, FEW_LABELS), np.int64)
-    rows, columns = kernels.labels.count_runs(*whole, p_labels, q_labels, table)
+    rows, columns = kernels.labels.count_runs(p_whole, q_whole, p_labels, q_labels, table)
     if rows < 0:
         return None
     return _counted(
@@ -524,3 +526,60 @@ def distribution(side: Soft, bins: int) -> Distribution:
     sums = np.zeros(counts.shape)
     kernels.distribution.histogram(side.rows, side.start, side.size, counts, sums)
     return Distribution(counts, sums)
+
+
+# -- calibration ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """How far the prediction of some pixels is borne out by the reference, group by group.
+
+    Attributes
+    ----------
+    moments : ndarray
+        By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
+    likely : ndarray
+        The same for the likeliest group of every pixel alone, by bin.
+    above : ndarray
+        By group, how many pixels exceed how many thresholds in the reference and the prediction.
+    loss : float
+        −Σ p log q over the pixels where it is finite.
+    infinite : float
+        How many pixels there are where it is not.
+    """
+
+    moments: Floats
+    likely: Floats
+    above: Integers
+    loss: float
+    infinite: float
+
+    def __add__(self, other: "Forecast") -> "Forecast":
+        return Forecast(
+            self.moments + other.moments,
+            self.likely + other.likely,
+            self.above + other.above,
+            self.loss + other.loss,
+            self.infinite + other.infinite,
+        )
+
+
+def forecast(
+    ready: Ready, groups: Both[Lists], bins: int, thresholds: Floats, dtype: np.dtype[Any]
+) -> Forecast:
+    """How far the prediction of a block is borne out."""
+    from probdice.engine import kernels
+
+    p, q = ready.sides
+    count, levels = len(groups.reference), thresholds.size + 1
+    moments = np.zeros((count, bins, kernels.calibration.MOMENTS))
+    likely, losses = np.zeros(moments.shape[1:]), np.zeros(2)
+    above = np.zeros((count, levels, levels), np.int64)
+    for start, stop in _ranges(ready, count):
+        kernels.calibration.calibrate(
+            *_rows(p, groups.reference, start, stop, dtype),
+            *_rows(q, groups.prediction, start, stop, dtype),
+            stop - start, thresholds.astype(dtype), moments, likely, above, losses,
+        )  # fmt: skip
+    return Forecast(moments, likely, above, float(losses[0]), float(losses[1]))

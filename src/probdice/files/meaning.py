@@ -14,7 +14,7 @@
 Whether probabilities lie in [0, 1] and sum to 1 is checked where they are compared, not here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,9 +47,10 @@ def segmentation_of(
     values = _scaled(image, scale)
     geometry = _geometry(image)
     if image.regions is None and scale is None and _are_labels(image, values):
-        return Segmentation.from_labels(
+        labels = Segmentation.from_labels(
             values, ignore=ignore, names=image.label_names, geometry=geometry
         )
+        return replace(labels, colours=image.colours)
     if ignore:
         raise InputError(
             ignoring(ignore),
@@ -59,12 +60,13 @@ def segmentation_of(
         )
     if image.regions is None:
         called = image.region_names
-        return Segmentation.from_probabilities(
+        foreground = Segmentation.from_probabilities(
             values,
             axis=None,
             names=None if called is None else ("background", called[0]),
             geometry=geometry,
         )
+        return replace(foreground, colours=_moved(image.colours))
     names: Sequence[Label] = range(values.shape[image.regions])
     if image.region_names is not None:
         names = _distinct(image.region_names)
@@ -74,7 +76,8 @@ def segmentation_of(
     if _are_masks(image, values):
         masks = _along(values, image.regions)
         if priority:
-            return settled(masks, names, priority, geometry)
+            labels = settled(masks, names, priority, geometry)
+            return replace(labels, colours=_moved(image.colours))
         claims = claims_of(masks, names)
         if claims.pixels:
             sums, notes = _shared(claims, sums)
@@ -83,7 +86,12 @@ def segmentation_of(
     result = Segmentation.from_probabilities(
         values, axis=image.regions, names=list(names), sums=sums, geometry=geometry
     )
-    return replace(result, notes=notes)
+    return replace(result, notes=notes, colours=image.colours)
+
+
+def _moved(colours: Mapping[int, str]) -> dict[int, str]:
+    """The colours where a background comes before the regions."""
+    return {number + 1: colour for number, colour in colours.items()}
 
 
 def ignoring(labels: Sequence[int]) -> Option:

@@ -56,7 +56,7 @@ def encode(
 @inner
 def _code(
     value: Any, slots: Codes, shift: Any, labels: NDArray[np.unsignedinteger[Any]], count: int
-) -> int:
+) -> Any:
     """The code of a label; the next one, `count`, if it is new, and recorded if there is room."""
     mask = np.uint64(slots.size - 1)
     slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
