@@ -3,6 +3,7 @@
 from probdice.engine.kernels import (
     absolute,
     aitchison,
+    calibration,
     distribution,
     information,
     known,
@@ -14,6 +15,7 @@ from probdice.engine.kernels._jit import watch_compiler
 __all__ = [
     "absolute",
     "aitchison",
+    "calibration",
     "distribution",
     "information",
     "known",
