@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from os.path import join, normpath
+from os.path import abspath, join, relpath
 from typing import Any
 
 from rich.console import RenderableType
@@ -71,7 +71,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
     chosen = measure or summary["rank_by"]
     measured = summary["measures"][chosen]
     several = len(summary["methods"]) > 1
-    reference = normpath(join(out, summary["reference"]))
+    reference = abspath(join(out, summary["reference"]))
+    reference = min(reference, relpath(reference), key=len)
     parts: list[RenderableType] = [
         Text(f"{reference} ↔ {', '.join(summary['methods'])}", style="bold"),
         _asked(summary),
@@ -79,12 +80,13 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         Text(_title(summary, chosen), style="bold"),
         _methods(summary, chosen),
     ]
-    parts += [
+    remarks = [
         note_line(f"{method}: {'; '.join(texts)}")
         for method, texts in summary["remarks"].items()
         if texts
     ]
-    parts += ["", Text("means by every measure", style="bold"), _means(summary, chosen)]
+    parts += [*remarks, ""] if remarks else []
+    parts += [Text("means by every measure", style="bold"), _means(summary, chosen)]
     if several:
         parts += [
             Text("places by every measure, and how often they are kept", style="bold"),

@@ -301,6 +301,8 @@ def evaluate_folders(
             " to rank by the cases that all methods have",
         )
 
+    named_by = {Path(folder): name for name, folder in methods.items()}
+
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
         inputs = _inputs(jobs, workers, verify)
         finished = partial(
@@ -331,7 +333,13 @@ def evaluate_folders(
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
-            patterns=patterns,
+            patterns=replace(
+                patterns,
+                methods={
+                    name: patterns.methods[name if name in methods else named_by[path]]
+                    for name, path in folders.items()
+                },
+            ),
             probabilities=probabilities,
         )
 
