@@ -44,7 +44,9 @@ ROOMS = [
     "indices",
     "detection",
     "components",
+    "calibration",
     "raters",
+    "sample_sets",
     "statistics",
     "evaluation",
     "synthesis",
@@ -68,8 +70,10 @@ DOORS = {
     ("comparison", "indices"),  # Comparison.indices
     ("comparison", "detection"),  # Comparison.detection
     ("comparison", "components"),  # Comparison.component_scores
+    ("comparison", "calibration"),  # Comparison.calibration
     ("comparison", "pictures"),  # Comparison.plot
     ("comparison", "report"),  # Comparison.report
+    ("calibration", "pictures"),  # Calibration.plot
     ("raters", "pictures"),  # Agreement.plot, Consensus.plot
     ("raters", "report"),  # Consensus.report
     ("evaluation", "report"),  # Evaluation.report
@@ -243,11 +247,13 @@ def test_public_names_are_these():
         "ProbdiceError",
         "ProbdiceWarning",
         "Segmentation",
+        "SetComparison",
         "TooLargeError",
         "agreement",
         "aitchison_distance",
         "classical_dice",
         "compare",
+        "compare_sets",
         "consensus",
         "evaluate",
         "overlap",

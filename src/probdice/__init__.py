@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from probdice.geometry import Geometry
     from probdice.overlaps import Overlap
     from probdice.raters import Agreement, Consensus, agreement, consensus
+    from probdice.sample_sets import SetComparison, compare_sets
     from probdice.segmentation import Segmentation
     from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
@@ -49,11 +50,13 @@ __all__ = [
     "ProbdiceError",
     "ProbdiceWarning",
     "Segmentation",
+    "SetComparison",
     "TooLargeError",
     "agreement",
     "aitchison_distance",
     "classical_dice",
     "compare",
+    "compare_sets",
     "consensus",
     "evaluate",
     "overlap",
@@ -98,6 +101,10 @@ _ROOMS = {
         "Consensus",
         "agreement",
         "consensus",
+    ),
+    "sample_sets": (
+        "SetComparison",
+        "compare_sets",
     ),
     "segmentation": ("Segmentation",),
     "similarity": (

@@ -19,6 +19,7 @@ __all__ = [
     "aitchison_distance",
     "as_similarity",
     "classical_dice",
+    "ilr_basis",
 ]
 
 
@@ -169,6 +170,22 @@ def aitchison_distance(
     centred = difference - difference.sum(axis=0) / count
     distance = np.sqrt(np.sum(centred**2, axis=0, where=present))
     return np.where(infinite, np.inf, distance)
+
+
+def ilr_basis(regions: int) -> NDArray[np.float64]:
+    """The orthonormal basis of isometric log-ratio coordinates, one row a coordinate.
+
+    .. math:: z_k = \\sqrt{\\tfrac{k}{k+1}} \\,
+              \\log \\frac{(p_1 \\cdots p_k)^{1/k}}{p_{k+1}}, \\quad k = 1, …, K - 1
+
+    That is the basis of Egozcue et al. (2003): each region against the geometric mean of those
+    before it. Rows are orthonormal and sum to 0.
+    """
+    basis = np.zeros((regions - 1, regions))
+    for k in range(1, regions):
+        basis[k - 1, :k] = np.sqrt(1 / (k * (k + 1)))
+        basis[k - 1, k] = -np.sqrt(k / (k + 1))
+    return basis
 
 
 def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Distribution, Lists, Moments, Scores
+from probdice.engine.passes import Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -196,14 +196,25 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side, bins: int) -> Distribution:
-        """How the values of every region of a soft side are distributed."""
-        blocks, place = self.blocks, SIDES.index(side)
+    def distributions(self, bins: int) -> Both[Distribution]:
+        """How the values of every region of two soft sides are distributed."""
+        blocks = self.blocks
 
-        def visit(block: Block) -> Distribution:
-            ready = blocks.ready(block).sides[place]
-            assert isinstance(ready, Soft)
-            return passes.distribution(ready, bins)
+        def visit(block: Block) -> list[Distribution]:
+            sides = blocks.ready(block).sides
+            return [passes.distribution(side, bins) for side in sides if isinstance(side, Soft)]
+
+        def added(one: list[Distribution], more: list[Distribution]) -> list[Distribution]:
+            return [a + b for a, b in zip(one, more, strict=True)]
+
+        return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
+
+    def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
+        """How far the prediction is borne out by the reference, group by group."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Forecast:
+            return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
@@ -267,7 +278,8 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels{_misread(reference, prediction)}"
+            f"both must cover the same pixels",
+            *_misread(reference, prediction),
         )
     return prediction
 
@@ -341,27 +353,40 @@ def one_hot_axis(side: Segmentation) -> int | None:
     return None
 
 
-def _misread(*sides: Segmentation) -> str:
+def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     """A hint where an array was taken for labels or for probabilities and seems to be the other."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
             return (
-                f"; integers are labels, and these look like one-hot regions, so say "
-                f"Segmentation.from_probabilities(array, axis={axis})"
+                "; integers are labels, and these look like one-hot regions, so ",
+                Option(
+                    "one_hot",
+                    python=f"say Segmentation.from_probabilities(array, axis={axis})",
+                    command="store them as floating numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                "; a floating array has its regions along the first axis, so say "
-                "Segmentation.from_labels(array) for labels, or "
-                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+                "; a floating array has its regions along the first axis, so ",
+                Option(
+                    "regions",
+                    python="say Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground",
+                    command="store labels as whole numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                "; regions were taken along the first axis and seem to lie along the last, so say "
-                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+                "; regions were taken along the first axis and seem to lie along the last, so ",
+                Option(
+                    "axis",
+                    python="say Segmentation.from_probabilities(array, axis=-1), or store them "
+                    "first",
+                    command="store the regions along the first axis",
+                ),
             )
-    return ""
+    return ()
 
 
 def _file(side: Segmentation) -> str:

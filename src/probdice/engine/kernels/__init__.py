@@ -3,11 +3,23 @@
 from probdice.engine.kernels import (
     absolute,
     aitchison,
+    calibration,
     distribution,
     information,
     known,
     labels,
     moments,
 )
+from probdice.engine.kernels._jit import watch_compiler
 
-__all__ = ["absolute", "aitchison", "distribution", "information", "known", "labels", "moments"]
+__all__ = [
+    "absolute",
+    "aitchison",
+    "calibration",
+    "distribution",
+    "information",
+    "known",
+    "labels",
+    "moments",
+    "watch_compiler",
+]
