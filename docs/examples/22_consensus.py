@@ -18,7 +18,7 @@ raters = {
     for k, (name, strength) in enumerate({"anna": 2, "ben": 3, "eva": 2, "max": 10}.items())
 }
 consensus = probdice.consensus(raters, method="staple")
-consensus
+print(consensus)
 
 # %%
 # The probability of every region, and where the raters are at odds:
