@@ -18,6 +18,7 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     IgnoreOption,
     MatchOption,
+    MaxBytesOption,
     MergeName,
     MergeOption,
     NamesOption,
@@ -137,6 +138,7 @@ def evaluate(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     indices: Annotated[
         bool,
         typer.Option(
@@ -205,6 +207,7 @@ def evaluate(
             priority=priority,
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
         )
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders

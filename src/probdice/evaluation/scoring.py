@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ class Request:
             "job": asdict(self.job),
             "options": self.options.to_dict(),
             "inputs": self.inputs,
+            "max_bytes": self.options.max_bytes,
         }
 
     @classmethod
@@ -63,7 +64,7 @@ class Request:
         job = content["job"]
         return cls(
             Job(job["case"], job["method"], tuple(job["reference"]), tuple(job["prediction"])),
-            Options.from_dict(content["options"]),
+            replace(Options.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
         )
 

@@ -41,6 +41,7 @@ class Source:
     inside: str  # what follows the colon: the data set, key or variable; or ""
     head: bytes  # the first bytes, unpacked where the file is gzipped
     gzipped: bool
+    max_bytes: int  # what its values may take where they have to lie in memory
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.headers import Header, affine_of, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source, distinct_names
 from probdice.files.packed import gzip_module, is_gzipped, unpack
@@ -57,7 +57,7 @@ def _read(source: Source) -> Image:
     if header_path != source.path:
         head = open_source(str(header_path)).head
     header = header_of(head)
-    values, extensions = _values(data_path, header)
+    values, extensions = _values(data_path, header, source.max_bytes)
     array, regions = _axes(values)
     return Image(
         array,
@@ -135,7 +135,7 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
+def _values(path: Path, header: Header, max_bytes: int) -> tuple[NDArray[Any], bytes]:
     """The values as they are stored, without slope: mapped, or unpacked into memory.
 
     And what lies between the header and them.
@@ -146,6 +146,7 @@ def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
     content: bytes | mmap.mmap = mapped
     if is_gzipped(mapped[:2]):
         check_size(needed, len(mapped), header.shape, ratio=DEFLATE_RATIO)
+        check_memory(needed, header.shape, max_bytes)
         content = unpack(path, needed)
     if len(content) < needed:
         raise FormatError(
