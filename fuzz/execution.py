@@ -19,7 +19,7 @@ from types import CodeType, FrameType
 from typing import Any, Literal
 
 import probdice
-from fuzz.corpus import Seed, as_it_is
+from fuzz.corpus import Seed
 from fuzz.targets import Target
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
@@ -83,7 +83,7 @@ def executed(
     memory = _peak() - start
     if memory > ALLOWED + MULTIPLE * (_size(result) if accepted else 0):
         faults.append(Fault("memory", f"{target.name} {memory >> 20} MB", ""))
-    if seed.summed and seed.wrap is as_it_is and accepted and result not in honest:
+    if seed.summed and honest and accepted and result not in honest:
         faults.append(Fault("acceptance", f"{target.name} {seed.path}", ""))
     return Execution(accepted, memory, tuple(faults))
 

@@ -93,7 +93,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         expected = int.from_bytes(view[stop - 4 : stop], "big")
         if zlib.crc32(view[start + 4 : stop - 4]) != expected:
             raise FormatError(
-                f"is damaged: the check sum of its chunk {kind.decode('latin-1')} at byte {start} "
+                f"is damaged: the check sum of its chunk {_shown(kind)} at byte {start} "
                 f"is wrong; copy or write it again"
             )
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
@@ -113,6 +113,11 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     if unpacked_size(values, needed) < needed:
         raise FormatError("is damaged or incomplete: its packed values end too early")
     return b"".join(kept)
+
+
+def _shown(kind: bytes) -> str:
+    """The name of a chunk, which should be four letters."""
+    return kind.decode() if kind.isalpha() else repr(kind)
 
 
 def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
@@ -182,8 +187,12 @@ def _read_tiff(source: Source) -> Image:
 
 
 def _check_planes(file: Any) -> None:
-    """Refuse OME's metadata that name more planes than the file has bytes: all would be listed."""
+    """Refuse pages in a circle, and OME's metadata that name more planes than the file has bytes.
+
+    tifffile would follow the one for ever, and make a list of the others.
+    """
     with library_call():
+        len(file.pages)  # which looks for circles
         description = file.pages.first.description if file.is_ome else ""
         size = file.filehandle.size
     for pixels in OME_PIXELS.findall(description):
@@ -255,8 +264,11 @@ def _write_tiff(path: Path, payload: Payload) -> None:
 
     space = "TZYX"[-(payload.array.ndim - payload.regions) :]
     axes = "C" + space if payload.regions else space
-    if len(space) < payload.array.ndim - payload.regions:
-        raise InputError("TIFF holds images of up to 4 axes; write .npy")
+    if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
+        raise InputError(
+            f"TIFF holds images of 2 to 4 axes, found {payload.array.ndim - payload.regions}; "
+            f"write .npy"
+        )
     tifffile.imwrite(
         path, payload.array, photometric="minisblack", metadata={"axes": axes}, compression="zlib"
     )

@@ -108,8 +108,10 @@ def _write(path: Path, payload: Payload) -> None:
         rows = [*range(axes), 3]
         affine[np.ix_(rows, rows)] = payload.geometry.affine
     if path.name.lower().endswith((".mgh", ".mgz")):
-        # Without an affine this means FreeSurfer's default orientation.
-        image = nibabel.MGHImage(_for_mgh(array), affine)
+        # Without an affine this means FreeSurfer's default orientation. A last axis of length 1
+        # is not stored.
+        stored = array[..., 0] if array.ndim == 4 and array.shape[3] == 1 else array
+        image = nibabel.MGHImage(_for_mgh(stored), affine)
     else:
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
         _place(image, affine)
