@@ -20,7 +20,7 @@ from typing import Any
 __all__ = ["Counts", "main"]
 
 MEMORY = 6 << 30  # bytes of address space
-SAMPLED = 40  # executions for each one whose lines are recorded
+SAMPLED = 20  # executions for each one whose lines are recorded
 LONGEST = 1 << 16  # bytes of a mutant that coverage leads to
 
 
@@ -47,7 +47,7 @@ class Child:
 
     def __init__(self, name: str, folder: Path) -> None:
         from fuzz.corpus import seeds_of
-        from fuzz.execution import executed
+        from fuzz.execution import executed, traced
         from fuzz.targets import TARGETS
         from probdice.errors import ProbdiceError
 
@@ -65,8 +65,8 @@ class Child:
             self._put_beside(number)
             with suppress(ProbdiceError):
                 self.honest.append(self._result(number))
-            executed(self.target, seed, seed.content, folder)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            with traced(self.target.modules, self.reached):
+                executed(self.target, seed, seed.content, folder)
 
     def _result(self, number: int) -> Any:
         seed = self.seeds[number]
@@ -161,6 +161,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("stop", type=int)
     parser.add_argument("--guided", action="store_true")
     asked = parser.parse_args(arguments)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if asked.guided:
         import atheris
 

@@ -367,11 +367,17 @@ def failure_of(case: Case, check: Callable[[Case], Found]) -> str | None:
 
 def shrunk(case: Case, check: Callable[[Case], Found]) -> Case:
     """A simpler case that fails the same check."""
+    kind = _kind(failure_of(case, check))
     while True:
-        simpler = next((c for c in _simpler(case) if failure_of(c, check)), None)
+        simpler = next((c for c in _simpler(case) if _kind(failure_of(c, check)) == kind), None)
         if simpler is None:
             return case
         case = simpler
+
+
+def _kind(failure: str | None) -> str:
+    """The first word of a failure: the name of an exception, or what was found."""
+    return failure.split()[0] if failure else ""
 
 
 def _simpler(case: Case) -> Iterator[Case]:

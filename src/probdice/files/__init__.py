@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from probdice.arrays import has_type
@@ -29,7 +30,7 @@ from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.metaimage import METAIMAGE
-from probdice.files.model import Content, Format, Image, Source
+from probdice.files.model import Content, Format, Image, Source, printable
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
@@ -257,7 +258,7 @@ def _image(file: Any, max_bytes: int) -> Image:
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
         raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
-    image = form.read(source)
+    image = _with_printable_names(form.read(source))
     if image.beside is None:
         return image
     with _naming(str(image.beside)):
@@ -270,6 +271,19 @@ def _image(file: Any, max_bytes: int) -> Image:
             f"{image.beside.name}, has shape {tuple(label_image.array.shape)}"
         )
     return replace(image, affine=label_image.affine)
+
+
+def _with_printable_names(image: Image) -> Image:
+    if not image.label_names and image.region_names is None:
+        return image
+    regions = image.region_names
+    return replace(
+        image,
+        label_names={label: printable(name) for label, name in image.label_names.items()},
+        region_names=None
+        if regions is None
+        else [printable(name) if isinstance(name, str) else name for name in regions],
+    )
 
 
 def _format(source: Source) -> Format:
@@ -301,13 +315,16 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
 
     Only errors of ours, of the operating system and of memory are about the file; readers turn
     those of the libraries they call into ours. All others are faults of this package, and pass.
+    Numbers of a damaged file may overflow; what then is not finite is refused where it is used.
     """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except ProbdiceError as error:
         if str(error).startswith(f"{path}: "):  # values that were read late name their file
             raise
-        raise error.prefixed(f"{path}: ") from error
+        said = [printable(part) if isinstance(part, str) else part for part in error.args]
+        raise type(error)(*said).prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:

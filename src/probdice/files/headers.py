@@ -140,8 +140,7 @@ def _qform(raw: Any) -> NDArray[np.float64]:
     spacing = np.abs(raw["pixdim"][1:4].astype(np.float64))
     spacing[2] *= -1 if raw["pixdim"][0] < 0 else 1
     affine = np.eye(4)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is left out later
-        affine[:3, :3] = rotation * spacing
+    affine[:3, :3] = rotation * spacing
     affine[:3, 3] = raw["qoffset"]
     return affine
 

@@ -148,8 +148,7 @@ def segmentation_of_many(
 def fraction_in(array: Array) -> float | None:
     """The first number that is not whole; NaN is left for the comparison to find."""
     for block in blocks(array):
-        with np.errstate(invalid="ignore"):  # some NaN in files would complain
-            fractions = (block != np.trunc(block)) & (block == block)
+        fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():
             return float(block[fractions][0])
     return None

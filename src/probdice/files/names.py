@@ -20,7 +20,7 @@ from typing import Any
 
 from probdice.errors import FormatError, InputError
 from probdice.files.meaning import beyond_one
-from probdice.files.model import as_label, distinct_names
+from probdice.files.model import as_label, distinct_names, printable
 from probdice.matching import listed
 from probdice.segmentation import Label, Segmentation
 
@@ -103,7 +103,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, str]:
         names = _parsed(content)
     except FormatError as error:
         raise error.prefixed(f"{path}: ") from None
-    return names
+    return {label: printable(name) for label, name in names.items()}
 
 
 def _parsed(content: bytes) -> dict[Label, str]:

@@ -101,7 +101,8 @@ def _write(path: Path, payload: Payload) -> None:
     if axes > 3:
         raise InputError(f"holds images of up to 3 axes, found {axes}; write .npy or .tif")
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
-    array = array.reshape(array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:])
+    shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
+    array = array.reshape(shape)
     affine = None
     if payload.geometry is not None:
         affine = np.eye(4)
@@ -110,7 +111,7 @@ def _write(path: Path, payload: Payload) -> None:
     if path.name.lower().endswith((".mgh", ".mgz")):
         # Without an affine this means FreeSurfer's default orientation. A last axis of length 1
         # is not stored.
-        stored = array[..., 0] if array.ndim == 4 and array.shape[3] == 1 else array
+        stored = array.reshape(shape[:3]) if shape[3:] == (1,) else array
         image = nibabel.MGHImage(_for_mgh(stored), affine)
     else:
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
