@@ -67,11 +67,15 @@ class Child:
                 self.honest.append(self._result(number))
             with traced(self.target.modules, self.reached):
                 executed(self.target, seed, seed.content, folder)
+        self._record_lines()
 
     def _result(self, number: int) -> Any:
         seed = self.seeds[number]
         (self.folder / seed.file).write_bytes(seed.wrap(seed.content))
         return self.target.use(str(self.folder / seed.path))
+
+    def _record_lines(self) -> None:
+        (self.folder / "lines").write_text(json.dumps(sorted(self.reached)))
 
     def _put_beside(self, number: int) -> None:
         if self.last == number:
@@ -98,7 +102,7 @@ class Child:
             with traced(self.target.modules, self.reached):
                 outcome = executed(*arguments)
             if len(self.reached) > before:
-                (self.folder / "lines").write_text(json.dumps(sorted(self.reached)))
+                self._record_lines()
         self.counts["executions"] += 1
         self.counts["accepted"] += outcome.accepted
         self.counts["memory"] = max(self.counts["memory"], outcome.memory)

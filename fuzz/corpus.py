@@ -512,6 +512,25 @@ def journal() -> Iterator[Seed]:
         yield Seed(name, content, beside={k: v for k, v in files.items() if k != name})
 
 
+def photograph() -> Iterator[Seed]:
+    from PIL import Image
+
+    colours = np.moveaxis((SHARES[:, 0] * 255).astype(np.uint8), 0, -1)
+    for suffix, options in (("jpg", {}), ("jpg", {"progressive": True}), ("png", {})):
+        stream = io.BytesIO()
+        Image.fromarray(colours).save(stream, {"jpg": "JPEG"}.get(suffix, "PNG"), **options)
+        yield Seed(f"a.{suffix}", stream.getvalue())
+
+
+def configuration() -> Iterator[Seed]:
+    yield Seed(
+        "a.toml",
+        b'reference = "truth"\noutput = "out"\nmatch = "overlap"\nignore = [0, 255]\n'
+        b'sums = ["normalise"]\nallow-missing = true\ngeometry-tolerance = 0.5\n\n'
+        b'[methods]\nmine = "mine"\nother = "../other"\n',
+    )
+
+
 def answers() -> Iterator[Seed]:
     yield Seed("a.csv", b"person,image,segmentation,rank\np1,i1,a,1\np1,i1,b,2\np2,i1,a,2\n")
     yield Seed("a.csv", b"image,segmentation,score\ni1,a,0.9\ni1,b,0.5\n")
@@ -534,5 +553,7 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "overlap": overlap,
     "comparison": comparison,
     "journal": journal,
+    "photograph": photograph,
+    "configuration": configuration,
     "answers": answers,
 }

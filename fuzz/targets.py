@@ -95,6 +95,30 @@ def read_answers(path: str) -> Any:
         return read_rankings(path)
 
 
+def read_underlay(path: str) -> Any:
+    """Read an image to look at; photographs may be in colour."""
+    from probdice.files import read_underlay
+
+    underlay = read_underlay(path)
+    return underlay.array.shape, np.asarray(underlay.array[...]).tobytes()
+
+
+def read_configuration(path: str) -> Any:
+    """Take the options of `evaluate` from a file."""
+    import typer
+
+    from probdice.cli.app import app
+    from probdice.cli.configuration import load_configuration
+    from probdice.errors import FormatError
+
+    group = typer.main.get_command(app)
+    command = group.commands["evaluate"]  # type: ignore[attr-defined]
+    try:
+        return load_configuration(typer.Context(command), path)
+    except typer.BadParameter as error:
+        raise FormatError(error.message.partition("\n")[0]) from error
+
+
 COMMON = ("files.sources", "files.meaning", "files.lazy", "files.damage")
 
 TARGETS: Mapping[str, Target] = {
@@ -116,6 +140,8 @@ TARGETS: Mapping[str, Target] = {
         Target("overlap", load_overlap, ("overlaps",)),
         Target("comparison", read_comparison, ("comparison_json",)),
         Target("journal", load_evaluation, ("evaluation.journal", "evaluation.record")),
+        Target("photograph", read_underlay, ("files.underlays",)),
+        Target("configuration", read_configuration, ("cli.configuration",)),
         Target("answers", read_answers, ("paper.answers",)),
     )
 }

@@ -13,6 +13,7 @@ from probdice.cli.options import (
     FloorOption,
     IgnoreGeometryOption,
     IgnoreOption,
+    ImageOption,
     IndicesOption,
     JsonOption,
     MapOption,
@@ -37,6 +38,7 @@ from probdice.cli.options import (
     ToleranceOption,
     WorkersOption,
     background_of,
+    command_line,
     file_of_match,
     options_of,
 )
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from probdice.comparison import Comparison
     from probdice.components import Instances
     from probdice.engine.images import Images
+    from probdice.files.underlays import Underlay
     from probdice.geometry import Geometry
     from probdice.options import Options
     from probdice.segmentation import Label
@@ -71,6 +74,7 @@ class Inputs:
     prediction: str
     mask: str | None = None
     workers: int | None = None
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,19 +101,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write; JSON goes to standard output as "-"."""
+    """The files to write; JSON goes to standard output as "-". The page shows the command."""
 
     map: str | None = None
     relabelled: str | None = None
     report: str | None = None
     json: str | None = None
     quiet: bool = False
+    command: str = ""
 
 
 PLAIN = Wanted()
 
 
 def compare(
+    context: typer.Context,
     reference: ReferenceArgument,
     prediction: PredictionArgument,
     similarity: SimilarityOption = SimilarityName.absolute,
@@ -133,6 +139,7 @@ def compare(
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
     report: ReportOption = None,
+    image: ImageOption = None,
     indices: IndicesOption = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -144,6 +151,10 @@ def compare(
     """
     with answering(debug=debug):
         wanted = _wanted(indices, components, background)
+        if image and report is None:
+            raise typer.BadParameter(
+                "is shown on a page; say with --report where to write it", param_hint="--image"
+            )
         options = options_of(
             similarity=similarity,
             floor=floor,
@@ -172,12 +183,13 @@ def compare(
                 "--reference-names": reference_names,
                 "--prediction-names": prediction_names,
                 "--match": None if file is None else str(file),
+                **{f"--image {one}": one for one in image or ()},
             },
         )
         run(
-            Inputs(reference, prediction, mask, workers),
+            Inputs(reference, prediction, mask, workers, tuple(image or ())),
             options,
-            Outputs(map_, relabelled, report, json, quiet),
+            Outputs(map_, relabelled, report, json, quiet, command_line(context)),
             wanted,
         )
 
@@ -188,15 +200,16 @@ def run(
     """Read, compare, write the files, and only then print."""
     with progress(shown=not outputs.quiet) as display:
         display.say("reading")
-        images, geometry = _read(inputs, options)
+        images, geometry = _read(inputs, options, display)
         if wanted.components:
             display.say("components")
             images = _divided(images, wanted.label)
         _rehearse(images, outputs)
+        underlays = _underlays(images, options, inputs.images)
         result = _compared(images, options, outputs, display)
-        written = _write(result, geometry, outputs, wanted, display)
+        written = _write(result, geometry, inputs, outputs, wanted, underlays, display)
     if outputs.json == "-":
-        print_text(_as_json(result, wanted) + "\n")
+        print_text(_as_json(result, inputs, wanted) + "\n")
     elif outputs.quiet:
         print_text(f"{result.score!r}\n")
     else:
@@ -244,13 +257,20 @@ def _divided(images: "Images", background: "Label | None") -> "Images":
     return replace(images, reference=sides.reference, prediction=sides.prediction)
 
 
-def _as_json(result: "Comparison", wanted: Wanted) -> str:
-    """The result, and what was asked for besides it."""
+def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
+    """The result, what it was made of, and what was asked for besides it."""
     from json import dumps
 
     from probdice.atomic_files import null_for_nan
+    from probdice.version import __version__
 
     content = result.to_dict()
+    content["version"] = __version__
+    content["files"] = {
+        "reference": _files(inputs.reference),
+        "prediction": _files(inputs.prediction),
+        "mask": None if inputs.mask is None else _files(inputs.mask),
+    }
     if wanted.indices:
         content["indices"] = result.indices(background=wanted.label).to_dict()
     if wanted.instances:
@@ -258,7 +278,20 @@ def _as_json(result: "Comparison", wanted: Wanted) -> str:
     return dumps(null_for_nan(content), allow_nan=False)
 
 
-def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]":
+def _files(path: str) -> dict[str, object]:
+    """What was named, and every file that was read for it with its fingerprint."""
+    from probdice.files.companions import files_read, fingerprint
+
+    read = [
+        {"file": str(file), "sha256": fingerprint(file) if file.is_file() else None}
+        for file in files_read(path)
+    ]
+    return {"path": path, "read": read}
+
+
+def _read(
+    inputs: Inputs, options: "Options", display: Progress
+) -> "tuple[Images, Geometry | None]":
     """Both sides and the mask; what takes long to import is imported while they are unpacked."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -267,7 +300,7 @@ def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]
     pool = ThreadPoolExecutor(1)
     try:
         # Not on this thread: Numba swallows an interrupt now and then.
-        warming = pool.submit(_warm_up)
+        warming = pool.submit(_warm_up, display)
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
         )
@@ -279,7 +312,7 @@ def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]
     return images, geometry
 
 
-def _warm_up() -> None:
+def _warm_up(display: Progress) -> None:
     """Load Numba and SciPy's optimiser, Numba by comparing a pixel.
 
     Each takes a third of a second to import; a kernel then is a matter of milliseconds. That of
@@ -289,7 +322,9 @@ def _warm_up() -> None:
     import scipy.optimize  # noqa: F401
 
     from probdice.comparison import compare
+    from probdice.engine.kernels import watch_compiler
 
+    watch_compiler(display.compiling, display.compiled)
     pixel = np.ones(1, np.uint8)
     compare(pixel, pixel)
 
@@ -322,6 +357,17 @@ def _rehearse(images: "Images", outputs: Outputs) -> None:
         crisp = images.prediction.crisp
         like = Segmentation.from_labels if crisp else Segmentation.from_probabilities
         rehearse(outputs.relabelled, like(pixel if crisp else pixel[None]))
+
+
+def _underlays(
+    images: "Images", options: "Options", files: tuple[str, ...]
+) -> "tuple[Underlay, ...]":
+    """The images for the page; one that does not fit is refused before the work, not after."""
+    if not files:
+        return ()
+    from probdice.report.underlays import underlays_of
+
+    return underlays_of(images, options, files)
 
 
 def _compared(
@@ -357,8 +403,10 @@ def _doubt(result: "Comparison", images: "Images") -> None:
 def _write(
     result: "Comparison",
     geometry: "Geometry | None",
+    inputs: Inputs,
     outputs: Outputs,
     wanted: Wanted,
+    underlays: "tuple[Underlay, ...]",
     display: Progress,
 ) -> Sequence[str]:
     """The files that were asked for, and a word on each."""
@@ -380,9 +428,11 @@ def _write(
         from probdice import report
 
         display.say("page")
-        report.write(result, outputs.report, words="command")
+        report.write(
+            result, outputs.report, image=underlays, words="command", command=outputs.command
+        )
         written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
-        write_text(outputs.json, _as_json(result, wanted) + "\n")
+        write_text(outputs.json, _as_json(result, inputs, wanted) + "\n")
         written.append(f"{outputs.json}: all numbers")
     return written

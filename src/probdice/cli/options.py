@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from probdice.value_checks import Sums
 
 __all__ = [
+    "COMPARING",
+    "OUTPUT",
+    "READING",
     "CorrespondenceName",
     "DebugOption",
     "FloorOption",
@@ -32,8 +35,10 @@ __all__ = [
     "MaskOption",
     "MatchOption",
     "MaxBytesOption",
+    "MeasureName",
     "MergeName",
     "MergeOption",
+    "MissingName",
     "NamesOption",
     "PredictionArgument",
     "PredictionNamesOption",
@@ -50,6 +55,7 @@ __all__ = [
     "SumsOption",
     "ToleranceOption",
     "WorkersOption",
+    "command_line",
     "file_of_match",
     "match_of",
     "names_in",
@@ -64,7 +70,8 @@ __all__ = [
 T = TypeVar("T")
 
 RULES = ("overlap", "paper", "labels")  # of matching, by name
-COMPARING, READING, OUTPUT = "The comparison", "Reading", "Output"  # panels of the help
+# Panels of the help.
+COMPARING, READING, RANKING, OUTPUT = "The comparison", "Reading", "The ranking", "Output"
 
 
 class SimilarityName(StrEnum):
@@ -88,6 +95,27 @@ class MergeName(StrEnum):
     prediction = "prediction"
     reference = "reference"
     both = "both"
+
+
+class MissingName(StrEnum):
+    """How a case that a method lacks enters means and ranks."""
+
+    worst = "worst"
+    zero = "zero"
+    exclude = "exclude"
+
+
+class MeasureName(StrEnum):
+    """What methods can be told apart by."""
+
+    score = "score"
+    adjusted_score = "adjusted_score"
+    matched_score = "matched_score"
+    explained_reference = "explained_reference"
+    explained_prediction = "explained_prediction"
+    mean_dice = "mean_dice"
+    lowest_dice = "lowest_dice"
+    foreground_dice = "foreground_dice"
 
 
 class SumsName(StrEnum):
@@ -272,6 +300,15 @@ ReportOption = Annotated[
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="Write a page to look at, one HTML file.",
+    ),
+]
+ImageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="Show the page's regions on this image, such as the scan. Can be repeated.",
     ),
 ]
 BackgroundOption = Annotated[
@@ -512,3 +549,24 @@ def _earlier(file: Path) -> "Match":
         raise FormatError(f"{file}: cannot be read: {reason}") from error
     except InputError as error:
         raise error.prefixed(f"{file}: is not what --json wrote: ") from error
+
+
+def command_line(context: typer.Context) -> str:
+    """What was typed, in full words and quoted where a shell needs it."""
+    import shlex
+    from enum import Enum
+
+    words, flags = ["probdice", context.info_name or ""], []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[parameter.name or ""]
+        for one in value if isinstance(value, list | tuple) else (value,):
+            text = str(one.value if isinstance(one, Enum) else one)
+            if parameter.param_type_name == "argument":
+                words.append(text)
+            else:
+                flag = max(parameter.opts, key=len)
+                flags += [flag] if isinstance(one, bool) else [flag, text]
+    return shlex.join([*words, *flags])

@@ -104,6 +104,9 @@ def _write(path: Path, payload: Payload) -> None:
             image.SetMetaData(f"Segment{number}_LabelValue", str(label))
             image.SetMetaData(f"Segment{number}_Layer", "0")
             image.SetMetaData(f"Segment{number}_Name", name)
+            if colour := payload.colours.get(label):
+                shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
+                image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
     except RuntimeError as error:  # which is what it makes of a full disk or a missing folder

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_memory, whole_number
-from probdice.files.model import Image, distinct_names
+from probdice.files.model import Image, as_colour, distinct_names
 
 __all__ = ["SEGMENT", "image_of_segments"]
 
-SEGMENT = re.compile(r"Segment(\d{1,9})_(LabelValue|Layer|Name|ID)")
+SEGMENT = re.compile(r"Segment(\d{1,9})_(LabelValue|Layer|Name|ID|Color)")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class _Segment:
     name: str
     label: int
     layer: int
+    colour: str | None
 
 
 def image_of_segments(
@@ -40,7 +41,10 @@ def image_of_segments(
     if segments and regions is not None:
         return _layers(array, segments, affine, max_bytes)
     names = {segment.label: segment.name for segment in segments}
-    return Image(array, regions=regions, affine=affine, label_names=distinct_names(names))
+    colours = {segment.label: segment.colour for segment in segments if segment.colour}
+    return Image(
+        array, regions=regions, affine=affine, label_names=distinct_names(names), colours=colours
+    )
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
@@ -52,7 +56,8 @@ def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
             label = whole_number(metadata[key], key)
             name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
             layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
-            segments[int(match[1])] = _Segment(name, label, layer)
+            colour = as_colour(metadata.get(f"{prefix}_Color", "").split(), 1.0)
+            segments[int(match[1])] = _Segment(name, label, layer, colour)
     return [segments[number] for number in sorted(segments)]
 
 
@@ -82,10 +87,12 @@ def _layers(
         combined[mask] = label
     else:
         named = {label: s.name for label, s in zip(labels, segments, strict=True)}
-        return Image(combined, affine=affine, label_names=distinct_names(named))
+        colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
+        return Image(combined, affine=affine, label_names=distinct_names(named), colours=colours)
     check_memory(len(segments) * claimed.size, (len(segments), *claimed.shape), max_bytes)
     masks = np.empty((len(segments), *claimed.shape), np.uint8)
     for number, segment in enumerate(segments):
         masks[number] = array[..., segment.layer] == segment.label
     names = [segment.name for segment in segments]
-    return Image(masks, regions=0, affine=affine, region_names=names)
+    colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
+    return Image(masks, regions=0, affine=affine, region_names=names, colours=colours)
