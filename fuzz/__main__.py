@@ -169,7 +169,8 @@ def main() -> None:
             print(f"    {fault['kind']}: {fault['place']} ({asked.found / target / fault['file']})")
         if asked.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
-            line = {"when": when, "how": how, "seed": asked.seed, **result.__dict__}
+            line = {"kind": "fuzz", "when": when, "how": how, "seed": asked.seed}
+            line |= result.__dict__ | {"faults": len(result.faults)}
             with asked.log.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
     faults = sum(len(result.faults) for result in results)

@@ -526,7 +526,7 @@ def configuration() -> Iterator[Seed]:
     yield Seed(
         "a.toml",
         b'reference = "truth"\noutput = "out"\nmatch = "overlap"\nignore = [0, 255]\n'
-        b'sums = ["normalise"]\nallow-missing = true\ngeometry-tolerance = 0.5\n\n'
+        b'sums = ["normalise"]\nverify = true\ngeometry-tolerance = 0.5\n\n'
         b'[methods]\nmine = "mine"\nother = "../other"\n',
     )
 

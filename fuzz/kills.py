@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--full-disks", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, help="a file to add the counts to")
+    parser.add_argument("--log", type=Path, help="a file for the counts so far")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     start = reported = time.monotonic()
@@ -235,18 +235,21 @@ def main() -> None:
             disturber.disturb(tuple(kinds))
             if time.monotonic() - reported > 60:
                 reported = time.monotonic()
-                print(f"{dict(counts)}, {len(disturber.faults)} faults", flush=True)
+                _report(disturber, asked.seed, asked.log)
         disturber.finish()
-    print(f"{dict(counts)} in {time.monotonic() - start:.0f} s")
+    _report(disturber, asked.seed, asked.log)
     for fault in disturber.faults[:10]:
         print(fault)
-    print(f"{len(disturber.faults)} faults")
-    if asked.log:
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        line = {"when": when, "seed": asked.seed, **counts, "faults": disturber.faults}
-        with asked.log.open("a") as stream:
-            stream.write(json.dumps(line) + "\n")
     sys.exit(1 if disturber.faults else 0)
+
+
+def _report(disturber: Disturber, seed: int, log: Path | None) -> None:
+    """Print the counts so far, and write them to a file."""
+    print(f"{dict(disturber.counts)}, {len(disturber.faults)} faults", flush=True)
+    if log:
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        line = {"kind": "kills", "when": when, "seed": seed, **disturber.counts}
+        log.write_text(json.dumps(line | {"faults": len(disturber.faults)}) + "\n")
 
 
 if __name__ == "__main__":

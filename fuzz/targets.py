@@ -6,6 +6,7 @@ whose lines say how far the mutants came. Done with it means read it, touch all 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,18 +104,24 @@ def read_underlay(path: str) -> Any:
     return underlay.array.shape, np.asarray(underlay.array[...]).tobytes()
 
 
+@cache
+def _evaluate_command() -> Any:
+    import typer
+
+    from probdice.cli.app import app
+
+    return typer.main.get_command(app).commands["evaluate"]  # type: ignore[attr-defined]
+
+
 def read_configuration(path: str) -> Any:
     """Take the options of `evaluate` from a file."""
     import typer
 
-    from probdice.cli.app import app
     from probdice.cli.configuration import load_configuration
     from probdice.errors import FormatError
 
-    group = typer.main.get_command(app)
-    command = group.commands["evaluate"]  # type: ignore[attr-defined]
     try:
-        return load_configuration(typer.Context(command), path)
+        return load_configuration(typer.Context(_evaluate_command()), path)
     except typer.BadParameter as error:
         raise FormatError(error.message.partition("\n")[0]) from error
 

@@ -423,13 +423,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, help="a file to add the counts to")
+    parser.add_argument("--log", type=Path, help="a file for the counts so far")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     start = reported = time.monotonic()
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    number = asked.first
     for number in range(asked.first, asked.first + asked.cases):
         case = case_of(asked.seed, number)
         chosen = CHECKS[int(np.random.default_rng([asked.seed, number, 1]).integers(len(CHECKS)))]
@@ -444,19 +443,21 @@ def main() -> None:
                 print(f"case {number}: {check.__name__}: {failure}")
                 print(f"{small.shown()}\n{check.__name__}: {failure_of(small, check)}", flush=True)
         now = time.monotonic()
-        if now - reported > 60 or now - start > asked.seconds:
+        last = number == asked.first + asked.cases - 1 or now - start > asked.seconds
+        if last or now - reported > 60:
             reported = now
-            print(f"{number + 1 - asked.first} cases, {sum(failed.values())} failures", flush=True)
-        if now - start > asked.seconds:
+            cases = number + 1 - asked.first
+            print(f"{cases} cases from {asked.first}, {sum(counts.values())} checks, ", end="")
+            print(
+                f"{sum(failed.values())} failures {dict(failed)}, {now - start:.0f} s", flush=True
+            )
+            if asked.log:
+                when = datetime.now(UTC).isoformat(timespec="seconds")
+                line = {"kind": "torture", "when": when, "seed": asked.seed, "cases": cases}
+                line |= {"checks": sum(counts.values()), "faults": sum(failed.values())}
+                asked.log.write_text(json.dumps(line) + "\n")
+        if last:
             break
-    cases = number + 1 - asked.first
-    print(f"{cases} cases from {asked.first}, {sum(counts.values())} checks")
-    print(f"{sum(failed.values())} failures {dict(failed)} in {time.monotonic() - start:.0f} s")
-    if asked.log:
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        line = {"when": when, "seed": asked.seed, "first": asked.first, "cases": cases}
-        with asked.log.open("a") as stream:
-            stream.write(json.dumps(line | {"failures": dict(failed)}) + "\n")
     sys.exit(1 if failed else 0)
 
 
