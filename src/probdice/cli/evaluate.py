@@ -20,6 +20,7 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     IgnoreOption,
     MatchOption,
+    MaxBytesOption,
     MeasureName,
     MergeName,
     MergeOption,
@@ -165,6 +166,7 @@ def evaluate(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     indices: Annotated[
         bool,
         typer.Option(
@@ -249,6 +251,7 @@ def evaluate(
             priority=priority,
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
         )
         if save_config is not None:
             save_configuration(context, save_config, methods)

@@ -110,6 +110,7 @@ def evaluate(
     rank_by: Measure | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
+    max_bytes: int | None = None,
     workers: int | None = None,
     verify: bool = False,
     parquet: bool = False,
@@ -174,6 +175,9 @@ def evaluate(
         Whether to compare by array order, wherever the images lie; then without a tolerance.
     geometry_tolerance : float, optional
         How far the grids may lie apart, in pixels; 0.1 by default.
+    max_bytes : int, optional
+        How much memory the values of one file may take where they have to be unpacked, as in
+        `read`.
     workers : int, optional
         Cores to use, by processes and threads together; all by default. The result does not
         depend on it.
@@ -232,6 +236,7 @@ def evaluate(
         priority=priority,
         ignore_geometry=ignore_geometry,
         geometry_tolerance=geometry_tolerance,
+        max_bytes=max_bytes,
     )
     return evaluate_folders(
         reference,
