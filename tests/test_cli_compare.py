@@ -317,7 +317,7 @@ def test_aitchison_says_when_most_is_infinitely_far(reference: Path, unsure: Pat
 def test_sums_for_both_sides_or_one(tmp_path: Path, reference: Path) -> None:
     thin = save(tmp_path / "thin.nii.gz", UNSURE * np.float32(0.5))
     said = refused(reference, thin)
-    assert "sum to 0.5" in said and "pass --sums normalise to divide by the sum" in said
+    assert "sum to 0.5" in said and "pass --sums normalise, which divides by the sum" in said
     assert compared(reference, thin, "--sums", "normalise").score == pytest.approx(0.9)
     result = compared(
         thin, thin, "--sums", "reference:background", "--sums", "prediction:normalise"
@@ -863,7 +863,11 @@ def test_overlapping_masks_are_settled_by_priority(tmp_path: Path) -> None:
 
 
 def test_volumes_are_in_millilitres_too(reference: Path, prediction: Path) -> None:
-    assert "8 (0.096 mL)" in run("compare", reference, prediction).out
+    shown = run("compare", reference, prediction).out
+    assert re.search(
+        r"Jaccard +similarity +ref\. mL +pred\. mL +ref\. pixels +pred\. pixels", shown
+    )
+    assert re.search(r"1 +7 +0\.6667 +0\.5000 +0\.7500 +0\.096 +0\.048 +8 +4\n", shown)
     assert "0.096 mL" in run("info", reference).out
 
 
@@ -874,14 +878,14 @@ def test_info_lists_what_a_container_holds(tmp_path: Path, monkeypatch: Any) -> 
         store["one/labels"], store["two"] = LABELS, np.zeros((2, 3, 4, 5), np.float32)
     scipy.io.savemat("a.mat", {"people": np.array([LABELS, LABELS[:2]], object)})
     shown = run("info", "a.npz").out
-    assert re.search(r"a\.npz:labels_a +8 × 2 × 1 +uint8 +a label map", shown)
-    assert re.search(r"a\.npz:soft .* float16 +labels if all are whole, else .* 8 regions", shown)
-    assert re.search(r"a\.npz:x +1 +<U1 +no numbers", shown)
+    assert re.search(r":labels_a +8 × 2 × 1 +uint8 +a label map", shown)
+    assert re.search(r":soft .* float16 +labels if all are whole, else .* 8 regions", shown)
+    assert re.search(r":x +1 +<U1 +no numbers", shown)
     shown = run("info", "a.h5").out
-    assert re.search(r"a\.h5:/one/labels +8 × 2 × 1 +uint8 +a label map", shown)
-    assert re.search(r"a\.h5:/two +2 × 3 × 4 × 5 +float32 +probabilities of 2 regions", shown)
+    assert re.search(r":/one/labels +8 × 2 × 1 +uint8 +a label map", shown)
+    assert re.search(r":/two +2 × 3 × 4 × 5 +float32 +probabilities of 2 regions", shown)
     shown = run("info", "a.mat").out
-    assert re.search(r"a\.mat:people/1 +2 × 2 × 1 +uint8 +a label map", shown)
+    assert re.search(r":people/1 +2 × 2 × 1 +uint8 +a label map", shown)
     assert run("info", "a.h5:/one/labels").code == 0
     done = run("info", "a.h5:/three")
     assert (done.code, done.out) == (1, "") and "has no data set" in done.err
@@ -890,9 +894,10 @@ def test_info_lists_what_a_container_holds(tmp_path: Path, monkeypatch: Any) -> 
 def test_info_of_overlapping_segments_says_what_compare_would(tmp_path: Path) -> None:
     file = save_dicom(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "both": LEFT | TOP})
     shown = run("info", file).out
-    assert re.search(r"left +12\.0", shown)
+    assert re.search(r"left +■ #E69F00 +12\.0", shown)
     assert "compare would refuse it" in shown and "--priority left,both" in shown
-    assert re.search(r"2 +both", run("info", file, "--priority", "left").out)
+    settled = run("info", file, "--priority", "left").out
+    assert re.search(r"1 +left +■ #E69F00", settled) and re.search(r"2 +both", settled)
 
 
 def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
@@ -902,8 +907,15 @@ def test_info_of_bytes_and_of_names(tmp_path: Path, reference: Path) -> None:
         "looks like probabilities stored as bytes; --scale 255"
         in run("info", tmp_path / "bytes.npy").out
     )
-    (tmp_path / "names.csv").write_text("label,name\n1,grey\n2,white\n")
-    assert re.search(r"1 +grey", run("info", reference, "--names", tmp_path / "names.csv").out)
+    (tmp_path / "names.csv").write_text("label,name,color\n1,grey,#808080\n2,white,#ffffff\n")
+    shown = run("info", reference, "--names", tmp_path / "names.csv").out
+    assert re.search(r"1 +grey +■ #808080", shown)
+    page, json_file = tmp_path / "page.html", tmp_path / "a.json"
+    outputs = "--report", page, "--json", json_file
+    run("compare", reference, reference, "--names", tmp_path / "names.csv", *outputs)
+    assert "#808080" in page.read_text()
+    result = probdice.Comparison.from_json(json_file.read_text())
+    assert result.overlap.reference.colours == {1: "#808080", 2: "#FFFFFF"}
 
 
 # -- the field's other numbers ---------------------------------------------------------------------

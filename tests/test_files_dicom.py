@@ -56,6 +56,8 @@ def save(path: Path, kind: str, regions: dict[str, NDArray[Any]]) -> Path:
         )
         for number, name in enumerate(regions, 1)
     ]
+    orange = highdicom.color.CIELabColor.from_rgb(230, 159, 0)
+    segments[0].RecommendedDisplayCIELabValue = list(orange.value)
     stack = np.stack([region.transpose(2, 1, 0) for region in regions.values()], axis=-1)
     highdicom.seg.Segmentation(
         [ct_slice(z, study, place) for z in range(2)],
@@ -78,6 +80,7 @@ def test_binary_segments_are_labels_with_names(tmp_path: Path) -> None:
     segmentation = read(save(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "top": TOP}))
     assert segmentation.crisp
     assert segmentation.names == {1: "left", 2: "top"}
+    assert segmentation.colours == {1: "#E69F00"}
     assert np.array_equal(whole(segmentation), LEFT + 2 * TOP)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from probdice.errors import FormatError, GeometryError
-from probdice.files import read
+from probdice.files import read, write
 from probdice.segmentation import Segmentation
 
 LABELS = np.arange(24, dtype=np.uint8).reshape(4, 3, 2) % 5
@@ -62,10 +62,15 @@ def test_slicer_names_its_segments(tmp_path: Path) -> None:
     for number, (label, name) in enumerate([(3, "liver"), (4, "vessel")]):
         image.SetMetaData(f"Segment{number}_LabelValue", str(label))
         image.SetMetaData(f"Segment{number}_Name", name)
+    image.SetMetaData("Segment0_Color", "0.90196 0.62353 0")
     sitk.WriteImage(image, str(tmp_path / "a.seg.nrrd"))
     segmentation = read(tmp_path / "a.seg.nrrd")
     assert segmentation.names == {3: "liver", 4: "vessel"}
+    assert segmentation.colours == {3: "#E69F00"}
     assert np.array_equal(whole(segmentation), LABELS)
+    write(tmp_path / "b.seg.nrrd", segmentation)
+    again = read(tmp_path / "b.seg.nrrd")
+    assert (again.names, again.colours) == (segmentation.names, segmentation.colours)
 
 
 def test_layers_that_overlap_need_a_word(tmp_path: Path) -> None:
@@ -144,6 +149,24 @@ def test_tiff_stacks_and_channels(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "f.tif")), BOTH)
     tifffile.imwrite(tmp_path / "g.ome.tif", BOTH, **grey, metadata={"axes": "CZYX"})
     assert np.array_equal(whole(read(tmp_path / "g.ome.tif")), BOTH)
+
+
+def test_palettes_give_colours_and_grey_ramps_none(tmp_path: Path) -> None:
+    indices = LABELS[:, :, 0].astype(np.uint8)
+    picture = Pillow.fromarray(indices).convert("P")
+    picture.putdata(indices.ravel().tolist())
+    picture.putpalette([0, 0, 0, 230, 159, 0] + [0, 0, 9] * 3)
+    picture.save(tmp_path / "a.png")
+    segmentation = read(tmp_path / "a.png")
+    assert np.array_equal(whole(segmentation), indices)
+    assert (segmentation.colours[0], segmentation.colours[1]) == ("#000000", "#E69F00")
+    table = np.zeros((3, 256), np.uint16)
+    table[:, 1] = 230 * 257, 159 * 257, 0
+    tifffile.imwrite(tmp_path / "b.tif", indices, photometric="palette", colormap=table)
+    assert read(tmp_path / "b.tif").colours[1] == "#E69F00"
+    table[:] = np.arange(256) * 257
+    tifffile.imwrite(tmp_path / "c.tif", indices, photometric="palette", colormap=table)
+    assert read(tmp_path / "c.tif").colours == {}
 
 
 def test_tiff_that_is_not_one_segmentation(tmp_path: Path) -> None:

@@ -48,18 +48,61 @@ TABLES = {
 @pytest.mark.parametrize("file", TABLES)
 def test_every_table_says_the_same(file, tmp_path):
     (tmp_path / file).write_text(TABLES[file])
-    assert read_names(tmp_path / file) == EXPECTED
+    names = {label: entry.name for label, entry in read_names(tmp_path / file).items()}
+    assert names == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("file", "white"),
+    {
+        "FreeSurferColorLUT.txt": "#F5F5F5",
+        "colours.ctbl": "#F5F5F5",
+        "labels.label": "#FF0000",
+        "dseg.tsv": "#F5F5F5",
+        "slicer.csv": "#F5F5F5",
+        "bare.csv": None,
+        "by_label.json": None,
+    }.items(),
+)
+def test_a_table_says_the_colours_as_well(file, white, tmp_path):
+    (tmp_path / file).write_text(TABLES[file])
+    assert read_names(tmp_path / file)[2].colour == white
+
+
+@pytest.mark.parametrize("colour", ["#0072b2", [0, 114, 178], [0, 114, 178, 255]])
+def test_colours_in_json_are_written_or_numbers(colour, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([{"index": 1, "name": "grey", "color": colour}]))
+    assert read_names(tmp_path / "a.json")[1].colour == "#0072B2"
+
+
+@pytest.mark.parametrize("colour", ["blue", [0, 114], [0, 0, 300], ["red", 0, 0], None])
+def test_what_is_no_colour_is_left_out(colour, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([{"index": 1, "name": "grey", "color": colour}]))
+    assert read_names(tmp_path / "a.json")[1] == ("grey", None)
+
+
+def test_colours_of_a_table_reach_the_regions_that_have_them(tmp_path):
+    (tmp_path / "dseg.tsv").write_text(TABLES["dseg.tsv"])
+    np.save(tmp_path / "a.npy", np.array([[2, 2], [5, 5]]))
+    labels = read(tmp_path / "a.npy", names=tmp_path / "dseg.tsv")
+    assert labels.colours == {2: "#F5F5F5"}
+    np.save(tmp_path / "b.npy", np.eye(3)[:, [0, 1, 2, 2]].reshape(3, 2, 2))
+    soft = read(tmp_path / "b.npy", names=tmp_path / "dseg.tsv")
+    assert (soft.regions, soft.colours) == (
+        ("Unknown", 1, "White Matter"),
+        {0: "#000000", 2: "#F5F5F5"},
+    )
 
 
 def test_a_byte_order_mark_and_old_encodings_are_read(tmp_path):
     (tmp_path / "a.csv").write_bytes("\ufeffindex,name\n1,Käse\n".encode())
     (tmp_path / "b.csv").write_bytes("index,name\n1,Käse\n".encode("latin-1"))
-    assert read_names(tmp_path / "a.csv") == read_names(tmp_path / "b.csv") == {1: "Käse"}
+    assert read_names(tmp_path / "a.csv") == read_names(tmp_path / "b.csv") == {1: ("Käse", None)}
 
 
 def test_a_list_in_json_starts_with_label_0(tmp_path):
     (tmp_path / "a.json").write_text('["background", "grey"]')
-    assert read_names(tmp_path / "a.json") == {0: "background", 1: "grey"}
+    assert read_names(tmp_path / "a.json") == {0: ("background", None), 1: ("grey", None)}
 
 
 @pytest.mark.parametrize(

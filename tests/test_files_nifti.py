@@ -278,7 +278,8 @@ def test_names_in_the_label_table_of_connectome_workbench_are_read(tmp_path: Pat
     table = (
         b'<CaretExtension><VolumeInformation><LabelTable><Label Key="0" Red="1" Alpha="0">???'
         b'</Label>\n<Label Key="2" Red="0.5"><![CDATA[CORTEX_LEFT]]></Label>'
-        b'<Label Key="7" Red="0.5">grey &amp; white</Label></LabelTable></VolumeInformation>'
+        b'<Label Key="7" Red="0.9" Green="0.62" Blue="0">grey &amp; white</Label></LabelTable>'
+        b"</VolumeInformation>"
     )
     image = nibabel.Nifti1Image(np.array([[[0, 2, 7]]], np.uint8), np.eye(4))
     image.header.extensions.append(nibabel.nifti1.Nifti1Extension(30, table))
@@ -286,4 +287,5 @@ def test_names_in_the_label_table_of_connectome_workbench_are_read(tmp_path: Pat
         nibabel.save(image, tmp_path / name)
         for segmentation in (read(tmp_path / name), read(nibabel.load(tmp_path / name))):
             assert segmentation.names == {0: "???", 2: "CORTEX_LEFT", 7: "grey & white"}
+            assert segmentation.colours == {7: "#E69E00"}
             assert whole(segmentation).tolist() == [[[0, 2, 7]]]

@@ -101,7 +101,7 @@ def test_values_published_by_scikit_learn():
 
 
 def test_values_published_by_scikit_image():
-    """Those of its tests, by the way that docs/indices.md gives."""
+    """Those of its tests, by the way that docs/explanation/indices.md gives."""
     assert overlap([1, 2, 3, 4], [1, 1, 8, 8]).indices().variation_of_information == 1
     ignoring = Segmentation.from_labels([[1, 0], [2, 3]], ignore=0)
     indices = overlap(ignoring, [[1, 1], [1, 0]]).indices()
@@ -408,7 +408,7 @@ def test_a_printed_one_names_what_is_missing():
 
 
 def test_the_examples_of_the_documentation_run():
-    page = Path(__file__).parent.parent / "docs" / "indices.md"
+    page = Path(__file__).parent.parent / "docs" / "explanation" / "indices.md"
     assert doctest.testfile(str(page), module_relative=False) == doctest.TestResults(0, 9)
 
 

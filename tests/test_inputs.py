@@ -56,7 +56,7 @@ def test_errors_name_the_side():
         as_mask([[1], []])
 
 
-# -- the rows of docs/inputs.md, each a test ---------------------------------------------------
+# -- the rows of docs/how-to/inputs.md, each a test ---------------------------------------------
 
 LABELS = np.array([[[0, 0], [0, 1], [2, 2]], [[0, 1], [1, 1], [2, 2]]], np.uint8)  # (2, 3, 2)
 FIRST = np.linspace(0.125, 0.5, 12, dtype=np.float32).reshape(2, 3, 2)
@@ -189,7 +189,8 @@ NAMED = {
 
 
 def test_every_row_of_the_documentation_is_a_test():
-    text = (Path(__file__).parent.parent / "docs" / "inputs.md").read_text(encoding="utf-8")
+    path = Path(__file__).parent.parent / "docs" / "how-to" / "inputs.md"
+    text = path.read_text(encoding="utf-8")
     table = text.split("## ")[0]
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
     assert set(rows) - {"you have"} == set(ROWS) | ELSEWHERE

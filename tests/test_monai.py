@@ -156,7 +156,8 @@ def test_an_evaluator_reports_every_number(key):
 
 
 def test_recipes_print_what_is_shown():
-    page = (Path(__file__).parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    path = Path(__file__).parent.parent / "docs" / "how-to" / "training.md"
+    page = path.read_text(encoding="utf-8")
     examples = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", page, re.DOTALL)
     assert len(examples) == 7
     names = {}

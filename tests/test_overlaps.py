@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from probdice import (
     Aitchison,
+    Comparison,
     FormatError,
     InputError,
     Overlap,
@@ -107,6 +109,20 @@ def test_label_maps_of_other_labels_add_up():
     assert sum([overlap([1], [2])] * 3).pixels == 3
     large = overlap(np.array([2**64 - 1, 7], np.uint64), [1, 1]) + overlap([1], [1])
     assert large.reference.labels == (1, 7, 2**64 - 1)
+
+
+def test_colours_are_those_of_the_segmentations_and_survive_adding_and_files(tmp_path):
+    one = replace(Segmentation.from_labels([1, 2, 2, 9]), colours={1: "#0072B2", 7: "#E69F00"})
+    two = replace(Segmentation.from_labels([7, 7, 7, 2]), colours={2: "#009E73"})
+    total = overlap(one, [1, 1, 2, 2]) + overlap(two, [1, 1, 2, 2])
+    assert total.reference.colours == {1: "#0072B2", 2: "#009E73"}
+    assert total.prediction.colours == {}
+    total.save(tmp_path / "overlap.npz")
+    assert Overlap.load(tmp_path / "overlap.npz").reference.colours == total.reference.colours
+    again = Comparison.from_json(total.compare().to_json())
+    assert again.overlap.reference.colours == total.reference.colours
+    with pytest.raises(InputError, match="colours must be like '#0072B2', found 'blue'"):
+        replace(one, colours={1: "blue"})
 
 
 def test_names_are_united():

@@ -7,7 +7,7 @@ from pathlib import Path
 from probdice.paper.claims import steep_claim
 from probdice.paper.figures import two_regions
 
-PAGE = Path(__file__).parent.parent / "docs" / "method.md"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "method.md"
 
 
 def test_the_examples_run() -> None:

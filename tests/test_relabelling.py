@@ -1,5 +1,7 @@
 """The prediction in the words of the reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,14 @@ def test_names_are_carried_over():
     assert compare(reference, result.relabelled(), match="labels").score == result.score
     named = Segmentation.from_labels([3, 3, 4], names={3: "liver"})
     assert compare(named, [1, 1, 2]).relabelled().names == {3: "liver"}
+
+
+def test_colours_are_those_of_the_reference():
+    reference = replace(Segmentation.from_labels([1, 1, 2, 2]), colours={1: "#E69F00"})
+    prediction = replace(Segmentation.from_labels([5, 5, 6, 8]), colours={8: "#0072B2"})
+    assert compare(reference, prediction).relabelled().colours == {1: "#E69F00", 8: "#0072B2"}
+    soft = Segmentation.from_probabilities([[0.0, 0.0, 0.9, 0.6], [1.0, 1.0, 0.1, 0.4]])
+    assert compare(reference, soft).relabelled().colours == {0: "#E69F00"}
 
 
 @pytest.mark.parametrize("label", [2**60 + 1, 5_000_000_001, 2**64 - 1, -5])

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -40,8 +40,10 @@ from probdice.similarity import Aitchison, Similarity
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from probdice.calibration import Binning, Calibration
     from probdice.components import ComponentScores
     from probdice.detection import Detection, Measure
     from probdice.indices import Indices
@@ -51,6 +53,7 @@ __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "simi
 
 FORMAT = 2  # version of what to_dict and to_json write
 SHOWN = 12  # groups in a printed result
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # of QUBIQ
 UNDECIDED = 1e-6  # chance this close to 1 leaves nothing to adjust
 
 
@@ -311,7 +314,7 @@ class Comparison:
     weights : ndarray
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     pixel_volume : float or None
         What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
@@ -387,7 +390,7 @@ class Comparison:
 
     @property
     def pixels(self) -> int:
-        """|Ω|."""
+        """How many pixels are compared."""
         return self.overlap.pixels
 
     # -- scores ----------------------------------------------------------------------------------
@@ -611,6 +614,40 @@ class Comparison:
             connectivity=connectivity,
         )
 
+    def calibration(
+        self,
+        *,
+        bins: int = 15,
+        binning: "Binning" = "width",
+        thresholds: Iterable[float] = THRESHOLDS,
+    ) -> "Calibration":
+        """How far the probabilities of the prediction can be trusted, group by group.
+
+        Reliability with expected and maximum calibration error and what chance would show of them,
+        the Brier score with its parts, log loss, and Dice at thresholds; one pass over the pixels.
+        The reference may be crisp or soft. `probdice.calibration` names the conventions.
+
+        Parameters
+        ----------
+        bins : int, optional
+            Of the reliability diagrams.
+        binning : {"width", "mass"}, optional
+            Bins of equal width, or with equally many pixels as far as equal predictions allow.
+        thresholds : iterable of float, optional
+            At which both sides are cut for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 0, 1, 1], [[0.9, 0.8, 0.6, 0.1], [0.1, 0.2, 0.4, 0.9]])
+        >>> calibration = result.calibration(bins=10)
+        >>> round(calibration.likely.expected_error, 4), round(calibration.brier.score, 4)
+        (0.25, 0.21)
+        """
+        from probdice.calibration import calibration_of
+
+        return calibration_of(self, bins=bins, binning=binning, thresholds=thresholds)
+
     # -- images ----------------------------------------------------------------------------------
 
     def need_images(self, what: str) -> Images:
@@ -654,31 +691,38 @@ class Comparison:
         self,
         kind: "Kind" = "overview",
         *,
+        ax: "Axes | Iterable[Axes] | None" = None,
+        figsize: tuple[float, float] | None = None,
         place: Sequence[int] | None = None,
-        palette: "Palette" = "safe",
+        palette: "Palette" = "given",
     ) -> "Figure":
         """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
 
         Parameters
         ----------
         kind : str, optional
-            "overview", "regions", "map", "views", "correspondence", "weights", "slices" or
+            "overview", "regions", "map", "views", "correspondence", "overlap", "slices" or
             "histogram".
+        ax : Axes or several, optional
+            Where to draw, as many as the picture has panels; a new figure by default.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the pixel through which a volume is cut; where the two differ most by default.
-        palette : {"safe", "rgb"}, optional
-            Colours for all eyes, or red, green and blue for up to three groups.
+        palette : {"given", "safe", "rgb"}, optional
+            Colours as files and tables of names give them, colours for all eyes, or red, green
+            and blue for up to three groups.
 
         Examples
         --------
         >>> import probdice
-        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("weights")
-        >>> figure.axes[0].images[0].get_array().tolist()
-        [[0.25, 0.75], [0.75, 0.25]]
+        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("overlap")
+        >>> figure.axes[0].images[0].get_array().round(2).tolist()  # Dice of pairs that meet
+        [[0.8, None], [0.4, 0.67]]
         """
         from probdice import pictures
 
-        return pictures.plot(self, kind, place=place, palette=palette)
+        return pictures.plot(self, kind, ax=ax, figsize=figsize, place=place, palette=palette)
 
     def report(
         self, path: str | PathLike[str], *, title: str | None = None, image: Any = ()
@@ -737,7 +781,11 @@ class Comparison:
         >>> probdice.Comparison.from_json(text).score
         0.75
         """
-        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+        content = self.to_dict()
+        try:
+            return json.dumps(content, indent=indent, allow_nan=False)
+        except ValueError:  # there is one that is not a number
+            return json.dumps(null_for_nan(content), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Comparison":

@@ -11,16 +11,15 @@ from probdice.files import read, read_mask, read_underlay
 from probdice.files.sources import is_image
 from probdice.files.underlays import Underlay
 from probdice.segmentation import Array, Segmentation
-from probdice.sides import Side
 
 __all__ = ["Comparable", "as_mask", "as_segmentation", "as_underlay"]
 
-# What can be compared, and what can be a mask: see the table in docs/inputs.md.
+# What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
-def as_segmentation(value: Comparable, side: Side) -> Segmentation:
-    """One side of a comparison; integers are a label map, floating numbers probabilities."""
+def as_segmentation(value: Comparable, name: str) -> Segmentation:
+    """A segmentation by its name; integers are a label map, floating numbers probabilities."""
     if isinstance(value, Segmentation):
         return value
     try:
@@ -34,7 +33,7 @@ def as_segmentation(value: Comparable, side: Side) -> Segmentation:
             return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
         return _of_array(as_array(value))
     except ProbdiceError as error:
-        raise error.prefixed(f"{side}: ") from None
+        raise error.prefixed(f"{name}: ") from None
 
 
 def as_mask(mask: Comparable | None) -> Segmentation | Array | None:

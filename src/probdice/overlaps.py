@@ -10,7 +10,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from operator import index
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
-from probdice.segmentation import Label
+from probdice.segmentation import COLOUR, Label
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Aitchison, Similarity
 
@@ -75,6 +75,8 @@ class Regions:
     losses : ndarray or None
         Sum of 1 − f of each region against an empty one, where that does not follow from the
         volumes: for probabilities under aitchison.
+    colours : mapping of int to str
+        The colour of a key, such as "#0072B2", where the source has one.
     """
 
     keys: NDArray[Any]
@@ -82,6 +84,7 @@ class Regions:
     crisp: bool
     names: Mapping[int, Label] = field(default_factory=dict)
     losses: Floats | None = None
+    colours: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -90,6 +93,10 @@ class Regions:
         """The name of a region, or its number."""
         key = int(self.keys[index])
         return self.names.get(key, key)
+
+    def colour(self, index: int) -> str | None:
+        """The colour that the source gives a region, or None."""
+        return self.colours.get(int(self.keys[index]))
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -121,6 +128,7 @@ class Regions:
             "volumes": self.volumes.tolist(),
             "names": [[key, name] for key, name in self.names.items()],
             "losses": None if self.losses is None else self.losses.tolist(),
+            "colours": [[key, colour] for key, colour in self.colours.items()],
         }
 
     @classmethod
@@ -134,6 +142,7 @@ class Regions:
             crisp,
             {index(key): name for key, name in content["names"]},
             None if losses is None else np.asarray(losses, np.float64),
+            {index(key): colour for key, colour in content.get("colours", ())},
         )
 
 
@@ -163,7 +172,7 @@ class Overlap:
     similarity : Absolute or Aitchison
         By which regions are compared.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     reference, prediction : Regions
         Labels, volumes and what each region costs alone.
     meeting : Pairs
@@ -430,6 +439,7 @@ class Overlap:
             fits = fits and len(regions) > 0
             fits = fits and _as_long([regions.keys, regions.volumes, losses])
             fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
+            fits = fits and all(COLOUR.fullmatch(colour) for colour in regions.colours.values())
             fits = fits and bool(np.all(regions.keys[:-1] < regions.keys[1:]))
             fits = fits and bool(np.all(np.isfinite(losses) & np.isfinite(regions.volumes)))
             fits = fits and bool(np.all((losses >= 0) & (regions.volumes >= 0)))
@@ -472,7 +482,7 @@ class Overlap:
             arrays[f"{side}_keys"], arrays[f"{side}_volumes"] = regions.keys, regions.volumes
             if regions.losses is not None:
                 arrays[f"{side}_losses"] = regions.losses
-            header[side] = {"crisp": content["crisp"], "names": content["names"]}
+            header[side] = {key: content[key] for key in ("crisp", "names", "colours")}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         name = os.fspath(path)
         try:
@@ -580,7 +590,9 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
     """The regions of one side of several overlaps, and where those of each are among them."""
     first = several[0]
     names: dict[int, Label] = {}
+    colours: dict[int, str] = {}
     for regions in several:
+        colours = {**regions.colours, **colours}
         if regions.crisp != first.crisp:
             raise InputError(
                 f"{side}: overlaps of a label map and of probabilities cannot be added"
@@ -606,7 +618,8 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
             losses[place] += regions.losses
-    return replace(first, keys=keys, volumes=volumes, names=names, losses=losses), places
+    total = Regions(keys, volumes, first.crisp, names, losses, colours)
+    return total, places
 
 
 def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:

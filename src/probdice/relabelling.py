@@ -1,6 +1,7 @@
 """The prediction in the words of the reference."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from math import prod
 from typing import Any
@@ -47,16 +48,21 @@ def _relabelled_map(overlap: Overlap, partners: NDArray[np.int64], images: Image
     free = _free(used | set(keys))
     new: dict[int, int] = {}
     names: dict[int, str] = {}
+    colours: dict[int, str] = {}
     taken = [numbers[partner] for partner in partners.tolist() if partner >= 0]
     dtype = _holding(prediction.array.dtype, [*taken, *keys])
     for k, (key, partner) in enumerate(zip(keys, partners.tolist(), strict=True)):
         if partner >= 0:
             new[key] = numbers[partner]
             name = overlap.reference.label(partner)
+            colour = overlap.reference.colour(partner)
         else:
             # Labels of both sides that no type holds together: the prediction's are given up.
             new[key] = next(free) if key in used or dtype is None else key
             name = f"{regions.label(k)} (unmatched)"
+            colour = regions.colour(k)
+        if colour:
+            colours[new[key]] = colour
         if isinstance(name, str):
             names[new[key]] = name
     values = np.array(
@@ -72,9 +78,9 @@ def _relabelled_map(overlap: Overlap, partners: NDArray[np.int64], images: Image
         places = np.minimum(np.searchsorted(regions.keys, labels), len(keys) - 1)
         looked_up = np.where(regions.keys[places] == labels, values[places], 0)
         flat[block.start : block.stop] = looked_up.astype(values.dtype)[side.codes]
-    return Segmentation.from_labels(
-        blocks.image(flat), names=names, geometry=reference.geometry or prediction.geometry
-    )
+    geometry = reference.geometry or prediction.geometry
+    renamed = Segmentation.from_labels(blocks.image(flat), names=names, geometry=geometry)
+    return replace(renamed, colours=colours)
 
 
 def _regrouped(overlap: Overlap, partners: NDArray[np.int64], images: Images) -> Segmentation:
@@ -97,9 +103,13 @@ def _regrouped(overlap: Overlap, partners: NDArray[np.int64], images: Images) ->
         assert isinstance(side, Soft)
         for row, (_, channels) in zip(rows[:, block.start : block.stop], ordered, strict=True):
             row[:] = side.rows[channels, side.start : side.start + side.size].sum(axis=0)
-    return Segmentation.from_probabilities(
-        blocks.image(rows), names=names, geometry=reference.geometry or prediction.geometry
-    )
+    geometry = reference.geometry or prediction.geometry
+    regrouped = Segmentation.from_probabilities(blocks.image(rows), names=names, geometry=geometry)
+    given = [
+        overlap.prediction.colour(place) if alone else overlap.reference.colour(place)
+        for (alone, place), _ in ordered
+    ]
+    return replace(regrouped, colours={k: colour for k, colour in enumerate(given) if colour})
 
 
 def _numbers(overlap: Overlap) -> list[int]:

@@ -26,7 +26,8 @@ def rank(
         typer.Argument(
             metavar="RANKINGS",
             show_default=False,
-            help="CSV with columns person, image, segmentation, rank; 1 is most similar.",
+            help="CSV with columns person, image, segmentation, rank (1 is most similar), or a "
+            "folder of such files.",
         ),
     ],
     scores: Annotated[
@@ -85,7 +86,7 @@ def _table(study: "Study") -> "list[RenderableType]":
     """A title, the fits of every image and of all, and what the brackets are."""
     from rich.text import Text
 
-    from probdice.cli.display import plain_table
+    from probdice.cli.tables import plain_table
     from probdice.paper import PAPER_PEARSON, PAPER_SLOPE
 
     table = plain_table("image", ">slope", ">Pearson", ">Spearman")

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import isfinite
 from operator import add
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Distribution, Lists, Moments, Scores
+from probdice.engine.passes import Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -24,7 +24,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "one_hot_axis"]
+__all__ = ["Images", "aligned", "mask_on", "one_hot_axis"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
@@ -78,7 +78,7 @@ class Images:
             ]
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = _mask_on(reference, mask, tolerance)
+        array, unknown = mask_on(reference, mask, tolerance)
         images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
@@ -132,6 +132,10 @@ class Images:
                 raise self._refusal(side, fault)
         if total is None or total.pixels == 0:
             raise InputError(*self._nothing_left())
+        if self.reference.colours or self.prediction.colours:
+            reference = _coloured(total.reference, self.reference)
+            prediction = _coloured(total.prediction, self.prediction)
+            total = replace(total, reference=reference, prediction=prediction)
         ignored = self.reference.ignore
         if not ignored:
             return total
@@ -192,14 +196,25 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side, bins: int) -> Distribution:
-        """How the values of every region of a soft side are distributed."""
-        blocks, place = self.blocks, SIDES.index(side)
+    def distributions(self, bins: int) -> Both[Distribution]:
+        """How the values of every region of two soft sides are distributed."""
+        blocks = self.blocks
 
-        def visit(block: Block) -> Distribution:
-            ready = blocks.ready(block).sides[place]
-            assert isinstance(ready, Soft)
-            return passes.distribution(ready, bins)
+        def visit(block: Block) -> list[Distribution]:
+            sides = blocks.ready(block).sides
+            return [passes.distribution(side, bins) for side in sides if isinstance(side, Soft)]
+
+        def added(one: list[Distribution], more: list[Distribution]) -> list[Distribution]:
+            return [a + b for a, b in zip(one, more, strict=True)]
+
+        return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
+
+    def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
+        """How far the prediction is borne out by the reference, group by group."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Forecast:
+            return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
@@ -263,7 +278,8 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels{_misread(reference, prediction)}"
+            f"both must cover the same pixels",
+            *_misread(reference, prediction),
         )
     return prediction
 
@@ -276,7 +292,7 @@ def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Op
     return ", or allow more with ", option
 
 
-def _mask_on(
+def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
     """The mask as an array over the reference's grid, and how many of its values are NaN."""
@@ -337,27 +353,40 @@ def one_hot_axis(side: Segmentation) -> int | None:
     return None
 
 
-def _misread(*sides: Segmentation) -> str:
+def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     """A hint where an array was taken for labels or for probabilities and seems to be the other."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
             return (
-                f"; integers are labels, and these look like one-hot regions, so say "
-                f"Segmentation.from_probabilities(array, axis={axis})"
+                "; integers are labels, and these look like one-hot regions, so ",
+                Option(
+                    "one_hot",
+                    python=f"say Segmentation.from_probabilities(array, axis={axis})",
+                    command="store them as floating numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                "; a floating array has its regions along the first axis, so say "
-                "Segmentation.from_labels(array) for labels, or "
-                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+                "; a floating array has its regions along the first axis, so ",
+                Option(
+                    "regions",
+                    python="say Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground",
+                    command="store labels as whole numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                "; regions were taken along the first axis and seem to lie along the last, so say "
-                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+                "; regions were taken along the first axis and seem to lie along the last, so ",
+                Option(
+                    "axis",
+                    python="say Segmentation.from_probabilities(array, axis=-1), or store them "
+                    "first",
+                    command="store the regions along the first axis",
+                ),
             )
-    return ""
+    return ()
 
 
 def _file(side: Segmentation) -> str:
@@ -385,6 +414,14 @@ def _faults(ready: Ready, sound: Sequence[bool], block: Block) -> list[Fault | N
     return faults
 
 
+def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
+    """The regions with the colours that their segmentation gives them."""
+    given = segmentation.colours
+    return replace(
+        regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
+    )
+
+
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     """An overlap without labels of the reference that no pixel of Ω has."""
     regions = overlap.reference
@@ -395,7 +432,7 @@ def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
     return Overlap(
         overlap.similarity,
         overlap.pixels,
-        Regions(regions.keys[kept], regions.volumes[kept], regions.crisp, names),
+        replace(regions, keys=regions.keys[kept], volumes=regions.volumes[kept], names=names),
         overlap.prediction,
         Pairs(places[meeting.rows], meeting.columns, meeting.savings),
     )

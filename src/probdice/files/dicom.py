@@ -11,7 +11,7 @@ import numpy as np
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_size, library_call, whole_number
-from probdice.files.model import Format, Image, Source, distinct_names, lps_to_ras, need
+from probdice.files.model import Format, Image, Source, as_colour, distinct_names, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
@@ -60,11 +60,13 @@ def _read(source: Source) -> Image:
             seg = highdicom.seg.segread(source.path)
             return _regions(seg, seg.get_volume(combine_segments=False), "values")
         names = {number: _name(seg, number) for number in seg.segment_numbers}
+        colours = {number: _colour(seg, number) for number in seg.segment_numbers}
         affine = _affine(volume)
     return Image(
         volume.array.transpose(2, 1, 0),
         affine=affine,
         label_names=distinct_names(names),
+        colours={number: colour for number, colour in colours.items() if colour},
     )
 
 
@@ -85,17 +87,28 @@ def _checked_frames(dataset: Any) -> int:
 
 
 def _regions(seg: Any, volume: Any, kind: Literal["values", "probabilities"]) -> Image:
+    colours = [_colour(seg, number) for number in seg.segment_numbers]
     return Image(
         volume.array.transpose(2, 1, 0, 3),
         regions=3,
         kind=kind,
         affine=_affine(volume),
         region_names=[_name(seg, number) for number in seg.segment_numbers],
+        colours={k: colour for k, colour in enumerate(colours) if colour},
     )
 
 
 def _name(seg: Any, number: int) -> str:
     return str(seg.get_segment_description(number).segment_label)
+
+
+def _colour(seg: Any, number: int) -> str | None:
+    """The colour that a segment is recommended to be shown in, stored as CIELAB."""
+    value = seg.get_segment_description(number).get("RecommendedDisplayCIELabValue")
+    if value is None or len(value) != 3:
+        return None
+    color = need("highdicom.color", "dicom", "reading DICOM")
+    return as_colour(color.CIELabColor.from_dicom_value(value).to_rgb(), 255)
 
 
 def _affine(volume: Any) -> Any:

@@ -1,6 +1,6 @@
 """TIFF with tifffile, PNG with Pillow: labels, and in TIFF also probabilities.
 
-Grey values and palette indices are labels; the colours of a palette only say how to show them.
+Grey values and palette indices are labels; the colours of a palette say how to show them.
 Colour pictures are refused: several colours may stand for one label and none is a number. Axes
 are (row, column), with planes in front. Neither format says where the image lies.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError, InputError
 from probdice.files.arrays import regions_of_plain
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call, whole_number
-from probdice.files.model import Format, Image, Payload, Source
+from probdice.files.model import Format, Image, Payload, Source, as_colour
 
 __all__ = ["JPEG", "PNG", "TIFF"]
 
@@ -32,6 +32,7 @@ COLOUR = (
 )
 
 COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
+NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
 UNPACKING = {1: 1, 5: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
@@ -50,11 +51,24 @@ def _read_png(source: Source) -> Image:
     with library_call(), PngImagePlugin.PngImageFile(io.BytesIO(content)) as picture:
         mode = picture.mode
         array = np.asarray(picture) if mode in GREY_MODES else None
+        palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
     if array is None:
         raise FormatError(f"{COLOUR} (found mode {mode})")
     # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
     depth, colour = source.head[24], source.head[25]
-    return Image(array // {2: 85, 4: 17}[depth] if colour == 0 and depth in (2, 4) else array)
+    stretched = colour == 0 and depth in (2, 4)
+    array = array // {2: 85, 4: 17}[depth] if stretched else array
+    return Image(array, colours=_palette_colours(palette, 255))
+
+
+def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
+    """The colours of palette indices, unless they are only grey values."""
+    if np.array_equal(palette[:, 0], palette[:, 1]) and np.array_equal(
+        palette[:, 1], palette[:, 2]
+    ):
+        return {}
+    colours = {k: as_colour(row, most) for k, row in enumerate(palette.tolist())}
+    return {k: colour for k, colour in colours.items() if colour}
 
 
 def _critical_chunks(content: bytes) -> bytes:
@@ -136,6 +150,7 @@ def _read_tiff(source: Source) -> Image:
                 page = series.keyframe
                 axes = series.axes
                 colour = page.photometric in COLOURS and page.samplesperpixel > 1
+                palette = NO_PALETTE if page.colormap is None else page.colormap.T
             if colour:
                 raise FormatError(COLOUR)
             array = _tiff_values(source.path, series, file.byteorder)
@@ -146,7 +161,12 @@ def _read_tiff(source: Source) -> Image:
             return Image(array, regions=axes.index(channel))
     # Planes along Z or T are space and time; planes of unknown meaning follow the plain rule.
     plain = array.ndim > 2 and not set(axes) & set("ZT")
-    return Image(array, regions=regions_of_plain(array) if plain else None, assumed=True)
+    return Image(
+        array,
+        regions=regions_of_plain(array) if plain else None,
+        assumed=True,
+        colours=_palette_colours(palette, 65535),
+    )
 
 
 def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from probdice.files.model import (
     Image,
     Payload,
     Source,
+    as_colour,
     distinct_names,
     lps_to_ras,
     need,
@@ -32,7 +33,7 @@ __all__ = ["ITK", "of_simpleitk"]
 
 READS = (".nrrd", ".nhdr", ".mha", ".mhd", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
-SEGMENT = re.compile(r"Segment(\d+)_(LabelValue|Layer|Name|ID)")
+SEGMENT = re.compile(r"Segment(\d+)_(LabelValue|Layer|Name|ID|Color)")
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz", ".bmp")  # whose first bytes say too little
 
@@ -88,7 +89,10 @@ def of_simpleitk(image: Any, *, placeless: bool = False) -> Image:
     if segments and regions is not None:
         return _layers(array, segments, affine)
     names = {segment.label: segment.name for segment in segments}
-    return Image(array, regions=regions, affine=affine, label_names=distinct_names(names))
+    colours = {segment.label: segment.colour for segment in segments if segment.colour}
+    return Image(
+        array, regions=regions, affine=affine, label_names=distinct_names(names), colours=colours
+    )
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -116,6 +120,9 @@ def _write(path: Path, payload: Payload) -> None:
             image.SetMetaData(f"Segment{number}_LabelValue", str(label))
             image.SetMetaData(f"Segment{number}_Layer", "0")
             image.SetMetaData(f"Segment{number}_Name", name)
+            if colour := payload.colours.get(label):
+                shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
+                image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
     except RuntimeError as error:  # which is what it makes of a full disk or a missing folder
@@ -163,6 +170,7 @@ class _Segment:
     name: str
     label: int
     layer: int
+    colour: str | None
 
 
 class _Held:
@@ -199,7 +207,8 @@ def _segments(metadata: Mapping[str, str]) -> list[_Segment]:
             label = whole_number(metadata[key], key)
             name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
             layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
-            segments[int(match[1])] = _Segment(name, label, layer)
+            colour = as_colour(metadata.get(f"{prefix}_Color", "").split(), 1.0)
+            segments[int(match[1])] = _Segment(name, label, layer, colour)
     return [segments[number] for number in sorted(segments)]
 
 
@@ -216,11 +225,13 @@ def _layers(
     masks = np.stack([array[..., s.layer] == s.label for s in segments]).astype(np.uint8)
     if int(masks.sum(axis=0, dtype=np.int64).max(initial=0)) > 1:
         names = [segment.name for segment in segments]
-        return Image(masks, regions=0, affine=affine, region_names=names)
+        colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
+        return Image(masks, regions=0, affine=affine, region_names=names, colours=colours)
     labels = [segment.label for segment in segments]
     if len(set(labels)) < len(labels):  # each layer counts from 1
         labels = list(range(1, len(segments) + 1))
     weights = np.array(labels, dtype=np.int32)
     combined = np.tensordot(weights, masks.astype(np.int32), axes=1)
     named = {label: s.name for label, s in zip(labels, segments, strict=True)}
-    return Image(combined, affine=affine, label_names=distinct_names(named))
+    colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
+    return Image(combined, affine=affine, label_names=distinct_names(named), colours=colours)

@@ -14,7 +14,7 @@
 Whether probabilities lie in [0, 1] and sum to 1 is checked where they are compared, not here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,9 +47,10 @@ def segmentation_of(
     values = _scaled(image, scale)
     geometry = _geometry(image)
     if image.regions is None and scale is None and _are_labels(image, values):
-        return Segmentation.from_labels(
+        labels = Segmentation.from_labels(
             values, ignore=ignore, names=image.label_names, geometry=geometry
         )
+        return replace(labels, colours=image.colours)
     if ignore:
         raise InputError(
             ignoring(ignore),
@@ -59,12 +60,13 @@ def segmentation_of(
         )
     if image.regions is None:
         called = image.region_names
-        return Segmentation.from_probabilities(
+        foreground = Segmentation.from_probabilities(
             values,
             axis=None,
             names=None if called is None else ("background", called[0]),
             geometry=geometry,
         )
+        return replace(foreground, colours=_moved(image.colours))
     names: Sequence[Label] = range(values.shape[image.regions])
     if image.region_names is not None:
         names = _distinct(image.region_names)
@@ -74,7 +76,8 @@ def segmentation_of(
     if _are_masks(image, values):
         masks = _along(values, image.regions)
         if priority:
-            return settled(masks, names, priority, geometry)
+            labels = settled(masks, names, priority, geometry)
+            return replace(labels, colours=_moved(image.colours))
         claims = claims_of(masks, names)
         if claims.pixels:
             sums, notes = _shared(claims, sums)
@@ -83,7 +86,12 @@ def segmentation_of(
     result = Segmentation.from_probabilities(
         values, axis=image.regions, names=list(names), sums=sums, geometry=geometry
     )
-    return replace(result, notes=notes)
+    return replace(result, notes=notes, colours=image.colours)
+
+
+def _moved(colours: Mapping[int, str]) -> dict[int, str]:
+    """The colours where a background comes before the regions."""
+    return {number + 1: colour for number, colour in colours.items()}
 
 
 def ignoring(labels: Sequence[int]) -> Option:
@@ -144,20 +152,22 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """The first number that is not whole; NaN is left for the comparison to find."""
+    """A number that is not whole; NaN is left for the comparison to find."""
     for block in blocks(array):
-        fractions = (block != np.trunc(block)) & (block == block)
+        values = block.ravel(order="K")
+        fractions = (values != np.trunc(values)) & (values == values)
         if fractions.any():
-            return float(block[fractions][0])
+            return float(values[fractions.argmax()])
     return None
 
 
 def beyond_one(array: Array) -> float | int | None:
-    """The first number that is neither 0 nor 1."""
+    """A number that is neither 0 nor 1."""
     for block in blocks(array):
-        others = (block != 0) & (block != 1)
+        values = block.ravel(order="K")
+        others = (values != 0) & (values != 1)
         if others.any():
-            other: float | int = block[others][0].item()
+            other: float | int = values[others.argmax()].item()
             return other
     return None
 

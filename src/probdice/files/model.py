@@ -25,6 +25,7 @@ __all__ = [
     "Image",
     "Payload",
     "Source",
+    "as_colour",
     "as_label",
     "distinct_names",
     "lps_to_ras",
@@ -60,6 +61,7 @@ class Image:
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_names: Sequence[Label] | None = None
+    colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by number of the region
     beside: Path | None = None  # another file, whose geometry this image has
 
 
@@ -82,6 +84,7 @@ class Payload:
     geometry: Geometry | None
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_names: Sequence[str] = ()
+    colours: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def labels(self) -> bool:
@@ -130,6 +133,17 @@ def need(module: str, extra: str, what: str) -> Any:
             f"{what} needs {module.split('.')[0]}, which is not installed: "
             f'pip install "probdice[{extra}]"'
         ) from error
+
+
+def as_colour(values: Sequence[Any], most: float) -> str | None:
+    """Red, green and blue from 0 to `most` as "#RRGGBB"; None where they are no such numbers."""
+    try:
+        red, green, blue = (round(255 * float(value) / most) for value in values)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if not all(0 <= value <= 255 for value in (red, green, blue)):
+        return None
+    return f"#{red:02X}{green:02X}{blue:02X}"
 
 
 def as_label(name: str) -> Label:

@@ -1,11 +1,11 @@
-"""Tables of names: what the labels of a segmentation are called.
+"""Tables of names: what the labels of a segmentation are called, and their colours.
 
 | table | known by |
 |---|---|
 | FreeSurfer's colour table, 3D Slicer's .ctbl | lines of a number, a name, and red, green and blue |
 | ITK-SNAP's label description | lines of a number, six more, and a name in quotes |
-| BIDS dseg.tsv, CSV, tables with semicolons | columns; the numbers are labels, the texts names |
-| JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
+| BIDS dseg.tsv, CSV, tables with semicolons | columns; the numbers are labels, the texts names, and a column called color or colour their colours, such as #0072B2 |
+| JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
 """  # noqa: E501
 
 import csv
@@ -16,26 +16,36 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from probdice.errors import FormatError, InputError
 from probdice.files.meaning import beyond_one
-from probdice.files.model import as_label, distinct_names
+from probdice.files.model import as_colour, as_label, distinct_names
 from probdice.matching import listed
-from probdice.segmentation import Label, Segmentation
+from probdice.segmentation import COLOUR, Label, Segmentation
 
 __all__ = ["Names", "called", "named", "read_names"]
 
 Names = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
 
 LARGEST = 1 << 24  # bytes; the longest colour tables have a hundred thousand
-COLOURED = re.compile(r"(-?\d+)\s+(\S.*?)\s+\d+(?:\s+\d+){2,3}")  # FreeSurfer, Slicer
-ITK_SNAP = re.compile(r'(\d+)(?:\s+[\d.]+){6}\s+"(.*)"')
+TRIPLE = r"\s+(?P<red>\d+)\s+(?P<green>\d+)\s+(?P<blue>\d+)"
+FREESURFER = re.compile(r"(?P<label>-?\d+)\s+(?P<name>\S.*?)" + TRIPLE + r"(?:\s+\d+)?")  # Slicer
+ITK_SNAP = re.compile(r"(?P<label>\d+)" + TRIPLE + r'(?:\s+[\d.]+){3}\s+"(?P<name>.*)"')
+COLOURS = ("color", "colour")
+TRIPLES = (("color_r", "color_g", "color_b"), ("red", "green", "blue"), ("r", "g", "b"))
 NUMBERS = ("index", "label", "id", "value", "labelvalue", "number", "key", "no.", "no")
 EXPECTED = (
     "expected FreeSurfer's colour table, ITK-SNAP's label description, a .tsv of BIDS, a .ctbl of "
     "3D Slicer, or CSV or JSON of labels and names"
 )
+
+
+class Entry(NamedTuple):
+    """What a table says of one label."""
+
+    name: str
+    colour: str | None = None
 
 
 def named(segmentation: Segmentation, names: Names) -> Segmentation:
@@ -45,7 +55,7 @@ def named(segmentation: Segmentation, names: Names) -> Segmentation:
     user names in so many words stays, as an empty region.
     """
     table = isinstance(names, str | os.PathLike)
-    called = _mapping(names)
+    called = _entries(names)
     prefix = f"{os.fspath(names)}: " if isinstance(names, str | os.PathLike) else ""
     try:
         if segmentation.crisp:
@@ -73,8 +83,8 @@ def called(segmentation: Segmentation, name: str) -> Segmentation:
     return replace(segmentation, names={0: "background", 1: name})
 
 
-def read_names(path: str | os.PathLike[str]) -> dict[Label, str]:
-    """The names in a table, by label.
+def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
+    """The names in a table, and the colours where it has some, by label.
 
     Parameters
     ----------
@@ -89,9 +99,9 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, str]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = os.path.join(folder, "dseg.tsv")
     ...     with open(file, "w") as stream:
-    ...         _ = stream.write("index\\tname\\n1\\tgrey matter\\n2\\twhite matter\\n")
+    ...         _ = stream.write("index\\tname\\tcolor\\n1\\tgrey matter\\t#808080\\n")
     ...     read_names(file)
-    {1: 'grey matter', 2: 'white matter'}
+    {1: Entry(name='grey matter', colour='#808080')}
     """
     file = Path(path)
     try:
@@ -106,7 +116,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, str]:
     return names
 
 
-def _parsed(content: bytes) -> dict[Label, str]:
+def _parsed(content: bytes) -> dict[Label, Entry]:
     if len(content) > LARGEST or b"\0" in content:
         raise FormatError(f"is no table of names; {EXPECTED}")
     try:
@@ -117,16 +127,21 @@ def _parsed(content: bytes) -> dict[Label, str]:
         return _json(text)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
-    for pattern in (ITK_SNAP, COLOURED):
-        rows = [pattern.fullmatch(line) for line in lines]
-        if rows and all(rows):
-            names: dict[Label, str] = {int(row[1]): row[2] for row in rows if row}
-            return {label: name for label, name in names.items() if name != "(none)"}
+    for pattern in (ITK_SNAP, FREESURFER):
+        rows = [row for row in map(pattern.fullmatch, lines) if row]
+        if rows and len(rows) == len(lines):
+            return {
+                int(row["label"]): Entry(
+                    row["name"], as_colour(row.group("red", "green", "blue"), 255)
+                )
+                for row in rows
+                if row["name"] != "(none)"
+            }
     return _columns(text)
 
 
-def _columns(text: str) -> dict[Label, str]:
-    """A table with a column of labels and one of names."""
+def _columns(text: str) -> dict[Label, Entry]:
+    """A table with a column of labels, one of names and perhaps one of colours."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise FormatError(f"is empty; {EXPECTED}")
@@ -150,7 +165,14 @@ def _columns(text: str) -> dict[Label, str]:
     text_column = next((k for k in others if header[k] == "name"), None)
     if text_column is None:
         text_column = next((k for k in others if "name" in header[k]), others[0])
-    return {as_label(row[labels]): row[text_column] for row in body}
+    colour_columns = [k for k in others if header[k] in COLOURS][:1]
+    for triple in TRIPLES:
+        if set(triple) <= set(header[:width]):
+            colour_columns = [header.index(name) for name in triple]
+    return {
+        as_label(row[labels]): Entry(row[text_column], _colour([row[k] for k in colour_columns]))
+        for row in body
+    }
 
 
 def _is_header(rows: list[list[str]]) -> bool:
@@ -164,7 +186,7 @@ def _is_header(rows: list[list[str]]) -> bool:
     )
 
 
-def _json(text: str) -> dict[Label, str]:
+def _json(text: str) -> dict[Label, Entry]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -179,28 +201,38 @@ def _json(text: str) -> dict[Label, str]:
         raise FormatError(f"holds no names; {EXPECTED}")
     if all(isinstance(value, int) and not isinstance(value, bool) for value in content.values()):
         content = {label: name for name, label in content.items()}
+    entries = {}
     for label, name in content.items():
-        if not isinstance(name, str):
+        if not isinstance(name, str | Entry):
             raise FormatError(f"{label!r} must have a name, found {name!r}; {EXPECTED}")
-    return {as_label(str(label)): name for label, name in content.items()}
+        entries[as_label(str(label))] = Entry(name) if isinstance(name, str) else name
+    return entries
 
 
-def _entry(item: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A label and its name in a list of objects."""
+def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
+    """A label and what is said of it in a list of objects."""
     lower = {key.lower(): value for key, value in item.items()}
     label = next((lower[key] for key in NUMBERS if isinstance(lower.get(key), int)), None)
     name = next((lower[key] for key in ("name", "label") if isinstance(lower.get(key), str)), None)
     if label is None or name is None:
         raise FormatError(f"has an entry without a label or a name: {dict(item)!r}; {EXPECTED}")
-    return label, name
+    colour: Any = next((lower[key] for key in COLOURS if key in lower), None)
+    return label, Entry(name, _colour(colour if isinstance(colour, list) else [colour]))
 
 
-def _mapping(names: Names) -> dict[Label, str]:
+def _colour(parts: Sequence[Any]) -> str | None:
+    """A colour as "#rrggbb" or as three numbers from 0 to 255; None where it is neither."""
+    if len(parts) == 1:
+        return str(parts[0]).upper() if COLOUR.fullmatch(str(parts[0])) else None
+    return as_colour(parts[:3], 255)
+
+
+def _entries(names: Names) -> dict[Label, Entry]:
     if isinstance(names, str | os.PathLike):
         return read_names(names)
     if isinstance(names, Mapping):
         return {
-            as_label(label) if isinstance(label, str) else label: str(name)
+            as_label(label) if isinstance(label, str) else label: Entry(str(name))
             for label, name in names.items()
         }
     if not isinstance(names, Sequence):
@@ -208,11 +240,11 @@ def _mapping(names: Names) -> dict[Label, str]:
             f"names must be a mapping of labels to names, a list of names, or the path of a "
             f"table, found {names!r}"
         )
-    return dict(enumerate(str(name) for name in names))
+    return {label: Entry(str(name)) for label, name in enumerate(names)}
 
 
 def _named_labels(
-    segmentation: Segmentation, called: Mapping[Label, str], table: bool
+    segmentation: Segmentation, called: Mapping[Label, Entry], table: bool
 ) -> Segmentation:
     if not table and (words := [label for label in called if not isinstance(label, int)]):
         raise InputError(f"names must be those of whole numbers, found {listed(words)}")
@@ -220,17 +252,24 @@ def _named_labels(
     known = [label for label in called if label in present]
     if not known:
         raise _none(called, sorted(present), "labels")
-    chosen = {int(label): called[label] for label in (known if table else called)}
+    chosen = {int(label): called[label].name for label in (known if table else called)}
     names = {**segmentation.names, **(distinct_names(chosen) if table else chosen)}
-    return replace(segmentation, names=names)
+    colours = {int(label): colour for label in known if (colour := called[label].colour)}
+    return replace(segmentation, names=names, colours={**segmentation.colours, **colours})
 
 
-def _named_regions(segmentation: Segmentation, called: Mapping[Label, str]) -> Segmentation:
-    names = {str(label): name for label, name in called.items()}
-    regions = [names.get(str(region), region) for region in segmentation.regions]
-    if not any(str(region) in names for region in segmentation.regions):
-        raise _none(called, segmentation.regions, "regions")
-    return replace(segmentation, regions=tuple(regions))
+def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) -> Segmentation:
+    entries = {str(label): entry for label, entry in called.items()}
+    regions, colours = list(segmentation.regions), dict(segmentation.colours)
+    known = [k for k, region in enumerate(regions) if str(region) in entries]
+    if not known:
+        raise _none(called, regions, "regions")
+    for k in known:
+        entry = entries[str(regions[k])]
+        regions[k] = entry.name
+        if entry.colour:
+            colours[k] = entry.colour
+    return replace(segmentation, regions=tuple(regions), colours=colours)
 
 
 def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segmentation:
@@ -244,8 +283,8 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
     return replace(segmentation, regions=(*map(str, names), *added))
 
 
-def _none(called: Mapping[Label, str], labels: Sequence[Label], what: str) -> InputError:
-    entries = [f"{label}={name}" for label, name in called.items()]
+def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
+    entries = [f"{label}={entry.name}" for label, entry in called.items()]
     return InputError(
         f"names none of the {what}: the image has {listed(labels)}, and the names are for "
         f"{listed(entries)}; do the two belong together?"

@@ -27,7 +27,7 @@ from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.headers import Header, affine_of, header_of, is_header
-from probdice.files.model import Format, Image, Payload, Source, distinct_names
+from probdice.files.model import Format, Image, Payload, Source, as_colour, distinct_names
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
@@ -35,7 +35,8 @@ __all__ = ["NIFTI", "of_nibabel", "other_half"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
 LONGEST = 1 << 24  # bytes that are looked through for a label table
-LABEL = re.compile(r'<Label\s[^>]*?Key="(-?\d+)"[^>]*>(?:<!\[CDATA\[)?([^<\]]*)')
+LABEL = re.compile(r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[)?([^<\]]*)')
+SHARE = r'{}="([\d.]+)"'  # of red, green or blue, from 0 to 1
 
 
 def _recognises(source: Source) -> bool:
@@ -63,7 +64,7 @@ def _read(source: Source) -> Image:
         array,
         regions=regions,
         affine=header.affine,
-        label_names=_label_table(extensions) if head[344:347] == b"n+1" else {},
+        **(_label_table(extensions) if head[344:347] == b"n+1" else {}),
         slope=header.slope,
         inter=header.inter,
     )
@@ -91,7 +92,7 @@ def of_nibabel(image: Any) -> Image:
         affine=affine,
         slope=float(slope),
         inter=float(inter),
-        label_names=_label_table(b"".join(stored)),
+        **_label_table(b"".join(stored)),
     )
 
 
@@ -163,13 +164,19 @@ def _raw(extension: Any) -> bytes:
     return content if isinstance(content, bytes) else b""
 
 
-def _label_table(extensions: bytes) -> dict[int, str]:
-    """The names in the label table that Connectome Workbench and Caret store with an image."""
+def _label_table(extensions: bytes) -> dict[str, Any]:
+    """Names and colours of the table that Connectome Workbench and Caret store with an image."""
     if b"<LabelTable>" not in extensions:
         return {}
     table = extensions.partition(b"<LabelTable>")[2].partition(b"</LabelTable>")[0]
     labels = LABEL.findall(table.decode("utf-8", "replace"))
-    return distinct_names({int(key): unescape(name.strip()) for key, name in labels})
+    names = {int(key): unescape(name.strip()) for _, key, name in labels}
+    colours = {}
+    for attributes, key, _ in labels:
+        shares = [re.search(SHARE.format(name), attributes) for name in ("Red", "Green", "Blue")]
+        if colour := as_colour([share and share[1] for share in shares], 1.0):
+            colours[int(key)] = colour
+    return {"label_names": distinct_names(names), "colours": colours}
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:

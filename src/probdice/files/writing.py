@@ -29,7 +29,7 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
         else:
             array, regions = value.probabilities(), True
         names = tuple(str(region) for region in value.regions)
-        payload = Payload(array, regions, geometry, value.names, names)
+        payload = Payload(array, regions, geometry, value.names, names, value.colours)
     else:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":

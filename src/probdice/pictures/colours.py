@@ -1,11 +1,13 @@
 """One colour for every group, the same in every picture and on every page.
 
-The palette is for eyes of all kinds: it starts with the colours of Okabe and Ito (2008), and each
+Groups have the colours that files or tables of names give their regions. The palette for all
+others is for eyes of all kinds: it starts with the colours of Okabe and Ito (2008), and each
 further one lies as far as possible (in CIELAB) from those before it, from black, white and the
 neutral grey, be it seen by normal, by deuteranopic or by protanopic vision (Machado et al. 2009).
 """
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Literal
 
 import numpy as np
@@ -27,7 +29,7 @@ __all__ = [
     "triples",
 ]
 
-Palette = Literal["safe", "rgb"]
+Palette = Literal["given", "safe", "rgb"]
 
 NEUTRAL = "#B8B8B8"
 RGB = ("#FF0000", "#00FF00", "#0000FF")
@@ -64,16 +66,17 @@ class Colours:
         }
 
 
-def colours_of(comparison: Comparison, palette: Palette = "safe") -> Colours:
+def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     """The colours of a comparison.
 
     Parameters
     ----------
     comparison : Comparison
         What was compared.
-    palette : {"safe", "rgb"}, optional
-        Colours that colour-blind people tell apart as well, or red, green and blue for at most
-        three groups, so that a colour shows three probabilities.
+    palette : {"given", "safe", "rgb"}, optional
+        Colours as the files or tables of names give them, those of the reference first, and safe
+        ones for what has none; colours that colour-blind people tell apart as well; or red, green
+        and blue for at most three groups, so that a colour shows three probabilities.
 
     Returns
     -------
@@ -122,11 +125,34 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
                 f"palette='safe' shows any number"
             )
         return RGB[: len(groups)]
-    if palette != "safe":
-        raise InputError(f"palette must be 'safe' or 'rgb', found {palette!r}")
+    if palette not in ("given", "safe"):
+        raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
+    given = _given(comparison) if palette == "given" else [None] * len(groups)
     quiet = background_group(groups)
-    loud = iter(PALETTE[k % len(PALETTE)] for k in range(len(groups)))
-    return tuple(NEUTRAL if k == quiet else next(loud) for k in range(len(groups)))
+    free = cycle([colour for colour in PALETTE if colour not in given] or PALETTE)
+    return tuple(NEUTRAL if k == quiet else colour or next(free) for k, colour in enumerate(given))
+
+
+def _given(comparison: Comparison) -> list[str | None]:
+    """The colour that the files give each group: of the reference, else of the prediction.
+
+    Regions that were merged come last, since a group is known by the pair that it started from.
+    """
+    merged = {(merge.side, merge.region) for merge in comparison.merges}
+    colours: dict[tuple[Side, Label], str] = {}
+    for side in SIDES:
+        regions = comparison.overlap.side(side)
+        colours |= {
+            (side, regions.names.get(key, key)): colour for key, colour in regions.colours.items()
+        }
+    if not colours:
+        return [None] * len(comparison.groups)
+    given = []
+    for group in comparison.groups:
+        members = [(side, label) for side in SIDES for label in group.side(side)]
+        members.sort(key=merged.__contains__)
+        given.append(next((colours[member] for member in members if member in colours), None))
+    return given
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
