@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probdice.errors import InputError, MissingExtraError
+from probdice.errors import FormatError, InputError, MissingExtraError
 from probdice.paper import STAND_IN, rank_study, read_rankings, read_scores, run_paper
 from probdice.paper import run as run_module
 from probdice.paper.claims import Claim
@@ -132,7 +132,8 @@ class Page(HTMLParser):
 def test_pages_are_self_contained_and_strict(out: Path, name: str) -> None:
     text = (out / name).read_text(encoding="utf-8")
     page = Page(text)
-    assert not {"script", "iframe", "object", "link", "form"} & set(page.tags)
+    assert not {"iframe", "object", "link", "form"} & set(page.tags)
+    assert text.count("<script>") == name.count("sheet")
     assert page.addresses
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     policy = page.meta["Content-Security-Policy"]["content"]
@@ -244,6 +245,20 @@ def test_filled_in_answers_go_through_the_rank_tool(tmp_path: Path) -> None:
     study = rank_study(read_rankings(path), read_scores(tmp_path / "scores.csv", column="D1"))
     assert study.people == ("person 01",)
     assert study.overall.pearson > 0.7
+
+
+def test_answers_may_be_a_folder_of_files(tmp_path: Path) -> None:
+    for person in "ab":
+        text = f"person,image,segmentation,rank\n{person},one,x,1\n{person},one,y,2\n"
+        (tmp_path / f"answers-{person}.csv").write_text(text)
+    (tmp_path / "notes.txt").write_text("not a table")
+    answers = read_rankings(tmp_path)
+    assert [(answer.person, answer.segmentation, answer.rank) for answer in answers] == [
+        ("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("b", "y", 2)
+    ]  # fmt: skip
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FormatError, match=r"empty: is a folder without a \.csv file"):
+        read_rankings(tmp_path / "empty")
 
 
 def test_surveys_refuse_nobody(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from probdice.pictures.charts import means_along
 from probdice.pictures.colours import NEUTRAL, PALETTE, colours_of, triples
 from probdice.pictures.images import blended
 from probdice.pictures.layout import MATCHED, MERGED, arrange, width_of
+from probdice.pictures.matrix import matrix_of
+from probdice.pictures.names import short_names
 from probdice.pictures.planes import planes_of
 from probdice.pictures.views import every_nth, largest, look, worst_place
 from probdice.scoring import NeedsImages
@@ -389,8 +391,9 @@ def test_a_drawing_of_the_correspondence_needs_no_images():
 
 @pytest.mark.parametrize("kind", ["overview", "map", "slices", "histogram"])
 def test_a_picture_of_the_pixels_of_a_detached_comparison_is_refused(kind):
+    result = compare(soft((2, 2), 2), soft((2, 2), 2, seed=1))
     with pytest.raises(NeedsImages, match="a picture of the pixels needs the images"):
-        plot(compare([[1, 2]], [[1, 2]]).detach(), kind)
+        plot(result.detach(), kind)
 
 
 def test_a_line_whose_dice_is_not_known_is_drawn_all_the_same():
@@ -405,11 +408,184 @@ def test_the_higher_their_dice_the_wider_the_line():
     assert width_of(0) == 1 and width_of(1) == 7 and width_of(0.3) > width_of(0.2)
 
 
-def test_a_table_of_weights_that_would_not_fit_is_refused(monkeypatch):
+# --- the overlap matrix
+
+
+def test_the_matrix_is_in_the_order_of_the_matching():
+    # 1↔9 and 2↔7 are matched; 5 has no partner and stands beside 7, whose row is the second.
+    result = compare([1, 1, 1, 2, 2, 2, 2, 2], [9, 9, 7, 7, 7, 7, 5, 5])
+    matrix = matrix_of(result)
+    assert [result.overlap.prediction.label(k) for k in matrix.order.prediction] == [9, 7, 5]
+    assert (matrix.paired.reference, matrix.paired.prediction, matrix.step) == (2, 2, 1)
+    nan = np.nan
+    expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of pairs that meet
+    np.testing.assert_allclose(matrix.cells, expected, atol=1e-12)
+
+
+def test_a_spare_region_stands_beside_the_one_it_shares_most_with():
+    # Reference 1 and 2; the prediction splits both, and its labels are in no order.
+    result = compare([1] * 9 + [2] * 9, [8] * 5 + [3] * 4 + [4] * 5 + [1] * 4)
+    order = [result.overlap.prediction.label(k) for k in matrix_of(result).order.prediction]
+    assert order == [8, 4, 3, 1]
+
+
+def test_of_probabilities_the_matrix_holds_the_fuzzy_dice_of_every_pair():
+    p, q = soft((5, 6), 3), soft((5, 6), 3, seed=1)
+    result = compare(p, q, match="labels")
+    expected = [[1 - np.abs(one - two).sum() / (one.sum() + two.sum()) for two in q] for one in p]
+    np.testing.assert_allclose(matrix_of(result).cells, expected, atol=1e-12)
+
+
+def test_groups_are_outlined_and_numbers_written_where_there_is_room():
+    figure = plot(compare(*CRISP, merge="both"), "overlap")
+    ax = figure.axes[0]
+    written = {text.get_position(): text.get_text() for text in ax.texts}
+    assert written == {(0, 0): "0.57", (1, 0): "0.67", (0, 1): "0.29", (2, 1): "0.86"}
+    outlined = {
+        (round(box.get_x() + 0.46), round(box.get_y() + 0.46)): box.get_edgecolor()[:3]
+        for box in ax.patches
+    }
+    blue, green = tuple(triples((MATCHED,))[0]), tuple(triples((MERGED,))[0])
+    assert outlined == {(1, 0): blue, (0, 0): green, (2, 1): blue}
+    assert figure.legends == []
+
+
+def test_regions_without_a_partner_are_behind_a_line_and_counted():
+    figure = plot(compare(*CRISP), "overlap")
+    (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "-"]
+    assert list(line.get_xdata()) == [1.5, 1.5]
+    (text,) = figure.legends[0].get_texts()
+    assert text.get_text() == "without a partner, right of the line: 1 of the prediction"
+
+
+def test_a_cell_of_many_pairs_shows_the_largest_of_them():
+    reference = np.repeat(np.arange(1000), 2)
+    prediction = reference.copy()
+    prediction[::200] = 5000  # takes one of the two pixels of every hundredth region
+    matrix = matrix_of(compare(reference, prediction), most=10)
+    assert matrix.cells.shape == (10, 10) and matrix.step == 101
+    np.testing.assert_array_equal(np.diag(matrix.cells), 1)
+
+
+def test_a_hundred_thousand_regions_need_no_table_of_all_pairs(monkeypatch):
     monkeypatch.setattr("probdice.overlaps.LARGEST_TABLE", 99)
-    labels = np.arange(10)
-    with pytest.raises(TooLargeError, match="10 reference and 10 prediction regions"):
-        plot(compare(labels, labels), "weights")
+    labels = np.arange(100_000)
+    result = compare(labels, labels[::-1])
+    with pytest.raises(TooLargeError):
+        result.weights  # noqa: B018
+    figure = plot(result, "overlap")
+    ax = figure.axes[0]
+    assert ax.get_ylabel() == "reference: 100,000 regions, as matched"
+    assert max(ax.images[0].get_array().shape) <= 480
+
+
+# --- names
+
+
+def test_names_that_are_shortened_are_still_told_apart():
+    names = ["Left-Cerebral-White-Matter", "Left-Cerebral-Cortex", "Left-Cerebral-Exterior", "x"]
+    assert short_names(names, 14) == ["Left-C…-Matter", "Left-C…-Cortex", "Left-C…xterior", "x"]
+    names = [f"the-same-beginning-{k}-and-the-same-end" for k in (1, 2)]
+    assert short_names(names, 12) == ["…1-and-the-s", "…2-and-the-s"]
+
+
+@pytest.mark.parametrize("most", [4, 8, 12])
+def test_no_two_names_are_shortened_to_one(most):
+    names = [f"{a * 30}{b * 30}{a * 30}" for a in "xy" for b in "pqrst"] + ["xxx…", "…1"]
+    short = short_names(names, most)
+    assert len(set(short)) == len(names) and max(map(len, short)) <= most
+
+
+def test_equal_names_stay_equal_and_lines_and_dollars_are_text():
+    assert short_names(["a\nb", "$x$", "$x$"], 9) == ["a b", r"\$x\$", r"\$x\$"]
+
+
+# --- the correspondence on a page
+
+
+def shifted(count, pixels=10):
+    """Regions in a row, and the same moved by one pixel more in every next region."""
+    labels = np.repeat(np.arange(count), pixels)
+    moved = labels.copy()
+    for k in range(count - 1):
+        moved[(k + 1) * pixels : (k + 1) * pixels + k * 5 // count] = k
+    return labels, moved
+
+
+def test_the_correspondence_of_many_regions_is_a_page_of_those_with_the_lowest_dice():
+    result = compare(*shifted(1500))
+    figure = plot(result, "correspondence")
+    width, height = figure.get_size_inches()
+    assert width <= 7 and height <= 9
+    layout = arrange(result, rows=46)
+    shown = sorted({node.group for node in layout.nodes})
+    dice = [group.dice for group in result.groups]
+    assert len(shown) == 46 == len(layout.links)
+    assert max(dice[k] for k in shown) <= layout.floor
+    assert layout.floor == min(d for k, d in enumerate(dice) if k not in shown)
+    title = figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert "46 of 1,500 groups, those with the lowest Dice" in title
+
+
+def test_few_regions_stay_in_their_order():
+    layout = arrange(compare(*shifted(20)), rows=46)
+    assert [node.label for node in layout.nodes if node.side == "reference"] == list(range(20))
+    assert layout.hidden == 0 and layout.floor is None
+
+
+def test_a_group_of_very_many_regions_leaves_room_for_others():
+    reference = np.repeat([1, 2], 500)
+    prediction = np.concatenate([np.arange(500), np.full(500, 999)])
+    prediction[:100] = 0
+    result = compare(reference, prediction, merge="prediction")
+    layout = arrange(result, rows=20)
+    counts = [(node.label, node.count) for node in layout.nodes if node.side == "prediction"]
+    assert sum(count for _, count in counts) == 402  # 0, 100 to 499, and 999
+    assert len(counts) == 9 and layout.rows == 9
+    assert layout.hidden == 0
+    figure = plot(result, "correspondence", figsize=(4, 3))
+    assert "394 more" in {text.get_text() for text in figure.axes[0].texts}
+
+
+# --- axes and sizes
+
+
+@pytest.mark.parametrize("kind", ["map", "correspondence", "overlap", "histogram"])
+def test_a_picture_is_drawn_into_given_axes(kind, tmp_path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3))
+    left, right = figure.subplots(1, 2)
+    result = compare([[1, 1, 1], [2, 2, 2]], [[1, 1, 2], [2, 2, 2]])
+    assert plot(result, kind, ax=right) is figure
+    assert not left.has_data() and right.has_data()
+    assert figure.legends == [] and figure.get_suptitle() == ""
+    assert figure.get_size_inches().tolist() == [6, 3]
+    figure.savefig(tmp_path / "figure.svg")
+
+
+def test_a_picture_of_several_panels_takes_as_many_axes():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots(2, 3)
+    result = compare(np.tile([1, 1, 2, 2, 2], (3, 4, 1)), np.ones((3, 4, 5), int))
+    assert result.plot("overview", ax=axes[0]) is axes[0, 0].figure
+    result.plot("slices", ax=list(axes[1]))
+    assert [ax.get_xlabel() for ax in axes[1]] == ["axis 0", "axis 1", "axis 2"]
+    with pytest.raises(InputError, match="has 9 panels here: ax must be as many axes, found 6"):
+        result.plot("views", ax=axes)
+
+
+def test_the_size_of_a_figure_is_what_was_asked_for():
+    result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
+    for kind in ("overview", "correspondence", "overlap", "histogram", "slices"):
+        assert plot(result, kind, figsize=(3.5, 2)).get_size_inches().tolist() == [3.5, 2]
+    with pytest.raises(InputError, match="a width and a height in inches, found 3"):
+        plot(result, "map", figsize=3)
+    with pytest.raises(InputError, match="give ax or figsize, not both"):
+        plot(result, "map", ax=plot(result, "map").axes[0], figsize=(3, 3))
+    with pytest.raises(InputError, match="ax must be axes of Matplotlib, found int"):
+        plot(result, "map", ax=3)
 
 
 @pytest.mark.parametrize("similarity", ["absolute", probdice.Aitchison(floor=0.01)])
@@ -442,24 +618,14 @@ def test_no_picture_rounds_up_to_equality():
     other[0, 0] = 2
     result = compare(labels, other)  # a score of 0.999975
     assert plot(result, "map").axes[0].get_title() == "f, mean 0.9999"
-    (score,) = plot(result, "histogram").axes[0].texts
-    assert score.get_text() == "score 0.9999"
-    weights = [text.get_text() for text in plot(result, "weights").axes[0].texts]
-    assert weights == ["0.00", "0.99", "0.99", "0.00"]  # 39 999 of 40 000 pixels differ
-
-
-def test_the_table_of_weights_is_written_out_and_groups_are_outlined():
-    result = compare(*CRISP, merge="both")
-    ax = plot(result, "weights").axes[0]
-    np.testing.assert_array_equal(ax.images[0].get_array(), result.weights)
-    written = {text.get_position(): text.get_text() for text in ax.texts}
-    assert written[0, 0] == "0.38" and written[2, 1] == "0.12"
-    outlined = {
-        (round(box.get_x() + 0.46), round(box.get_y() + 0.46)): box.get_edgecolor()[:3]
-        for box in ax.patches
-    }
-    blue, green = tuple(triples((MATCHED,))[0]), tuple(triples((MERGED,))[0])
-    assert outlined == {(1, 0): blue, (0, 0): green, (2, 1): blue}
+    bars = [text.get_text() for text in plot(result, "histogram").axes[0].texts]
+    assert bars == ["0.00 %\n1 pixel", "99.99 %\n39,999 pixels"]
+    values = np.where(labels == 1, 0.75, 0.25)
+    soft_result = compare(np.stack([values, 1 - values]), np.stack([values, 1 - values]) * 0 + 0.5)
+    (score,) = plot(soft_result, "histogram").axes[0].texts
+    assert score.get_text() == "score 0.7500"
+    dice = [text.get_text() for text in plot(result, "overlap").axes[0].texts]
+    assert dice == ["0.99", "0.00", "0.99"]
 
 
 def test_f_along_the_slices_is_its_mean_over_each():
@@ -486,6 +652,14 @@ def test_the_histogram_holds_every_pixel_once():
     np.testing.assert_allclose(heights, expected / 2000, atol=1e-12)
 
 
+@pytest.mark.parametrize("similarity", ["absolute", probdice.Aitchison(floor=0.01)])
+def test_the_histogram_of_label_maps_is_how_many_pixels_agree(similarity):
+    result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 7, 5, 5, 5, 5, 5], similarity=similarity)
+    ax = plot(result.detach(), "histogram").axes[0]
+    assert [bar.get_height() for bar in ax.patches] == [1 / 8, 7 / 8]
+    assert [text.get_text() for text in ax.texts] == ["12.50 %\n1 pixel", "87.50 %\n7 pixels"]
+
+
 @pytest.mark.parametrize("kind", ["overview", "regions", "map", "slices", "histogram"])
 @pytest.mark.parametrize("shape", [(12,), (6, 7), (4, 5, 6), (3, 4, 5, 2)])
 def test_images_of_any_number_of_axes_are_drawn(kind, shape, tmp_path):
@@ -496,7 +670,7 @@ def test_images_of_any_number_of_axes_are_drawn(kind, shape, tmp_path):
 
 def test_a_label_with_dollars_is_text(tmp_path):
     reference = Segmentation.from_labels([[1, 2]], names={1: "$x", 2: "a\n$^b$ <i>"})
-    for kind in ("overview", "correspondence", "weights"):
+    for kind in ("overview", "correspondence", "overlap"):
         compare(reference, [[1, 2]]).plot(kind).savefig(tmp_path / f"{kind}.svg")
 
 

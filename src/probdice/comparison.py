@@ -40,6 +40,7 @@ from probdice.similarity import Aitchison, Similarity
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from probdice.calibration import Binning, Calibration
@@ -313,7 +314,7 @@ class Comparison:
     weights : ndarray
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     pixel_volume : float or None
         What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
@@ -389,7 +390,7 @@ class Comparison:
 
     @property
     def pixels(self) -> int:
-        """|Ω|."""
+        """How many pixels are compared."""
         return self.overlap.pixels
 
     # -- scores ----------------------------------------------------------------------------------
@@ -690,6 +691,8 @@ class Comparison:
         self,
         kind: "Kind" = "overview",
         *,
+        ax: "Axes | Iterable[Axes] | None" = None,
+        figsize: tuple[float, float] | None = None,
         place: Sequence[int] | None = None,
         palette: "Palette" = "given",
     ) -> "Figure":
@@ -698,8 +701,12 @@ class Comparison:
         Parameters
         ----------
         kind : str, optional
-            "overview", "regions", "map", "views", "correspondence", "weights", "slices" or
+            "overview", "regions", "map", "views", "correspondence", "overlap", "slices" or
             "histogram".
+        ax : Axes or several, optional
+            Where to draw, as many as the picture has panels; a new figure by default.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the pixel through which a volume is cut; where the two differ most by default.
         palette : {"given", "safe", "rgb"}, optional
@@ -709,13 +716,13 @@ class Comparison:
         Examples
         --------
         >>> import probdice
-        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("weights")
-        >>> figure.axes[0].images[0].get_array().tolist()
-        [[0.25, 0.75], [0.75, 0.25]]
+        >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("overlap")
+        >>> figure.axes[0].images[0].get_array().round(2).tolist()  # Dice of pairs that meet
+        [[0.8, None], [0.4, 0.67]]
         """
         from probdice import pictures
 
-        return pictures.plot(self, kind, place=place, palette=palette)
+        return pictures.plot(self, kind, ax=ax, figsize=figsize, place=place, palette=palette)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write a page to look at: one HTML file that needs no network. See `report.write`.
@@ -770,7 +777,11 @@ class Comparison:
         >>> probdice.Comparison.from_json(text).score
         0.75
         """
-        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+        content = self.to_dict()
+        try:
+            return json.dumps(content, indent=indent, allow_nan=False)
+        except ValueError:  # there is one that is not a number
+            return json.dumps(null_for_nan(content), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Comparison":

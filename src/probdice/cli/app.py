@@ -15,6 +15,7 @@ from probdice.cli.paper import paper
 from probdice.cli.rank import rank
 from probdice.cli.show import show
 from probdice.cli.summarise import summarise
+from probdice.cli.warm_up import warm_up
 from probdice.version import __version__
 
 __all__ = ["COMMANDS", "app"]
@@ -31,6 +32,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     demo,
     paper,
     rank,
+    warm_up,
 )
 
 app = typer.Typer(

@@ -26,7 +26,8 @@ def rank(
         typer.Argument(
             metavar="RANKINGS",
             show_default=False,
-            help="CSV with columns person, image, segmentation, rank; 1 is most similar.",
+            help="CSV with columns person, image, segmentation, rank (1 is most similar), or a "
+            "folder of such files.",
         ),
     ],
     scores: Annotated[

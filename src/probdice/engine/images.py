@@ -196,16 +196,18 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side, bins: int) -> Distribution:
-        """How the values of every region of a soft side are distributed."""
-        blocks, place = self.blocks, SIDES.index(side)
+    def distributions(self, bins: int) -> Both[Distribution]:
+        """How the values of every region of two soft sides are distributed."""
+        blocks = self.blocks
 
-        def visit(block: Block) -> Distribution:
-            ready = blocks.ready(block).sides[place]
-            assert isinstance(ready, Soft)
-            return passes.distribution(ready, bins)
+        def visit(block: Block) -> list[Distribution]:
+            sides = blocks.ready(block).sides
+            return [passes.distribution(side, bins) for side in sides if isinstance(side, Soft)]
 
-        return reduce(add, run(visit, blocks.blocks, self.workers))
+        def added(one: list[Distribution], more: list[Distribution]) -> list[Distribution]:
+            return [a + b for a, b in zip(one, more, strict=True)]
+
+        return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
         """How far the prediction is borne out by the reference, group by group."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -422,19 +423,11 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
-    values = sides.map(
-        lambda side: (
-            side.rows[:, side.start : side.start + side.size].astype(np.float64)
-            if isinstance(side, Soft)
-            else None
-        )
-    )
-    own = values.map(lambda rows: None if rows is None else rows @ rows.T)
+    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
     volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
     p, q = sides
     if isinstance(p, Soft) and isinstance(q, Soft):
-        assert values.reference is not None and values.prediction is not None
-        between = values.reference @ values.prediction.T
+        between = _products(p, q)
     else:
         crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
         assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
@@ -446,6 +439,14 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         between[places] = sums[kept]
         between = between if crisp is p else between.T
     return Moments(volumes, own, between)
+
+
+def _products(p: Soft, q: Soft) -> Floats:
+    from probdice.engine import kernels
+
+    products = np.zeros((p.rows.shape[0], q.rows.shape[0]))
+    kernels.moments.products(p.rows, p.start, q.rows, q.start, p.size, products)
+    return products
 
 
 def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
@@ -470,9 +471,9 @@ def _known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many values of each region lie in each of the equal bins of [0, 1].
+    """How many values of each region lie in each bin of [0, 1], and the sums of these values.
 
-    `sums` is by how much they exceed the left end of their bin, in widths of a bin.
+    Bins are narrow at both ends, where most values are, and widest in the middle.
     """
 
     counts: Integers
@@ -481,9 +482,23 @@ class Distribution:
     def __add__(self, other: "Distribution") -> "Distribution":
         return Distribution(self.counts + other.counts, self.sums + other.sums)
 
+    @cached_property
+    def widths(self) -> Floats:
+        """The width of every bin."""
+        bins = self.counts.shape[1]
+        ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
+        widths = np.diff(ends)
+        return np.concatenate([widths, widths[::-1]])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Where the mean of the values in each bin lies between its ends, times how many there are."""
+        left_ends = np.cumsum(self.widths) - self.widths
+        return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
+
 
 def distribution(side: Soft, bins: int) -> Distribution:
-    """The distribution of the values of a block."""
+    """The distribution of the values of a block; `bins` is even."""
     from probdice.engine import kernels
 
     counts = np.zeros((side.rows.shape[0], bins), np.int64)

@@ -33,13 +33,19 @@ class Scored:
 
 
 def read_rankings(path: str | PathLike[str]) -> list[Answer]:
-    """Answers from a CSV file with columns person, image, segmentation and rank.
+    """Answers from a CSV file with columns person, image, segmentation and rank, or from several.
 
-    Rows with an empty rank were not answered and are left out; other columns are not read.
+    Of a folder all files that end in .csv are read. Rows with an empty rank were not answered and
+    are left out; other columns are not read.
     """
+    folder = Path(path)
+    files = sorted(folder.glob("*.csv")) if folder.is_dir() else [folder]
+    if not files:
+        raise FormatError(f"{path}: is a folder without a .csv file")
     answers = [
         Answer(person, image, segmentation, _number(rank, "rank", place))
-        for place, (person, image, segmentation, rank) in _rows(path, RANKING)
+        for file in files
+        for place, (person, image, segmentation, rank) in _rows(file, RANKING)
         if rank
     ]
     if not answers:

@@ -3,31 +3,31 @@
 Nothing is shown or saved unasked: figures are made without pyplot, so no window knows of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.pictures import charts, images
+from probdice.pictures import charts, images, matrix
+from probdice.pictures.canvas import Request, request_of
 from probdice.pictures.colours import Colours, Palette, colours_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Colours", "Kind", "Palette", "colours_of", "plot"]
 
 Kind = Literal[
-    "overview", "regions", "map", "views", "correspondence", "weights", "slices", "histogram"
+    "overview", "regions", "map", "views", "correspondence", "overlap", "slices", "histogram"
 ]
-PIXELS = {
+DRAWN: dict[str, Callable[[Comparison, Request], "Figure"]] = {
     "overview": images.draw_overview,
     "regions": images.draw_regions,
     "map": images.draw_map,
     "views": images.draw_views,
-}
-NUMBERS = {
     "correspondence": charts.draw_correspondence,
-    "weights": charts.draw_weights,
+    "overlap": matrix.draw_overlap,
     "slices": charts.draw_slices,
     "histogram": charts.draw_histogram,
 }
@@ -37,6 +37,8 @@ def plot(
     comparison: Comparison,
     kind: Kind = "overview",
     *,
+    ax: "Axes | Iterable[Axes] | None" = None,
+    figsize: tuple[float, float] | None = None,
     place: Sequence[int] | None = None,
     palette: Palette = "given",
 ) -> "Figure":
@@ -50,8 +52,16 @@ def plot(
         "overview": reference, prediction and f side by side; "regions": the first two; "map": f
         alone, white 1 and black 0; "views": all three in three orthogonal planes of a volume;
         "correspondence": which region is which, matched pairs in blue and merges in green, the
-        wider the higher their Dice, and dashed where a pair shares no pixel; "weights": the table
-        of weights; "slices": f along the slices; "histogram": f over the pixels.
+        wider the higher their Dice, and dashed where a pair shares no pixel, on one page: of more
+        regions than that holds, those with the lowest Dice; "overlap": the Dice of every pair of
+        regions that meets, in the order of the matching, for any number of regions; "slices": f
+        along the slices; "histogram": f over the pixels, for label maps how many agree.
+    ax : Axes or several, optional
+        Where to draw: axes of a figure of yours, as many as the picture has panels ("overview"
+        has 3, "regions" 2, "views" 9, "slices" one an axis of the image, the others 1). A new
+        figure by default.
+    figsize : (float, float), optional
+        Width and height of the new figure in inches; chosen to suit its content by default.
     place : sequence of int, optional
         Index of the pixel through which a volume is cut; where the two differ most by default.
     palette : {"given", "safe", "rgb"}, optional
@@ -61,7 +71,7 @@ def plot(
     Returns
     -------
     matplotlib.figure.Figure
-        Save it with its `savefig`.
+        The new figure, or that of `ax`. Save it with its `savefig`.
 
     Examples
     --------
@@ -75,6 +85,5 @@ def plot(
     if kind not in get_args(Kind):
         known = ", ".join(repr(name) for name in get_args(Kind))
         raise InputError(f"kind must be one of {known}, found {kind!r}")
-    if kind in PIXELS:
-        return PIXELS[kind](comparison, place, palette)
-    return NUMBERS[kind](comparison, palette)
+    request = request_of(kind, ax=ax, figsize=figsize, place=place, palette=palette)
+    return DRAWN[kind](comparison, request)

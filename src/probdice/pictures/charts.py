@@ -1,152 +1,90 @@
-"""Pictures of the numbers: the correspondence, the weights, and how f is spread."""
+"""Pictures of the numbers: the correspondence, and how f is spread."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.formatting import decimal, millilitres
-from probdice.pictures.colours import Palette, colours_of
+from probdice.formatting import decimal, millilitres, percent
+from probdice.pictures.canvas import Canvas, Request, canvas_for, tidy
+from probdice.pictures.colours import colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
+from probdice.pictures.names import short_names
 from probdice.pictures.planes import planes_of
 from probdice.pictures.views import View, every_nth, images_of, look
-from probdice.segmentation import Label
+from probdice.sides import SIDES, Side
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_correspondence",
-    "draw_histogram",
-    "draw_slices",
-    "draw_weights",
-    "means_along",
-]
+__all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
 SAMPLED = 2**21  # pixels whose f is looked at
 BINS = 50
-ANNOTATED = 24  # regions up to which every weight is written into its cell
-TICKED = 60  # regions up to which each is named at the edge of the table
 APART = 0, (2.0, 1.5)  # dashes of a pair that shares no pixel
-WRITTEN = 60  # groups that fit in a drawing of the correspondence
+PAGE = 9.0  # inches: a drawing of the correspondence is no taller
+AROUND = 1.1  # inches of it that are headings and legend
+ROOMY, CLOSE = 0.42, 0.17  # inches of a row with its volume below the name, or beside it
+LONGEST = 24  # characters of a name
+SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # where the columns stand
 
 
-def draw_correspondence(comparison: Comparison, palette: Palette) -> "Figure":
+def draw_correspondence(comparison: Comparison, request: Request) -> "Figure":
     """Two columns of regions; matched pairs in blue, merges in green, the wider the higher Dice."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    layout = arrange(comparison, WRITTEN)
-    shades = colours_of(comparison, palette).by_label(comparison)
-    figure = Figure(figsize=(6.4, 0.42 * layout.rows + 1.1), layout="constrained", dpi=120)
-    ax = figure.subplots()
-    x = {"reference": 0.0, "prediction": 1.0}
+    height = _height(request)
+    layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
+    roomy = layout.rows * ROOMY <= height - AROUND
+    row = ROOMY if roomy else CLOSE
+    canvas = canvas_for(request, (6.4, row * layout.rows + AROUND))
+    ax = canvas.axes[0]
+    shades = colours_of(comparison, request.palette).by_label(comparison)
     for link in layout.links:
         ax.plot(
             [0, 1],
             [link.reference.row, link.prediction.row],
             color=MERGED if link.merged else MATCHED,
-            linewidth=width_of(link.dice),
+            linewidth=width_of(link.dice) * (1 if roomy else 0.7),
             linestyle=APART if link.apart else "solid",
             solid_capstyle="butt",
             zorder=1,
         )
-    linked = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
+    linked = {node for link in layout.links for node in (link.reference, link.prediction)}
     for node in layout.nodes:
         ax.plot(
-            x[node.side],
+            SIDE[node.side],
             node.row,
             "o",
-            markersize=11,
+            markersize=11 if roomy else 6.5,
             color=shades[node.side, node.label],
-            markeredgecolor="white" if id(node) in linked else "#555555",
+            markeredgecolor="white" if node in linked else "#555555",
             zorder=2,
         )
-        _write(ax, node, x[node.side])
-    for side, at in x.items():
-        ax.text(at, -0.9, side, ha="right" if at == 0 else "left", fontsize=10, fontweight="bold")
-    ax.set(xlim=(-1.1, 2.1), ylim=(layout.rows - 0.4, -1.3))
+    for side in SIDES:
+        nodes = [node for node in layout.nodes if node.side == side]
+        _write(ax, side, nodes, canvas.inches()[0], roomy)
+    ax.set(xlim=(-1.1, 2.1), ylim=(layout.rows - 0.4, -1.3 if roomy else -3))
     ax.set_axis_off()
-    handles = [Line2D([], [], color=MATCHED, linewidth=3, label="matched")]
-    if comparison.merges:
-        handles.append(Line2D([], [], color=MERGED, linewidth=3, label="merged"))
-    if layout.apart:
-        share = "pair shares" if layout.apart == 1 else "pairs share"
-        text = f"{layout.apart} {share} no pixel"
-        handles.append(Line2D([], [], color=MATCHED, linewidth=3, linestyle=APART, label=text))
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize=8,
-        title=_about(layout),
-        title_fontsize=8,
-    )
-    return figure
+    _explain(canvas, comparison, layout)
+    return canvas.figure
 
 
-def draw_weights(comparison: Comparison, palette: Palette) -> "Figure":
-    """The weights of all pairs; groups are outlined in blue (matched) and green (merged)."""
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-
-    rows, columns = comparison.weights.shape
-    most = max(float(comparison.weights.max(initial=0)), 0.01)
-    if min(rows, columns) == 0:
-        raise InputError("kind='weights' needs regions on both sides")
-    cell = 0.5 if max(rows, columns) <= ANNOTATED else max(0.16, 12 / max(rows, columns))
-    size = min(cell * columns + 2.2, 20), min(cell * rows + 1.4, 20)
-    tones = LinearSegmentedColormap.from_list("weights", ["#FFFFFF", "#5A5A5A"])
-    figure = Figure(figsize=size, layout="constrained", dpi=120)
-    ax = figure.subplots()
-    image = ax.imshow(comparison.weights, cmap=tones, vmin=0, vmax=most, aspect="auto")
-    bar = figure.colorbar(image, ax=ax, label="weight 1 − D", fraction=0.05, pad=0.03, aspect=30)
-    bar.outline.set_linewidth(0.5)
-    ax.set(xlabel="prediction", ylabel="reference")
-    if columns <= TICKED:
-        labels = [_short(label, 14) for label in comparison.prediction_labels]
-        turned = 90 if max(map(len, labels)) > 3 else 0
-        ax.set_xticks(range(columns), labels, rotation=turned, fontsize=8)
-    if rows <= TICKED:
-        labels = [_short(label, 14) for label in comparison.reference_labels]
-        ax.set_yticks(range(rows), labels, fontsize=8)
-    if max(rows, columns) <= ANNOTATED:
-        for (i, j), weight in np.ndenumerate(comparison.weights):
-            colour = "white" if weight > 0.6 * most else "black"
-            ax.text(j, i, decimal(weight, 2), ha="center", va="center", fontsize=7, color=colour)
-    places = (
-        {label: k for k, label in enumerate(comparison.reference_labels)},
-        {label: k for k, label in enumerate(comparison.prediction_labels)},
-    )
-    for link in arrange(comparison).links:
-        i, j = places[0][link.reference.label], places[1][link.prediction.label]
-        colour = MERGED if link.merged else MATCHED
-        ax.add_patch(
-            Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=colour, linewidth=2)
-        )
-    return figure
-
-
-def draw_slices(comparison: Comparison, palette: Palette) -> "Figure":
+def draw_slices(comparison: Comparison, request: Request) -> "Figure":
     """The mean of f over every slice, along each axis."""
-    from matplotlib.figure import Figure
-
     view = _sampled(comparison)
     axes = len(view.ranges)
     if axes == 0:
         raise InputError("kind='slices' needs an image with an axis")
-    figure = Figure(figsize=(6.4, 1.7 * axes + 0.4), layout="constrained", dpi=120)
+    canvas = canvas_for(request, (6.4, 1.7 * axes + 0.4), rows=axes)
     planes = planes_of(axes, images_of(comparison).reference.geometry)
     names = {plane.across(axes): plane.name for plane in planes}
     means = [means_along(view, axis) for axis in range(axes)]
     lowest = min(float(np.nanmin(mean)) for mean in means)
     bottom = min(np.floor(10 * lowest - 0.2) / 10, 0.9) if lowest > 0.12 else -0.02
-    for axis, ax in enumerate(figure.subplots(axes, 1, squeeze=False)[:, 0]):
+    for axis, ax in enumerate(canvas.axes):
         ax.axhline(comparison.score, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)))
         marker = "o" if len(view.ranges[axis]) < 40 else None
         ax.plot(list(view.ranges[axis]), means[axis], color=MATCHED, marker=marker, ms=3)
@@ -156,26 +94,25 @@ def draw_slices(comparison: Comparison, palette: Palette) -> "Figure":
             xlabel=f"{name} slice" if "axis" not in name else name,
         )
         ax.set_ylabel("mean f")
-        _plain(ax)
-    _say_sampled(figure, view)
-    return figure
+        tidy(ax)
+    _say_sampled(canvas, view)
+    return canvas.figure
 
 
-def draw_histogram(comparison: Comparison, palette: Palette) -> "Figure":
-    """How many pixels have which f."""
-    from matplotlib.figure import Figure
+def draw_histogram(comparison: Comparison, request: Request) -> "Figure":
+    """How many pixels have which f.
 
+    Between label maps f is 0 or 1 and nothing else, so there are two bars, whose heights are known
+    without the images.
+    """
+    if comparison.overlap.crisp:
+        return _draw_agreement(comparison, request)
     view = _sampled(comparison)
-    figure = Figure(figsize=(6.4, 3.0), layout="constrained", dpi=120)
-    ax = figure.subplots()
+    canvas = canvas_for(request, (6.4, 3.0))
+    ax = canvas.axes[0]
     values = view.f[view.inside]
-    ax.hist(
-        values,
-        bins=BINS,
-        range=(0, 1),
-        weights=np.full(values.size, 1 / values.size),
-        color=MATCHED,
-    )
+    share = np.full(values.size, 1 / values.size)
+    ax.hist(values, bins=BINS, range=(0, 1), weights=share, color=MATCHED)
     ax.axvline(comparison.score, color="#D55E00", linewidth=1.2)
     ax.annotate(
         f"score {decimal(comparison.score)}",
@@ -189,9 +126,34 @@ def draw_histogram(comparison: Comparison, palette: Palette) -> "Figure":
         color="#A84300",
     )
     ax.set(xlim=(0, 1), yscale="log", xlabel="f", ylabel="share of the pixels")
-    _plain(ax)
-    _say_sampled(figure, view)
-    return figure
+    tidy(ax)
+    _say_sampled(canvas, view)
+    return canvas.figure
+
+
+def _draw_agreement(comparison: Comparison, request: Request) -> "Figure":
+    """The pixels of two label maps that agree and those that do not."""
+    canvas = canvas_for(request, (3.6, 3.0))
+    ax = canvas.axes[0]
+    unit = comparison.overlap.unit  # what a pixel costs that does not agree: 1 but for a floor
+    differing = round((1 - comparison.score) * comparison.pixels / unit)
+    names = [f"f = {1 - unit:.2g}\ndiffer", "f = 1\nagree"]
+    counts = [differing, comparison.pixels - differing]
+    shares = [count / comparison.pixels for count in counts]
+    bars = ax.bar(names, shares, color=["#D55E00", MATCHED], width=0.6)
+    for bar, share, count in zip(bars, shares, counts, strict=True):
+        ax.annotate(
+            f"{percent(share, 2)}\n{count:,} {'pixel' if count == 1 else 'pixels'}",
+            (bar.get_x() + bar.get_width() / 2, share),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+        )
+    ax.set(ylim=(0, 1.2), yticks=[0, 0.25, 0.5, 0.75, 1], ylabel="share of the pixels")
+    tidy(ax)
+    return canvas.figure
 
 
 def means_along(view: View, axis: int) -> NDArray[np.float64]:
@@ -208,37 +170,82 @@ def _sampled(comparison: Comparison) -> View:
     return look(comparison, every_nth(images_of(comparison).reference.shape, SAMPLED))
 
 
-def _about(layout: Layout) -> str:
-    """What the widths mean, and what found no room."""
-    text = "the wider, the higher the Dice of the group"
-    return f"{text}; and {layout.hidden} more groups" if layout.hidden else text
+def _height(request: Request) -> float:
+    """What there is for a drawing, in inches."""
+    if request.axes is not None:
+        ax = request.axes[0]
+        return float(ax.get_window_extent().height / ax.figure.dpi) + AROUND / 2
+    return PAGE if request.figsize is None else request.figsize[1]
 
 
-def _say_sampled(figure: "Figure", view: View) -> None:
+def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
+    """What lines mean, and what found no room."""
+    from matplotlib.lines import Line2D
+
+    handles: list[Artist] = [Line2D([], [], color=MATCHED, linewidth=3, label="matched")]
+    if comparison.merges:
+        handles.append(Line2D([], [], color=MERGED, linewidth=3, label="merged"))
+    if layout.apart:
+        share = "pair shares" if layout.apart == 1 else "pairs share"
+        text = f"{layout.apart:,} {share} no pixel"
+        handles.append(Line2D([], [], color=MATCHED, linewidth=3, linestyle=APART, label=text))
+    lines = ["the wider, the higher the Dice of the group"]
+    if layout.hidden:
+        total = len(comparison.groups)
+        left_out = f"{total - layout.hidden:,} of {total:,} groups"
+        if layout.floor is not None:
+            left_out = (
+                f"{left_out}, those with the lowest Dice; all others {decimal(layout.floor)} "
+            )
+            left_out += "or more"
+        lines.append(left_out)
+        spare = {side: len(labels) for side, labels in comparison.unmatched.items()}
+        counts = [f"{count:,} of the {side}" for side, count in spare.items() if count]
+        if counts:
+            lines.append(f"without a partner: {' and '.join(counts)}")
+    canvas.legend(handles, columns=3, title="\n".join(lines))
+
+
+def _say_sampled(canvas: Canvas, view: View) -> None:
     steps = sorted({indices.step for indices in view.ranges} - {1})
     if steps:
-        text = f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis"
-        figure.suptitle(text, fontsize=8, color="#555555")
+        canvas.say(f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis")
 
 
-def _write(ax: "Axes", node: Node, x: float) -> None:
-    """The label and the volume beside a region."""
-    left = x == 0
-    at, align = (x - 0.07, "right") if left else (x + 0.07, "left")
+def _write(ax: "Axes", side: Side, nodes: list[Node], width: float, roomy: bool) -> None:
+    """The heading of a column, and the names and volumes of its regions."""
+    at, align, outwards = (0.0, "right", -1) if side == "reference" else (1.0, "left", 1)
+    column = 1.1 / 3.2 * width  # inches beside the dots
+    most = int(column / 0.085) if roomy else int((column - 0.5) / 0.065)
+    names = short_names([node.label for node in nodes], max(min(most, LONGEST), 4))
+    grey: dict[str, Any] = {"fontsize": 7, "color": "#666666"}
+    for node, name in zip(nodes, names, strict=True):
+        text = name if node.count == 1 else f"{node.count:,} more"
+        if roomy:
+            x = at + 0.07 * outwards
+            ax.text(x, node.row - 0.02, text, ha=align, va="bottom", fontsize=9)
+            ax.text(x, node.row + 0.06, _volume(node), ha=align, va="top", **grey)
+        else:
+            x = at + 0.05 * outwards
+            ax.text(x, node.row, text, ha=align, va="center_baseline", fontsize=7)
+            volume = millilitres(node.volume, node.pixel_volume).removesuffix(" mL")
+            volume = volume or f"{node.volume:,.0f}"
+            edge = at + 1.1 * outwards
+            ax.text(edge, node.row, volume, ha=_across(align), va="center_baseline", **grey)
+    ax.text(at, -0.9 if roomy else -2, side, ha=align, fontsize=10, fontweight="bold")
+    if not roomy:
+        known = bool(nodes) and nodes[0].pixel_volume is not None
+        unit = "mL" if known else "pixels"
+        ax.text(at + 1.1 * outwards, -0.8, unit, ha=_across(align), **grey)
+
+
+def _across(align: str) -> str:
+    return "left" if align == "right" else "right"
+
+
+def _volume(node: Node) -> str:
+    """In pixels, and in millilitres where these are known."""
     volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
     size = millilitres(node.volume, node.pixel_volume)
     volume = f"{volume} ({size})" if size else volume
-    volume = volume.replace(",", "\u2009")
-    ax.text(at, node.row - 0.02, _short(node.label, 24), ha=align, va="bottom", fontsize=9)
-    ax.text(at, node.row + 0.06, volume, ha=align, va="top", fontsize=7, color="#666666")
-
-
-def _plain(ax: "Axes") -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-
-
-def _short(label: Label, most: int) -> str:
-    """A label that fits; Matplotlib would read dollars as mathematics."""
-    text = " ".join(str(label).split())
-    return (text if len(text) <= most else text[: most - 1] + "…").replace("$", r"\$")
+    return volume.replace(",", "\u2009")

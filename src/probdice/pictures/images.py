@@ -1,17 +1,19 @@
 """Pictures of the pixels: regions blended by probability, and the map of f."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison, Group
+from probdice.comparison import Comparison
 from probdice.errors import InputError
 from probdice.formatting import decimal
 from probdice.geometry import Geometry
 from probdice.matching import listed
-from probdice.pictures.colours import Colours, Palette, colours_of, triples
+from probdice.pictures.canvas import Canvas, Request, canvas_for
+from probdice.pictures.colours import Colours, colours_of, triples
+from probdice.pictures.names import short_names
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.views import (
     View,
@@ -24,6 +26,7 @@ from probdice.pictures.views import (
 from probdice.sides import Side
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -32,6 +35,7 @@ __all__ = ["blended", "draw_map", "draw_overview", "draw_regions", "draw_views"]
 MOST = 2**20  # pixels of a picture
 SEARCHED = 2**21  # pixels among which the worst place is sought
 LEGEND = 16  # groups a legend holds
+LONGEST = 44  # characters of one of them
 OUTSIDE = "#F3F1EC"  # where nothing was compared, hatched
 
 Place = Sequence[int] | None
@@ -49,31 +53,32 @@ def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
     return np.clip(image, 0, 1)
 
 
-def draw_overview(comparison: Comparison, place: Place, palette: Palette) -> "Figure":
+def draw_overview(comparison: Comparison, request: Request) -> "Figure":
     """Reference, prediction and f side by side."""
-    return _side_by_side(comparison, place, palette, ("reference", "prediction", "f"))
+    return _side_by_side(comparison, request, ("reference", "prediction", "f"))
 
 
-def draw_regions(comparison: Comparison, place: Place, palette: Palette) -> "Figure":
+def draw_regions(comparison: Comparison, request: Request) -> "Figure":
     """Reference and prediction side by side."""
-    return _side_by_side(comparison, place, palette, ("reference", "prediction"))
+    return _side_by_side(comparison, request, ("reference", "prediction"))
 
 
-def draw_map(comparison: Comparison, place: Place, palette: Palette) -> "Figure":
+def draw_map(comparison: Comparison, request: Request) -> "Figure":
     """The map of f: white 1, black 0."""
-    return _side_by_side(comparison, place, palette, ("f",))
+    return _side_by_side(comparison, request, ("f",))
 
 
-def draw_views(comparison: Comparison, place: Place, palette: Palette) -> "Figure":
+def draw_views(comparison: Comparison, request: Request) -> "Figure":
     """Three orthogonal views of a volume through one place, the worst one by default."""
     shape = _shape(comparison)
     if len(shape) != 3:
         raise InputError(f"kind='views' shows volumes, found an image of shape {shape}")
-    centre = _place(comparison, place)
+    centre = _place(comparison, request.place)
     planes = planes_of(3, _geometry(comparison))
     columns = ("reference", "prediction", "f")
-    figure, axes = _canvas(comparison, shape, planes, columns)
-    colours = colours_of(comparison, palette)
+    canvas = _canvas(request, shape, planes, columns)
+    axes = [canvas.axes[k : k + 3] for k in (0, 3, 6)]
+    colours = colours_of(comparison, request.palette)
     for row, plane in zip(axes, planes, strict=True):
         view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
         for ax, what in zip(row, columns, strict=True):
@@ -82,46 +87,37 @@ def draw_views(comparison: Comparison, place: Place, palette: Palette) -> "Figur
         row[0].set_title(_where(plane, centre), fontsize=8, loc="left", color="#555555")
     for ax, what in zip(axes[0], columns, strict=True):
         ax.set_title(what, fontsize=10)
-    _scale(figure, list(axes[:, -1]))
-    _finish(figure, comparison, colours, f"through {_index(centre)}")
-    return figure
+    _scale(canvas, [row[-1] for row in axes])
+    _finish(canvas, comparison, colours, f"through {_index(centre)}")
+    return canvas.figure
 
 
-def _side_by_side(
-    comparison: Comparison, place: Place, palette: Palette, columns: Sequence[str]
-) -> "Figure":
+def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[str]) -> "Figure":
     shape = _shape(comparison)
     plane = planes_of(len(shape), _geometry(comparison))[0]
-    centre = _place(comparison, place)
-    colours = colours_of(comparison, palette)
-    figure, ((*axes,),) = _canvas(comparison, shape, [plane], columns)
+    centre = _place(comparison, request.place)
+    colours = colours_of(comparison, request.palette)
+    canvas = _canvas(request, shape, [plane], columns)
     view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
-    for ax, what in zip(axes, columns, strict=True):
+    for ax, what in zip(canvas.axes, columns, strict=True):
         _show(ax, view, what, colours, plane)
         ax.set_title(f"f, mean {decimal(comparison.score)}" if what == "f" else what, fontsize=10)
         if what == "f":
-            _scale(figure, [ax])
+            _scale(canvas, [ax])
     where = _where(plane, centre) if len(shape) > 2 else ""
-    _finish(figure, comparison, colours if "reference" in columns else None, where)
-    return figure
+    _finish(canvas, comparison, colours if "reference" in columns else None, where)
+    return canvas.figure
 
 
 def _canvas(
-    comparison: Comparison, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
-) -> tuple["Figure", Any]:
-    """A figure with one row of axes a plane, of heights that suit the image."""
-    from matplotlib.figure import Figure
-
+    request: Request, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
+) -> Canvas:
+    """One row of axes a plane, of heights that suit the image."""
     width = 3.2
     ratios = [_ratio(plane, shape) for plane in planes]
     heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]
-    figure = Figure(
-        figsize=(width * len(columns) + 0.7, sum(heights) + 0.7), layout="constrained", dpi=120
-    )
-    axes = figure.subplots(
-        len(planes), len(columns), squeeze=False, gridspec_kw={"height_ratios": heights}
-    )
-    return figure, axes
+    size = width * len(columns) + 0.7, sum(heights) + 0.7
+    return canvas_for(request, size, rows=len(planes), columns=len(columns), heights=heights)
 
 
 def _show(ax: "Axes", view: View, what: str, colours: Colours, plane: Plane) -> None:
@@ -148,9 +144,9 @@ def _show(ax: "Axes", view: View, what: str, colours: Colours, plane: Plane) -> 
     _letters(ax, plane)
 
 
-def _scale(figure: "Figure", axes: list["Axes"]) -> None:
+def _scale(canvas: Canvas, axes: list["Axes"]) -> None:
     """What the greys of f mean, once."""
-    bar = figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
+    bar = canvas.figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
     bar.set_ticks([0, 0.5, 1])
     bar.ax.tick_params(labelsize=8, length=2)
     bar.outline.set_linewidth(0.5)
@@ -182,40 +178,31 @@ def _cross(ax: "Axes", plane: Plane, centre: tuple[int, ...], shape: tuple[int, 
             ax.plot(xs, ys, color="#D55E00", linewidth=1, transform=ax.transAxes)
 
 
-def _finish(
-    figure: "Figure",
-    comparison: Comparison,
-    colours: Colours | None,
-    where: str,
-) -> None:
+def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, where: str) -> None:
     """The legend of the groups, and where the slices lie."""
     from matplotlib.patches import Patch
 
-    figure.get_layout_engine().set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr, call-arg]
-    if where:
-        figure.suptitle(where, fontsize=9, color="#555555")
+    if canvas.own:
+        engine = canvas.figure.get_layout_engine()
+        engine.set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr, call-arg]
+    canvas.say(where)
     if colours is None or len(comparison.groups) > LEGEND:
         return
-    handles = [
-        Patch(facecolor=colour, label=_pair(group), edgecolor="#888888", linewidth=0.4)
-        for group, colour in zip(comparison.groups, colours.groups, strict=True)
+    pairs = [
+        f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}"
+        for group in comparison.groups
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(4, len(handles)),
-        fontsize=8,
-        frameon=False,
-        handlelength=1,
-        handleheight=1,
-    )
+    handles: list[Artist] = [
+        Patch(facecolor=colour, label=name, edgecolor="#888888", linewidth=0.4)
+        for name, colour in zip(short_names(pairs, LONGEST), colours.groups, strict=True)
+    ]
+    canvas.legend(handles, columns=_columns(canvas, handles))
 
 
-def _pair(group: Group) -> str:
-    """A group in a legend: the labels of both sides, which may be any text at all."""
-    text = f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}"
-    text = " ".join(text.split())
-    return (text if len(text) <= 44 else text[:43] + "…").replace("$", r"\$")
+def _columns(canvas: Canvas, handles: "list[Artist]") -> int:
+    """How many columns of a legend fit, by the longest name."""
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
 
 
 def _shape(comparison: Comparison) -> tuple[int, ...]:

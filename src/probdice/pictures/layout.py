@@ -9,17 +9,22 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, Group
 from probdice.segmentation import Label
-from probdice.sides import SIDES, Side
+from probdice.sides import SIDES, Both, Side
 
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # as in the paper: blue and green
+TALLEST = 8  # nodes of a group where there is no room for all
 UNKNOWN = 2.0  # width of a line where Dice is not known
 
 
 @dataclass(frozen=True)
 class Node:
-    """A region in its column; `row` counts from the top."""
+    """A region in its column; `row` counts from the top.
+
+    Where a group has more regions than there is room for, its last node stands for `count` of
+    them: `label` is then that of the first.
+    """
 
     side: Side
     label: Label
@@ -27,6 +32,7 @@ class Node:
     row: float
     volume: float
     pixel_volume: float | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Layout:
     """Where everything stands.
 
     `hidden` groups did not find room; `apart` counts the pairs that share no pixel in all groups.
+    `floor` is the lowest Dice of a hidden group with regions on both sides, where those that are
+    shown were chosen because theirs is lower; None otherwise.
     """
 
     nodes: tuple[Node, ...]
@@ -56,6 +64,7 @@ class Layout:
     rows: int
     hidden: int
     apart: int
+    floor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,14 @@ class Pair:
 
 
 Merged = dict[tuple[Side, Label], tuple[Label, ...]]  # which regions each merged one joined
+Columns = Both[list[tuple[Label, ...]]]  # of each side, what every node of a group stands for
 
 
-def arrange(comparison: Comparison, most: int | None = None) -> Layout:
-    """Groups one below the other, their regions on both sides, at most `most` groups.
+def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None = None) -> Layout:
+    """Groups one below the other, their regions on both sides.
+
+    At most `most` groups are shown, the first ones. Of more regions than fit into `rows` those in
+    the groups with the lowest Dice are shown, the lowest first, and of every group some.
 
     Examples
     --------
@@ -87,26 +100,50 @@ def arrange(comparison: Comparison, most: int | None = None) -> Layout:
     [(1, 7, False), (1, 5, True), (2, 9, False)]
     """
     merged: Merged = {(merge.side, merge.region): merge.into for merge in comparison.merges}
-    shown = comparison.groups[:most]
-    nodes = {(node.side, node.label): node for node in _nodes(comparison, shown, merged)}
-    rows = sum(_height(group) for group in shown)
+    columns = [_columns(group, merged) for group in comparison.groups]
+    shown = list(range(len(columns)))[:most]
+    if rows is not None and sum(_height(columns[k]) for k in shown) > rows:
+        columns = [_cut(sides) for sides in columns]
+        shown = _lowest(comparison.groups, columns, rows)
+    volumes = _volumes(comparison)
+    nodes: dict[tuple[Side, Label], Node] = {}
+    top = 0
+    for number in shown:
+        nodes |= _nodes(number, columns[number], top, volumes, comparison.pixel_volume)
+        top += _height(columns[number])
     pairs = [pair for k, group in enumerate(comparison.groups) for pair in _pairs(k, group, merged)]
-    links, apart = [], 0
+    links: dict[tuple[Label, Label], Link] = {}
+    apart = 0
     for pair, meets in _drawn(comparison, pairs):
         apart += not meets
-        if pair.group < len(shown):
-            links.append(
-                Link(
-                    pair.group,
-                    nodes["reference", pair.reference],
-                    nodes["prediction", pair.prediction],
-                    comparison.groups[pair.group].dice,
-                    pair.merged,
-                    not meets,
-                )
-            )
-    hidden = len(comparison.groups) - len(shown)
-    return Layout(tuple(nodes.values()), tuple(links), rows, hidden, apart)
+        reference = nodes.get(("reference", pair.reference))
+        prediction = nodes.get(("prediction", pair.prediction))
+        if reference is None or prediction is None:
+            continue
+        link = Link(
+            pair.group,
+            reference,
+            prediction,
+            comparison.groups[pair.group].dice,
+            pair.merged,
+            not meets,
+        )
+        links.setdefault((reference.label, prediction.label), link)
+    hidden = set(range(len(columns))).difference(shown)
+    others = [
+        group.dice
+        for k, group in enumerate(comparison.groups)
+        if k in hidden and group.reference and group.prediction
+    ]
+    chosen = rows is not None and bool(hidden)
+    return Layout(
+        tuple(dict.fromkeys(nodes.values())),
+        tuple(links.values()),
+        top,
+        len(hidden),
+        apart,
+        min(others) if chosen and others else None,
+    )
 
 
 def width_of(dice: float) -> float:
@@ -114,34 +151,80 @@ def width_of(dice: float) -> float:
     return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
-def _nodes(comparison: Comparison, groups: Sequence[Group], merged: Merged) -> Iterator[Node]:
-    """The regions of every group, each side in the middle of the group's height."""
-    table = comparison.overlap
-    volumes: dict[Side, dict[Label, float]] = {
-        side: dict(zip(table.side(side).labels, table.side(side).volumes.tolist(), strict=True))
-        for side in SIDES
-    }
+def _columns(group: Group, merged: Merged) -> Columns:
+    """The regions of a group: on each side the matched ones first, then those that joined them."""
+    columns: list[list[tuple[Label, ...]]] = []
+    for side in SIDES:
+        ordered = [label for label in group.side(side) if (side, label) not in merged]
+        ordered += [label for label in group.side(side) if (side, label) in merged]
+        columns.append([(label,) for label in ordered])
+    return Both(*columns)
+
+
+def _cut(columns: Columns) -> Columns:
+    """The same with at most `TALLEST` entries a side, of which the last stands for the rest."""
+
+    def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
+        if len(entries) <= TALLEST:
+            return entries
+        rest = tuple(label for entry in entries[TALLEST - 1 :] for label in entry)
+        return [*entries[: TALLEST - 1], rest]
+
+    return columns.map(cut)
+
+
+def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
+    """The groups with the lowest Dice that fit; regions without a partner come after them."""
+    order = sorted(
+        range(len(groups)),
+        key=lambda k: (
+            not (groups[k].reference and groups[k].prediction),
+            isnan(groups[k].dice),
+            groups[k].dice,
+        ),
+    )
+    shown: list[int] = []
     top = 0
-    for number, group in enumerate(groups):
-        for side in SIDES:
-            # The matched regions first, then those that joined them.
-            ordered = [label for label in group.side(side) if (side, label) not in merged]
-            ordered += [label for label in group.side(side) if (side, label) in merged]
-            start = top + (_height(group) - len(ordered)) / 2
-            for k, label in enumerate(ordered):
-                yield Node(
-                    side,
-                    label,
-                    number,
-                    start + k,
-                    volumes[side][label],
-                    comparison.pixel_volume,
-                )
-        top += _height(group)
+    for number in order:
+        top += _height(columns[number])
+        if top > rows and shown:
+            break
+        shown.append(number)
+    return shown
 
 
-def _height(group: Group) -> int:
-    return max(len(group.reference), len(group.prediction))
+def _volumes(comparison: Comparison) -> dict[tuple[Side, Label], float]:
+    return {
+        (side, label): volume
+        for side in SIDES
+        for label, volume in zip(
+            comparison.overlap.side(side).labels,
+            comparison.overlap.side(side).volumes.tolist(),
+            strict=True,
+        )
+    }
+
+
+def _nodes(
+    number: int,
+    columns: Columns,
+    top: int,
+    volumes: dict[tuple[Side, Label], float],
+    pixel_volume: float | None,
+) -> dict[tuple[Side, Label], Node]:
+    """The nodes of a group by the regions they stand for, each side in the middle of its height."""
+    nodes: dict[tuple[Side, Label], Node] = {}
+    for side in SIDES:
+        start = top + (_height(columns) - len(columns[side])) / 2
+        for k, labels in enumerate(columns[side]):
+            volume = sum(volumes[side, label] for label in labels)
+            node = Node(side, labels[0], number, start + k, volume, pixel_volume, len(labels))
+            nodes |= {(side, label): node for label in labels}
+    return nodes
+
+
+def _height(columns: Columns) -> int:
+    return max(len(entries) for entries in columns)
 
 
 def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:

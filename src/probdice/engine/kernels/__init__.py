@@ -8,6 +8,18 @@ from probdice.engine.kernels import (
     information,
     known,
     labels,
+    moments,
 )
+from probdice.engine.kernels._jit import watch_compiler
 
-__all__ = ["absolute", "aitchison", "calibration", "distribution", "information", "known", "labels"]
+__all__ = [
+    "absolute",
+    "aitchison",
+    "calibration",
+    "distribution",
+    "information",
+    "known",
+    "labels",
+    "moments",
+    "watch_compiler",
+]

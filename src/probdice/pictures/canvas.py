@@ -1,0 +1,151 @@
+"""What is asked of a picture, and the axes it is drawn into: new ones, or those that are given."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from probdice.errors import InputError
+from probdice.pictures.colours import Palette
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["QUIET", "Canvas", "Request", "canvas_for", "request_of", "tidy"]
+
+QUIET = "#555555"  # of words beside a picture
+DPI = 120
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `plot` was asked for.
+
+    `axes` are those to draw into, or None for a new figure.
+    """
+
+    kind: str
+    axes: "tuple[Axes, ...] | None" = None
+    figsize: tuple[float, float] | None = None
+    place: Sequence[int] | None = None
+    palette: Palette = "safe"
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The axes of a picture, row by row, and whether the figure around them is ours."""
+
+    figure: "Figure"
+    axes: "tuple[Axes, ...]"
+    own: bool
+
+    def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
+        """About the width and the height of the only axes, with so much around them if ours."""
+        if self.own:
+            width, height = self.figure.get_size_inches()
+            return max(width - around[0], 0.5), max(height - around[1], 0.5)
+        box, dpi = self.axes[0].get_window_extent(), self.figure.dpi
+        return box.width / dpi, box.height / dpi
+
+    def say(self, text: str) -> None:
+        """A line above the picture: over our figure, or over the first of the given axes."""
+        if self.own:
+            self.figure.suptitle(text, fontsize=9, color=QUIET)
+        elif text:
+            first = self.axes[0]
+            above = first.get_title()
+            first.set_title(f"{text}\n{above}" if above else text, fontsize=9)
+
+    def legend(self, handles: "list[Artist]", *, columns: int, title: str | None = None) -> None:
+        """A legend below the picture: below our figure, or below the last of the given axes."""
+        look: dict[str, Any] = {
+            "handles": handles,
+            "ncols": max(min(columns, len(handles)), 1),
+            "frameon": False,
+            "fontsize": 8,
+            "title": None if title is None else self._wrapped(title),
+            "title_fontsize": 8,
+        }
+        if self.own:
+            legend = self.figure.legend(loc="outside lower center", **look)
+        else:
+            ax = self.axes[-1]
+            legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), **look)
+        legend.get_title().set_multialignment("center")
+
+    def _wrapped(self, text: str) -> str:
+        """Lines that are not wider than the figure, or than the given axes and half as much."""
+        width = self.figure.get_figwidth() if self.own else 1.5 * self.inches()[0]
+        return "\n".join(
+            line for part in text.splitlines() for line in wrap(part, max(int(width / 0.07), 12))
+        )
+
+
+def request_of(
+    kind: str,
+    *,
+    ax: "Axes | Iterable[Axes] | None",
+    figsize: tuple[float, float] | None,
+    place: Sequence[int] | None = None,
+    palette: Palette = "safe",
+) -> Request:
+    """A request, checked."""
+    if ax is not None and figsize is not None:
+        raise InputError("figsize is the size of a new figure: give ax or figsize, not both")
+    if figsize is not None:
+        try:
+            width, height = (float(length) for length in figsize)
+        except (TypeError, ValueError):
+            width = height = 0.0
+        if not (0 < width < 1000 and 0 < height < 1000):
+            raise InputError(f"figsize must be a width and a height in inches, found {figsize!r}")
+        figsize = width, height
+    return Request(kind, None if ax is None else _given(ax), figsize, place, palette)
+
+
+def canvas_for(
+    request: Request,
+    size: tuple[float, float],
+    *,
+    rows: int = 1,
+    columns: int = 1,
+    heights: Sequence[float] | None = None,
+) -> Canvas:
+    """The given axes, if there are as many as the picture has panels; else those of a new figure.
+
+    `size` is that of the figure in inches where none was asked for, `heights` are those of the
+    rows, relative to each other.
+    """
+    from matplotlib.figure import Figure
+
+    if request.axes is not None:
+        if len(request.axes) != rows * columns:
+            panels = "panel" if rows * columns == 1 else "panels"
+            raise InputError(
+                f"kind={request.kind!r} has {rows * columns} {panels} here: ax must be as many "
+                f"axes, found {len(request.axes)}"
+            )
+        return Canvas(request.axes[0].figure.figure, request.axes, False)
+    figure = Figure(figsize=request.figsize or size, layout="constrained", dpi=DPI)
+    ratios = None if heights is None else list(heights)
+    axes = figure.subplots(rows, columns, squeeze=False, height_ratios=ratios)
+    return Canvas(figure, tuple(axes.flat), True)
+
+
+def tidy(ax: "Axes") -> None:
+    """Axes without a frame, with small numbers."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+
+
+def _given(ax: "Axes | Iterable[Axes]") -> "tuple[Axes, ...]":
+    """One of Matplotlib's axes, or several in any nesting, as one row."""
+    from matplotlib.axes import Axes
+
+    if isinstance(ax, Axes):
+        return (ax,)
+    if isinstance(ax, Iterable) and not isinstance(ax, str):
+        return tuple(one for several in ax for one in _given(several))
+    raise InputError(f"ax must be axes of Matplotlib, found {type(ax).__name__}")

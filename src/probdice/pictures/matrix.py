@@ -1,0 +1,254 @@
+"""The overlaps of all pairs of regions as a picture, in the order of the correspondence.
+
+Only pairs that meet are held. Where there are more regions than a picture has room for, a cell
+stands for several pairs and shows the largest of them, so that none is lost.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison import Comparison
+from probdice.errors import InputError
+from probdice.formatting import decimal
+from probdice.overlaps import Integers, Overlap
+from probdice.pictures.canvas import Canvas, Request, canvas_for
+from probdice.pictures.layout import MATCHED, MERGED, arrange
+from probdice.pictures.names import short_names
+from probdice.sides import SIDES, Both, Side, other
+from probdice.similarity import Absolute
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Matrix", "draw_overlap", "matrix_of"]
+
+CELLS = 480  # along one side, at most
+WRITTEN = 0.26  # inches that a cell needs for its number
+NAMED = 0.09  # inches that a region needs for its name
+OUTLINED = 60  # regions up to which groups are outlined
+AROUND = 2.2, 1.6  # inches for names, the scale and a legend
+LONGEST = 22  # characters of a name
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Dice of the pairs that meet, reference by prediction.
+
+    Attributes
+    ----------
+    cells : ndarray
+        NaN where no pair meets.
+    order : Both of ndarray of int
+        The regions from the top and from the left, by their place in the overlap: the groups in
+        their order, then what has no partner, beside the region it shares most with.
+    paired : Both of int
+        How many of them have a partner: the others come last.
+    step : int
+        How many regions a cell stands for along each side.
+    """
+
+    cells: NDArray[np.float64]
+    order: Both[Integers]
+    paired: Both[int]
+    step: int
+
+
+def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
+    """The matrix of a comparison with at most `most` cells along a side.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.pictures.matrix import matrix_of
+    >>> result = probdice.compare([1, 1, 2, 2], [8, 8, 8, 5])
+    >>> matrix_of(result).order.prediction  # the second region of the prediction comes first
+    array([1, 0])
+    >>> matrix_of(result).cells
+    array([[0.8       ,        nan],
+           [0.4       , 0.66666667]])
+    """
+    table = comparison.overlap
+    shares = pair_dice(table)
+    numbers = {
+        side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES
+    }
+    order, paired = {}, {}
+    for side in SIDES:
+        grouped = [
+            numbers[side][label]
+            for group in comparison.groups
+            if group.reference and group.prediction
+            for label in group.side(side)
+        ]
+        order[side] = np.array(grouped, np.int64)
+        paired[side] = len(grouped)
+    places: dict[Side, Integers] = {}
+    for side in SIDES:
+        spare = np.setdiff1d(table.side(side).occupied, order[side])
+        beside = _strongest(table, shares, side, order[other(side)])
+        order[side] = np.concatenate([order[side], spare[np.argsort(beside[spare], kind="stable")]])
+        places[side] = np.zeros(len(table.side(side)), np.int64)
+        places[side][order[side]] = np.arange(order[side].size)
+    lengths = [order[side].size for side in SIDES]
+    step = -(-max(lengths) // most)
+    cells = np.full([-(-length // step) for length in lengths], -1.0)
+    at = (
+        places["reference"][table.meeting.rows] // step,
+        places["prediction"][table.meeting.columns] // step,
+    )
+    np.maximum.at(cells, at, shares)
+    return Matrix(
+        np.where(cells < 0, np.nan, cells),
+        Both(order["reference"], order["prediction"]),
+        Both(paired["reference"], paired["prediction"]),
+        step,
+    )
+
+
+def pair_dice(table: Overlap) -> NDArray[np.float64]:
+    """Of every pair that meets, twice what it saves by what its regions cost alone.
+
+    Under the absolute similarity, and for label maps, that is the Dice of the two.
+    """
+    meeting, alone = table.meeting, table.alone
+    total = alone.reference[meeting.rows] + alone.prediction[meeting.columns]
+    shares: NDArray[np.float64] = np.minimum(2 * meeting.savings / total, 1)
+    return shares
+
+
+def draw_overlap(comparison: Comparison, request: Request) -> "Figure":
+    """Dice of every pair of regions that meets; groups are outlined, matched blue, merged green."""
+    matrix = matrix_of(comparison)
+    rows, columns = (order.size for order in matrix.order)
+    if min(rows, columns) == 0:
+        raise InputError("kind='overlap' needs regions on both sides")
+    canvas = canvas_for(request, _size(rows, columns))
+    ax = canvas.axes[0]
+    tones = _tones()
+    step = matrix.step
+    down, across = (step * length for length in matrix.cells.shape)
+    image = ax.imshow(
+        np.ma.masked_invalid(matrix.cells),
+        cmap=tones,
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, across - 0.5, down - 0.5, -0.5),
+    )
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    measure = "Dice" if _is_dice(comparison.overlap) else "share saved"
+    bar = canvas.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03, aspect=30)
+    bar.set_label(measure if step == 1 else f"{measure}, the highest of {step} × {step} pairs")
+    bar.outline.set_linewidth(0.5)
+    bar.ax.tick_params(labelsize=8)
+    width, height = canvas.inches(AROUND)
+    room = height / rows, width / columns
+    _name(canvas, comparison, matrix, room)
+    if step == 1 and min(room) >= WRITTEN:
+        for (i, j), share in np.ndenumerate(matrix.cells):
+            if not np.isnan(share):
+                colour = "white" if share > 0.55 else "black"
+                ax.text(j, i, decimal(share, 2), ha="center", va="center", fontsize=7, color=colour)
+    if max(rows, columns) <= OUTLINED:
+        _outline(canvas, comparison, matrix)
+    _part(canvas, matrix)
+    return canvas.figure
+
+
+def _is_dice(table: Overlap) -> bool:
+    return table.crisp or isinstance(table.similarity, Absolute)
+
+
+def _strongest(
+    table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
+) -> NDArray[np.float64]:
+    """Of every region, the place across of the one it shares most with; last for none."""
+    meeting = table.meeting
+    own, across = (
+        (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
+    )
+    place = np.full(len(table.side(other(side))), np.inf)
+    place[order] = np.arange(order.size)
+    best = np.full(len(table.side(side)), np.inf)
+    ascending = np.argsort(shares, kind="stable")  # so that the largest is written last
+    best[own[ascending]] = place[across[ascending]]
+    return best
+
+
+def _size(rows: int, columns: int) -> tuple[float, float]:
+    """Of the figure, in inches: cells of a size that suits their number, within a page."""
+    cell = 0.42 if max(rows, columns) <= 16 else 0.16
+    return (
+        min(max(cell * columns, 1.6) + AROUND[0], 7.5),
+        min(max(cell * rows, 1.2) + AROUND[1], 9.0),
+    )
+
+
+def _tones() -> Any:
+    """Faint to dark: the least overlap is still seen, and none is white."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("overlap", ["#E8E8EC", "#8C8C96", "#26262B"])
+
+
+def _name(
+    canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
+) -> None:
+    """Names at the edges where there is room, else how many regions there are."""
+    ax = canvas.axes[0]
+    for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
+        regions, order = comparison.overlap.side(side), matrix.order[side]
+        if inches >= NAMED:
+            axis.set_label_text(side)
+            names = short_names([regions.label(k) for k in order.tolist()], LONGEST)
+            axis.set_ticks(range(order.size), names, fontsize=8 if inches >= 0.15 else 6)
+            if axis is ax.xaxis and 0.09 * max(map(len, names)) > inches:
+                ax.tick_params(axis="x", labelrotation=90)
+        else:
+            axis.set_label_text(f"{side}: {order.size:,} regions, as matched")
+            axis.set_ticks([])
+
+
+def _outline(canvas: Canvas, comparison: Comparison, matrix: Matrix) -> None:
+    """A frame around every pair that is matched, and around every one that was merged."""
+    from matplotlib.patches import Rectangle
+
+    places = {
+        side: {comparison.overlap.side(side).label(k): n for n, k in enumerate(order.tolist())}
+        for side, order in zip(SIDES, matrix.order, strict=True)
+    }
+    for link in arrange(comparison).links:
+        i, j = (
+            places["reference"][link.reference.label],
+            places["prediction"][link.prediction.label],
+        )
+        frame = Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, linewidth=1.6)
+        frame.set_edgecolor(MERGED if link.merged else MATCHED)
+        canvas.axes[0].add_patch(frame)
+
+
+def _part(canvas: Canvas, matrix: Matrix) -> None:
+    """A line between what has a partner and what has none, and what is meant by it."""
+    from matplotlib.lines import Line2D
+
+    spare = Both(*(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True)))
+    if not any(spare):
+        return
+    look: dict[str, Any] = {"color": "#D55E00", "linewidth": 0.8}
+    ax = canvas.axes[0]
+    if spare.reference:
+        ax.axhline(matrix.paired.reference - 0.5, **look)
+    if spare.prediction:
+        ax.axvline(matrix.paired.prediction - 0.5, **look)
+    counts = [f"{count:,} of the {side}" for side, count in spare.to_dict().items() if count]
+    where = {
+        (True, True): "below and right of the line",
+        (True, False): "below the line",
+        (False, True): "right of the line",
+    }[spare.reference > 0, spare.prediction > 0]
+    text = f"without a partner, {where}: {' and '.join(counts)}"
+    canvas.legend([Line2D([], [], label=text, **look)], columns=1)
