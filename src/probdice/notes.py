@@ -49,11 +49,13 @@ def _misread_notes(result: Comparison) -> list[Note]:
             likely = share in (segmentation.shape[0], segmentation.shape[-1])
             axis = one_hot_axis(segmentation) if likely else None
             if axis is not None:
-                text = (
-                    f"the {side} looks like one-hot regions taken for labels 0 and 1; "
-                    f"Segmentation.from_probabilities(array, axis={axis}) reads them so"
+                text = f"the {side} looks like one-hot regions taken for labels 0 and 1; "
+                option = Option(
+                    "one_hot",
+                    python=f"Segmentation.from_probabilities(array, axis={axis}) reads them so",
+                    command="stored as floating numbers they are read so",
                 )
-                notes.append(Note("one-hot", (text,)))
+                notes.append(Note("one-hot", (text, option)))
     return notes
 
 

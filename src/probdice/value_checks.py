@@ -38,7 +38,10 @@ WIDEST_GAP = 8  # between neighbouring numbers of a map of bytes
 SMOOTH = 0.8  # correlation of how often neighbours occur: bytes have 0.9 and more, atlases 0.6
 ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
 
-NORMALISE, BACKGROUND = Option("sums", "normalise"), Option("sums", "background")
+NORMALISE, BACKGROUND = (
+    Option("sums", how, python=f'sums="{how}" to read or Segmentation.from_probabilities')
+    for how in ("normalise", "background")
+)
 MASK = Option("mask", "FILE", python="mask=…")
 
 
@@ -138,24 +141,45 @@ class Fault:
 
     def _remedy(self) -> list[str | Option]:
         if self.kind == "fraction":
-            return ["use Segmentation.from_probabilities for probabilities"]
+            return [
+                _either(
+                    "use Segmentation.from_probabilities for probabilities",
+                    "a label map holds whole numbers: is this an image, or one region's "
+                    "probabilities?",
+                )
+            ]
         if self.kind == "infinite":
             return ["leave such pixels out with ", MASK, ", or fill them in"]
         if self.kind == "negative":
-            return ["use Segmentation.from_logits for logits, or clip rounding errors to 0"]
-        missing: list[str | Option] = ["pass ", BACKGROUND, " to add the missing part as a region"]
+            return [
+                _either(
+                    "use Segmentation.from_logits for logits, or clip rounding errors to 0",
+                    "clip rounding errors to 0, and store probabilities, not logits",
+                )
+            ]
+        adds = ", which adds the missing part as a region"
+        missing: list[str | Option] = ["pass ", BACKGROUND, adds]
         if self.kind == "nothing":
             return [*missing, ", or leave such pixels out with ", MASK]
         remedies: list[list[str | Option]] = []
         if self.whole:
-            remedies.append(["use Segmentation.from_labels if these whole numbers are labels"])
+            remedies.append(
+                [
+                    _either(
+                        "use Segmentation.from_labels if these whole numbers are labels",
+                        "store one label a pixel if these whole numbers are labels",
+                    )
+                ]
+            )
         for full, name in ((100, "percentages"), (255, "values up to 255")):
             if full / 2 < self.highest <= full:
-                python, command = f"divide {name} by {full}", f"pass --scale {full} for {name}"
-                remedies.append([Option("scale", full, python, command)])
+                remedies.append(
+                    [_either(f"divide {name} by {full}", f"pass --scale {full} for {name}")]
+                )
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
-                remedies.append(["pass ", NORMALISE, " to divide by the sum"])
+                remedies.append(["pass ", NORMALISE, ", which divides by the sum"])
+                missing[1] = Option("sums", "background")  # whose option it is has just been said
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
@@ -164,6 +188,11 @@ class Fault:
         for remedy in remedies[1:]:
             message += [", or ", *remedy]
         return message
+
+
+def _either(python: str, command: str) -> Option:
+    """What to do, for someone who calls functions and for someone who types commands."""
+    return Option("remedy", python=python, command=command)
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:

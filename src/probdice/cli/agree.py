@@ -96,7 +96,8 @@ def agree(
 
 
 def _show(agreement: "Agreement", written: list[str]) -> None:
-    from probdice.cli.display import plain_table, show
+    from probdice.cli.display import show
+    from probdice.cli.tables import plain_table
     from probdice.formatting import decimal
 
     parts: list[object] = [

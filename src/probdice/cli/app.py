@@ -18,7 +18,7 @@ from probdice.cli.summarise import summarise
 from probdice.cli.warm_up import warm_up
 from probdice.version import __version__
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "EXAMPLES", "app"]
 
 # In the order of the help; the name of the function is that of the command.
 COMMANDS: tuple[Callable[..., Any], ...] = (
@@ -35,6 +35,52 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     warm_up,
 )
 
+# What people type most, below the options.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "compare": (
+        "probdice compare truth.nii.gz mine.nii.gz",
+        "probdice compare truth.nii.gz mine.nii.gz --merge both --report page.html",
+        "probdice compare truth.npz:labels 'pve_*.nii.gz' --sums background",
+        "probdice compare truth.png mine.png --match labels --json result.json",
+    ),
+    "consensus": (
+        "probdice consensus anna.nii.gz ben.nii.gz --output both.nii.gz",
+        "probdice consensus rater_*.nii.gz --method staple --report page.html",
+    ),
+    "agree": (
+        "probdice agree anna.nii.gz ben.nii.gz cleo.nii.gz",
+        "probdice agree rater_*.png --report page.html",
+    ),
+    "evaluate": (
+        "probdice evaluate truth/ mine/ --output results",
+        "probdice evaluate truth/ first=a/ second=b/ --output results --workers 4",
+        "probdice evaluate --config challenge.toml --output results",
+    ),
+    "summarise": (
+        "probdice summarise results",
+        "probdice summarise results --measure lowest_dice --reports worst:10",
+    ),
+    "show": (
+        "probdice show results case_07",
+        "probdice show results case_07 --method second",
+    ),
+    "info": (
+        "probdice info mine.nii.gz",
+        "probdice info predictions.h5",
+        "probdice info 'pve_*.nii.gz' --sums background",
+    ),
+    "demo": ("probdice demo", "probdice demo --output somewhere"),
+    "paper": (
+        "probdice paper --output paper",
+        "probdice paper --output paper --survey-sheet --people 12",
+    ),
+    "rank": (
+        "probdice rank answers/ scores.csv --column D1",
+        "probdice rank answers.csv scores.csv --plot study.png --json -",
+    ),
+    "warm_up": ("probdice warm-up",),
+}
+
 app = typer.Typer(
     name="probdice",
     help="Compare two segmentations of one image, crisp or probabilistic, with any number of "
@@ -44,7 +90,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:
-    app.command()(command)
+    # Typer begins a new line at an empty one.
+    app.command(epilog="\n\n".join(["Examples:", *EXAMPLES[command.__name__]]))(command)
 
 
 def _show_version(asked: bool) -> None:

@@ -5,28 +5,28 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, TypeVar
 
-from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from probdice.cli.streams import print_text, printing
+from probdice.cli.tables import Column, FittingTable
 from probdice.comparison import Comparison
 from probdice.errors import in_command
 from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
 from probdice.scoring import NeedsImages
-from probdice.sides import SIDES, other
+from probdice.sides import SIDES, Side, other
 
 if TYPE_CHECKING:
     from probdice.detection import Detection
     from probdice.indices import Indices
-    from probdice.segmentation import Label
 
-__all__ = ["note_line", "plain_table", "show", "show_comparison"]
+__all__ = ["note_line", "show", "show_comparison"]
 
 T = TypeVar("T")
 
+SHORT: dict[Side, str] = {"reference": "ref.", "prediction": "pred."}  # in headings
 MOST = 60  # rows of a table on the terminal
 WIDE = 160  # columns where the output is no terminal
 
@@ -64,23 +64,33 @@ def show_comparison(
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to standard output."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    if not sys.stdout.isatty():
-        console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDE)
+    """Print to standard output, on a terminal in lines that are broken between words."""
+    terminal = sys.stdout.isatty()
+    console = Console(
+        highlight=False, markup=False, soft_wrap=True, width=None if terminal else WIDE
+    )
     with printing(), console.capture() as captured:  # Rich writes an empty text even so
         for part in parts:
+            if terminal and isinstance(part, str | Text):
+                part = broken(part, console.width)
             console.print(part)
     print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def plain_table(*columns: str) -> Table:
-    """An empty table of our kind; a column whose name starts with ">" is aligned to the right."""
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
-    return table
+def broken(text: str | Text, width: int) -> Text:
+    """A text in lines, broken between words; a path that is longer than a line stays whole."""
+    text = Text(text) if isinstance(text, str) else text.copy()
+    letters = list(text.plain)
+    start = 0
+    for space in [k for k, letter in enumerate(letters) if letter in " \n"]:
+        end = next((k for k in range(space + 1, len(letters)) if letters[k] in " \n"), len(letters))
+        if letters[space] == "\n":
+            start = space + 1
+        elif end - start > width and space > start:
+            letters[space] = "\n"
+            start = space + 1
+    text.plain = "".join(letters)
+    return text
 
 
 def _asked(result: Comparison) -> str:
@@ -156,35 +166,41 @@ def _count(count: int, side: str) -> str:
     return f"{count} {side} {'region' if count == 1 else 'regions'}"
 
 
-def _groups(result: Comparison) -> Table:
-    table = plain_table(
-        "reference", "prediction", ">Dice", ">Jaccard", ">similarity",
-        ">reference volume", ">prediction volume",
-    )  # fmt: skip
+def _groups(result: Comparison) -> FittingTable:
+    """The groups, with volumes in millilitres where these are known."""
+    known = result.pixel_volume is not None
+    columns = [
+        Column("reference"),
+        Column("prediction"),
+        Column("Dice", numbers=True),
+        Column("Jaccard", numbers=True, spare=2),
+        Column("similarity", numbers=True, spare=3),
+    ]
+    if known:
+        columns += [Column(f"{side} mL", numbers=True, spare=1) for side in SHORT.values()]
+    columns += [
+        Column(f"{side} pixels", numbers=True, spare=4 if known else 1) for side in SHORT.values()
+    ]
+    table = FittingTable(columns)
     for group in result.groups[:MOST]:
         alone = not (group.reference and group.prediction)
+        volumes = group.reference_volume, group.prediction_volume
+        sizes = [millilitres(volume, result.pixel_volume) for volume in volumes] if known else []
         table.add_row(
-            _labels(group.reference),
-            _labels(group.prediction),
+            listed(group.reference),
+            listed(group.prediction),
             decimal(group.dice),
             decimal(group.jaccard),
             decimal(group.similarity),
-            _volume(group.reference_volume, result.pixel_volume),
-            _volume(group.prediction_volume, result.pixel_volume),
+            *(size.removesuffix(" mL") for size in sizes),
+            *map(_pixels, volumes),
             style="yellow" if alone else None,
         )
     return table
 
 
-def _labels(labels: "Sequence[Label]") -> Text:
-    return Text(listed(labels))
-
-
-def _volume(pixels: float, pixel_volume: float | None) -> str:
-    """In pixels, and in millilitres where these are known."""
-    text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:.2f}"
-    size = millilitres(pixels, pixel_volume)
-    return f"{text} ({size})" if size else text
+def _pixels(volume: float) -> str:
+    return f"{volume:,.0f}" if volume >= 100 or volume == int(volume) else f"{volume:.2f}"
 
 
 def note_line(text: str) -> Text:

@@ -13,6 +13,7 @@ from probdice.cli.outcome import answering
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
+    from rich.text import Text
 
     from probdice.errors import Option
     from probdice.files.model import Content
@@ -102,17 +103,20 @@ def _contents(file: str) -> "list[Content]":
 
 def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
     """The arrays of a container, each with what to write for it."""
-    from rich.text import Text
+    from probdice.cli.display import MOST
+    from probdice.cli.tables import plain_table
 
-    from probdice.cli.display import MOST, plain_table
-
-    table = plain_table("write", ">shape", "type", "could be")
+    table = plain_table("part", ">shape", "type", "could be")
     for content in contents[:MOST]:
         shape = " × ".join(map(str, content.shape)) or "1"
-        write = Text(f"{file}:{content.inside}", overflow="fold")
-        table.add_row(write, shape, str(content.dtype), content.meaning)
-    head = f"{file} holds {len(contents)} arrays; say which one is meant:"
-    return [head, table, *_rest(len(contents), "arrays")]
+        table.add_row(f":{content.inside}", shape, str(content.dtype), content.meaning)
+    example = f"{file}:{contents[0].inside}"
+    return [
+        f"{file} holds {len(contents)} arrays; name the part that is meant behind the file:",
+        table,
+        *_rest(len(contents), "arrays"),
+        f"for example {example}",
+    ]
 
 
 @dataclass
@@ -134,7 +138,8 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     """A label map: every label with its pixels."""
     import numpy as np
 
-    from probdice.cli.display import MOST, note_line, plain_table
+    from probdice.cli.display import MOST, note_line
+    from probdice.cli.tables import plain_table
     from probdice.engine.blocks import Blocks, Crisp
     from probdice.errors import Option
     from probdice.formatting import millilitres, percent
@@ -150,7 +155,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
             pixel_counts[int(label)] = pixel_counts.get(int(label), 0) + count
     total = max(sum(pixel_counts.values()), 1)
     stored = segmentation.array.dtype
-    head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
+    file, head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
     labels = sorted(pixel_counts)
     pixel_volume = _pixel_volume(segmentation)
     millilitre_column = () if pixel_volume is None else (">volume",)
@@ -162,7 +167,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
         name = segmentation.names.get(label, "")
         colour = (_swatch(segmentation, label),) if segmentation.colours else ()
         table.add_row(str(label), name, *colour, f"{count:,}", *size, percent(count / total, 2))
-    parts = [head, table, *_rest(len(labels), "labels")]
+    parts = [file, head, table, *_rest(len(labels), "labels")]
     counts = np.array([pixel_counts[label] for label in labels])
     scale = scale_of_labels(np.array(labels), counts) if labels else None
     if scale is not None:
@@ -181,7 +186,8 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
-    from probdice.cli.display import MOST, plain_table
+    from probdice.cli.display import MOST
+    from probdice.cli.tables import plain_table
     from probdice.errors import in_command
     from probdice.formatting import millilitres, percent
 
@@ -190,7 +196,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     single = segmentation.reading == "foreground"
     count = len(census.volumes)
     what = "probability of one foreground" if single else f"probabilities of {count} regions"
-    head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
+    file, head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
     head.add_row("values", f"from {census.least.min():g} to {census.most.max():g}")
     if not single:
         off = f"; not 1 at {percent(census.off / max(census.count // count, 1), 2)} of the pixels"
@@ -207,7 +213,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
         volume = f"{numbers[0]:,.1f} ({size})" if size else f"{numbers[0]:,.1f}"
         colour = (_swatch(segmentation, k + single),) if segmentation.colours else ()
         table.add_row(str(name), *colour, volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
-    parts = [head, table, *_rest(count, "regions")]
+    parts = [file, head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append("what is missing to a sum of 1 is added as a region called background")
     if fault is not None:
@@ -256,26 +262,26 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     return census, census.fault.message(*places)
 
 
-def _head(segmentation: "Segmentation", kind: str) -> "Table":
-    """What every file has."""
+def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
+    """The name of the file, which is never broken, and what every file has."""
     from rich.table import Table
     from rich.text import Text
 
+    file = Text(segmentation.source, style="bold")
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    table.add_row("file", Text(segmentation.source))
+    table.add_column()
     table.add_row("kind", kind)
     table.add_row("shape", " × ".join(map(str, segmentation.shape)))
     geometry = segmentation.geometry
     if geometry is None:
         table.add_row("geometry", "none: nothing says where the image lies")
-        return table
+        return file, table
     described = geometry.describe()
     table.add_row("spacing", f"{described['spacing']} mm")
     table.add_row("origin", f"{described['origin']} mm")
     table.add_row("direction", f"{described['direction']}{_orientation(geometry)}")
-    return table
+    return file, table
 
 
 def _pixel_volume(segmentation: "Segmentation") -> float | None:

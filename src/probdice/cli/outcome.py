@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from probdice.cli import INTERRUPTED, REFUSED
+from probdice.cli.streams import is_plain
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
 __all__ = ["INTERRUPTED", "REFUSED", "answering"]
@@ -48,6 +49,7 @@ def _message(error: Exception) -> str:
 def _refuse(message: str, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exc()
-    typer.secho("error: ", err=True, nl=False, fg="red", bold=True)
+    word = "error: "
+    typer.echo(word if is_plain() else typer.style(word, fg="red", bold=True), err=True, nl=False)
     typer.echo(message, err=True)
     raise typer.Exit(REFUSED) from None

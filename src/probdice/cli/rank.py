@@ -86,7 +86,7 @@ def _table(study: "Study") -> "list[RenderableType]":
     """A title, the fits of every image and of all, and what the brackets are."""
     from rich.text import Text
 
-    from probdice.cli.display import plain_table
+    from probdice.cli.tables import plain_table
     from probdice.paper import PAPER_PEARSON, PAPER_SLOPE
 
     table = plain_table("image", ">slope", ">Pearson", ">Spearman")

@@ -7,10 +7,10 @@ from os.path import join, normpath
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.display import note_line, plain_table, show
+from probdice.cli.display import note_line, show
+from probdice.cli.tables import FittingTable, plain_table
 from probdice.evaluation.publishing import RULES
 from probdice.evaluation.record import NAMES
 from probdice.formatting import decimal, percent
@@ -130,7 +130,7 @@ def _title(summary: dict[str, Any], measure: str) -> str:
     return f"ranking by {NAMES[measure]}; missing and failed cases {RULES[rule]} ({rule})"
 
 
-def _methods(summary: dict[str, Any], measure: str) -> Table:
+def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
     """The methods by one measure, the best first."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
@@ -160,7 +160,7 @@ def _methods(summary: dict[str, Any], measure: str) -> Table:
     return table
 
 
-def _raters(yardstick: dict[str, Any]) -> Table:
+def _raters(yardstick: dict[str, Any]) -> FittingTable:
     """Methods and raters against each rater, and on average."""
     table = plain_table("", *(f">{name}" for name in yardstick["raters"]), ">mean", "95 % interval")
     rows = {name: yardstick["methods"][name] for name in yardstick["methods"]}
@@ -179,7 +179,7 @@ def _raters(yardstick: dict[str, Any]) -> Table:
     return table
 
 
-def _means(summary: dict[str, Any], chosen: str) -> Table:
+def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
     """The mean of every method by every measure, the one that ranks first."""
     measures = _told_apart(summary, chosen)
     means = [
@@ -192,7 +192,7 @@ def _means(summary: dict[str, Any], chosen: str) -> Table:
     return table
 
 
-def _places(summary: dict[str, Any], chosen: str) -> Table:
+def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
     """The place of every method by every measure, with the share of draws that keep it."""
     measures = _told_apart(summary, chosen)
     ranks = [
@@ -227,7 +227,7 @@ def _worst(rows: Sequence[dict[str, Any]], measure: str) -> list[RenderableType]
     return [Text(f"lowest {NAMES[measure]}: {'; '.join(named)}")] if named else []
 
 
-def _differences(rows: Sequence[dict[str, Any]]) -> Table:
+def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
     table = plain_table(
         "difference", ">n", ">mean", "95 % interval", ">Wilcoxon p", ">Holm p"
     )  # fmt: skip
@@ -243,7 +243,7 @@ def _differences(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> Table:
+def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> FittingTable:
     """Methods side by side."""
     table = plain_table("region", *summary["methods"])
     cells = {

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 
-__all__ = ["open_closed_streams", "print_text", "printing", "silence_output", "unwritable"]
+__all__ = [
+    "is_plain",
+    "open_closed_streams",
+    "print_text",
+    "printing",
+    "silence_output",
+    "unwritable",
+]
 
 
 def open_closed_streams() -> None:
@@ -26,6 +33,11 @@ def open_closed_streams() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
+def is_plain() -> bool:
+    """Whether the terminal is to get text alone: https://no-color.org, and TERM=dumb."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def print_text(text: str) -> None:

@@ -278,7 +278,8 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels{_misread(reference, prediction)}"
+            f"both must cover the same pixels",
+            *_misread(reference, prediction),
         )
     return prediction
 
@@ -352,27 +353,40 @@ def one_hot_axis(side: Segmentation) -> int | None:
     return None
 
 
-def _misread(*sides: Segmentation) -> str:
+def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     """A hint where an array was taken for labels or for probabilities and seems to be the other."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
             return (
-                f"; integers are labels, and these look like one-hot regions, so say "
-                f"Segmentation.from_probabilities(array, axis={axis})"
+                "; integers are labels, and these look like one-hot regions, so ",
+                Option(
+                    "one_hot",
+                    python=f"say Segmentation.from_probabilities(array, axis={axis})",
+                    command="store them as floating numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                "; a floating array has its regions along the first axis, so say "
-                "Segmentation.from_labels(array) for labels, or "
-                "Segmentation.from_probabilities(array, axis=None) for a single foreground"
+                "; a floating array has its regions along the first axis, so ",
+                Option(
+                    "regions",
+                    python="say Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground",
+                    command="store labels as whole numbers",
+                ),
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                "; regions were taken along the first axis and seem to lie along the last, so say "
-                "Segmentation.from_probabilities(array, axis=-1), or store them first"
+                "; regions were taken along the first axis and seem to lie along the last, so ",
+                Option(
+                    "axis",
+                    python="say Segmentation.from_probabilities(array, axis=-1), or store them "
+                    "first",
+                    command="store the regions along the first axis",
+                ),
             )
-    return ""
+    return ()
 
 
 def _file(side: Segmentation) -> str:

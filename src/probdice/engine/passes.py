@@ -492,7 +492,7 @@ class Distribution:
 
     @cached_property
     def shares(self) -> Floats:
-        """Where the mean of the values in each bin lies between its ends, times how many there are."""
+        """Where the mean of each bin lies between its ends, times how many values it has."""
         left_ends = np.cumsum(self.widths) - self.widths
         return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
 

@@ -32,13 +32,14 @@ from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
 from probdice.files.strangers import described
+from probdice.files.underlays import Underlay, photograph, underlay_of
 from probdice.files.writing import payload_of, write_atomically
 from probdice.geometry import Geometry
 from probdice.options import as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.value_checks import MASK, Sums
 
-__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "write"]
+__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "read_underlay", "write"]
 
 # A path, an image of nibabel or SimpleITK, or several of them, one for each region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
@@ -166,6 +167,21 @@ def read_mask(path: Readable) -> Segmentation:
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
     return replace(segmentation, source=parts[0].source)
+
+
+def read_underlay(path: Readable) -> Underlay:
+    """An image to show under segmentations; photographs (JPEG, PNG) may be in colour."""
+    parts = parts_of(path)
+    if len(parts) > 1:
+        raise InputError(f"an image is one file, found {len(parts)}")
+    (part,) = parts
+    with _naming(part.source):
+        source = open_source(part.file) if isinstance(part.file, str) else None
+        if source is not None and _format(source) in (JPEG, PNG):
+            underlay = photograph(source)
+        else:
+            underlay = underlay_of(_image(part.file))
+    return replace(underlay, name=part.name or os.path.basename(part.source))
 
 
 def write(

@@ -12,8 +12,8 @@ from probdice.matching import Fixed, Given, listed
 from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
+from probdice.report.encoding import shortened
 from probdice.report.facts import RULES, Fact
-from probdice.report.packing import shortened
 from probdice.sides import Both
 
 __all__ = ["EvaluationPage", "evaluation_page"]

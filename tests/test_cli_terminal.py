@@ -1,0 +1,184 @@
+"""What a terminal shows: within its width, in whole words, in its colours or in none."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from probdice.cli.app import COMMANDS, EXAMPLES, app
+from probdice.cli.display import broken
+from probdice.cli.tables import Column, FittingTable, plain_table, wrapped
+
+NAMES = ["spleen", "adrenal_gland_right", "portal_vein_and_splenic_vein", "LeftCerebralWhite"]
+
+
+def printed(table: FittingTable, width: int) -> list[str]:
+    console = Console(width=width, file=StringIO())
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().splitlines() if line.strip()]
+
+
+def organs() -> FittingTable:
+    table = FittingTable(
+        [
+            Column("reference"),
+            Column("prediction"),
+            Column("Dice", numbers=True),
+            Column("Jaccard", numbers=True, spare=1),
+            Column("pixels", numbers=True, spare=2),
+        ]
+    )
+    for k, name in enumerate(NAMES):
+        table.add_row(name, name, f"0.{k}851", f"0.{k}707", f"{259_435 + k:,}")
+    return table
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, 46])
+def test_no_number_and_no_word_is_broken(width: int) -> None:
+    lines = printed(organs(), width)
+    assert max(map(len, lines)) <= width
+    words = {part for line in lines for part in re.split(r"[\s_]+", line)}
+    assert {"spleen", "adrenal", "gland", "portal", "splenic", "vein", "0.0851", "0.3851"} <= words
+
+
+def test_columns_without_room_are_left_out_and_named() -> None:
+    assert "no room" not in "\n".join(printed(organs(), 90))
+    lines = printed(organs(), 67)
+    assert lines[-1] == "(no room here for pixels)" and "Jaccard" in lines[0]
+    assert printed(organs(), 50)[-1] == "(no room here for Jaccard, pixels)"
+
+
+def test_columns_of_one_kind_are_left_out_together() -> None:
+    table = FittingTable([Column("name"), *(Column(f"c{k}", True, spare=1) for k in range(2))])
+    table.add_row("a", "1" * 20, "2" * 20)
+    assert printed(table, 48)[0].split() == ["name", "c0", "c1"]
+    assert printed(table, 47)[0].split() == ["name"]
+
+
+def test_names_break_at_their_joints() -> None:
+    assert wrapped("lung_upper_lobe_left", 12) == ["lung_upper_", "lobe_left"]
+    assert wrapped("LeftCerebralWhiteMatter", 12) == ["LeftCerebral", "WhiteMatter"]
+    assert wrapped("5, 7, 12, … 30 more", 8) == ["5, 7,", "12, … 30", "more"]
+    assert wrapped("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
+
+
+def test_a_table_without_rows_has_headings() -> None:
+    assert printed(plain_table("name", ">n"), 80)[0].split() == ["name", "n"]
+
+
+def test_lines_break_between_words_and_paths_stay_whole() -> None:
+    path = "/a/very/long/path/to/a/file/that/is/longer/than/the/line.nii.gz"
+    note = Text.assemble(("note: ", "yellow"), f"the file {path} has no partner at all")
+    text = broken(note, 30)
+    assert text.plain.split("\n") == ["note: the file", path, "has no partner at all"]
+    assert text.spans == note.spans
+
+
+# --- a process on a terminal
+
+
+def on_terminal(words: list[str], *, errors: bool = False, **environment: str) -> str:
+    """What a command prints on a terminal of eighty columns; or its errors alone."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "CI")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "probdice", *words],
+        stdin=terminal,
+        stdout=subprocess.DEVNULL if errors else terminal,
+        stderr=terminal if errors else subprocess.DEVNULL,
+        env=known | {"TERM": "xterm-256color"} | environment,
+    )
+    os.close(terminal)
+    output = b""
+    while True:
+        try:
+            block = os.read(screen, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not block:
+            break
+        output += block
+    os.close(screen)
+    process.wait(timeout=60)
+    return output.decode()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[str]:
+    """Two label maps with long names, one of which has a region that the other has not."""
+    labels = np.repeat(np.arange(6), 20).reshape(12, 10)
+    names = {str(k): f"a_rather_long_name_of_region_{k}" for k in range(6)}
+    (tmp_path / "names.json").write_text(str(names).replace("'", '"'))
+    for name, array in (("reference", labels), ("prediction", np.minimum(labels, 4))):
+        np.save(tmp_path / f"{name}.npy", array)
+    folder = tmp_path
+    return [
+        "compare",
+        *(str(folder / f"{name}.npy") for name in ("reference", "prediction")),
+        "--names",
+        str(folder / "names.json"),
+    ]
+
+
+def test_a_comparison_fits_eighty_columns(pair: list[str]) -> None:
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_terminal(pair))
+    lines = text.replace("\r", "").splitlines()
+    assert [line for line in lines if len(line) > 80 and ".npy" not in line] == []
+    words = {part for line in lines for part in re.split(r"[\s_]+", line)}
+    assert {"rather", "long", "region", "1.0000", "0.6667"} <= words
+
+
+def test_colours_are_for_terminals_that_want_them(pair: list[str]) -> None:
+    assert "\x1b[33m" in on_terminal(pair)  # a region without a partner is yellow
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", on_terminal(pair, NO_COLOR="1"))
+    assert "\x1b" not in on_terminal(pair, TERM="dumb")
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_errors_are_plain_where_colours_are_not_wanted(environment: dict[str, str]) -> None:
+    said = on_terminal(["info", "missing.npy"], errors=True, **environment)
+    assert said == "error: missing.npy: no such file\r\n"
+
+
+# --- help
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_every_command_has_examples_that_it_understands(command: object) -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    name = command.__name__  # type: ignore[attr-defined]
+    known = group.commands[name]
+    for example in EXAMPLES[name]:
+        program, word, *words = shlex.split(example)
+        assert (program, word) == ("probdice", name)
+        known.make_context(name, words)  # which refuses what it does not know
+        assert len(example) <= 76
+
+
+def test_examples_stand_in_the_help_each_in_a_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "probdice", "show", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "80"},
+    )
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert set(EXAMPLES["show"]) <= set(lines)
