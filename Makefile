@@ -8,6 +8,8 @@ help:
 	@echo "make test    run all tests"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   measure speed against other tools"
+	@echo "make docs    build docs/_build/html, with every example run and every link checked"
+	@echo "make dist    build dist/: the sdist and the wheel"
 
 demo: .venv/.base
 	$(BIN)/probdice demo -o demo
@@ -23,8 +25,18 @@ lint: .venv/.lint
 bench: .venv/.test
 	$(BIN)/python -m benchmarks
 
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python docs/check.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+dist: .venv/.dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	@ls dist
+
 clean:
-	rm -rf .venv .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf docs/_build docs/gallery docs/reference/generated dist .venv .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "probdice needs Python 3.11 or newer")'
@@ -42,4 +54,12 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	@touch $@
 
-.PHONY: help demo test lint bench clean
+.venv/.docs: .venv/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+.venv/.dist: .venv/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check build
+	@touch $@
+
+.PHONY: help demo test lint bench docs dist clean

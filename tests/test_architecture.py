@@ -44,6 +44,9 @@ ROOMS = [
     "indices",
     "detection",
     "components",
+    "calibration",
+    "raters",
+    "sample_sets",
     "statistics",
     "evaluation",
     "synthesis",
@@ -54,7 +57,7 @@ ROOMS = [
     "monai",
     "cli",
 ]
-ENGINE = ["kernels", "blocks", "passes", "threads", "images"]
+ENGINE = ["kernels", "blocks", "passes", "threads", "images", "several"]
 
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {
@@ -67,8 +70,12 @@ DOORS = {
     ("comparison", "indices"),  # Comparison.indices
     ("comparison", "detection"),  # Comparison.detection
     ("comparison", "components"),  # Comparison.component_scores
+    ("comparison", "calibration"),  # Comparison.calibration
     ("comparison", "pictures"),  # Comparison.plot
     ("comparison", "report"),  # Comparison.report
+    ("calibration", "pictures"),  # Calibration.plot
+    ("raters", "pictures"),  # Agreement.plot, Consensus.plot
+    ("raters", "report"),  # Consensus.report
     ("evaluation", "report"),  # Evaluation.report
 }
 
@@ -223,8 +230,10 @@ def test_public_names_are_sorted_and_documented():
 def test_public_names_are_these():
     assert probdice.__all__ == [
         "Absolute",
+        "Agreement",
         "Aitchison",
         "Comparison",
+        "Consensus",
         "Evaluation",
         "FormatError",
         "Geometry",
@@ -238,10 +247,14 @@ def test_public_names_are_these():
         "ProbdiceError",
         "ProbdiceWarning",
         "Segmentation",
+        "SetComparison",
         "TooLargeError",
+        "agreement",
         "aitchison_distance",
         "classical_dice",
         "compare",
+        "compare_sets",
+        "consensus",
         "evaluate",
         "overlap",
         "read",

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import probdice
 from probdice import Geometry, Segmentation, compare, overlap
 from probdice.evaluation import evaluate
 
@@ -563,6 +564,22 @@ def test_axe_finds_no_serious_issue(visit, request, which, scheme):
         if issue["impact"] in ("serious", "critical")
     ]
     assert serious == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_raters_fits_a_phone_and_axe_finds_no_serious_issue(visit, tmp_path, scheme):
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        unavailable("axe-core is not installed: pip install axe-playwright-python")
+    rng = np.random.default_rng(0)
+    raters = {name: rng.integers(0, 4, (9, 12)) for name in ("anna", HOSTILE, "ben", "eva")}
+    probdice.consensus(raters).report(tmp_path / "raters.html")
+    page = visit(tmp_path / "raters.html", width=380, scheme=scheme, ready="")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    assert page.evaluate("[...document.images].every((one) => one.naturalWidth === 12)")
+    found = Axe().run(page).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
 
 
 def test_headings_are_in_order(visit, volume):

@@ -95,7 +95,7 @@ def test_completion_can_be_shown() -> None:
                           "COMP_CWORD": "1"},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.stdout.split() == ["compare"]
+    assert done.stdout.split() == ["compare", "consensus"]
 
 
 def test_a_reader_that_leaves_is_not_an_error(pair: tuple[Path, Path]) -> None:

@@ -19,7 +19,10 @@ from probdice.evaluation import Evaluation, evaluate
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
-FINAL = ("cases.csv", "regions.csv", "summary.json")
+FINAL = (
+    *("cases.csv", "regions.csv", "files.csv", "ranking.csv", "table.md", "table.tex", "how.md"),
+    "summary.json",
+)
 
 
 # Loaded by every Python process that has its folder in PYTHONPATH.
@@ -266,7 +269,7 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
     content = json.loads(text)
     damaged = [
         text[: len(text) // 2],
-        json.dumps({"format": 2}),
+        json.dumps({"format": 3}),
         json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
     ]
     for half in damaged:
@@ -470,10 +473,16 @@ def test_a_missing_partner_ends_it_before_it_begins(folders: Path, tmp_path: Pat
     done = probdice("evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out")
     assert done.returncode == 1
     assert "few: no prediction for 6 cases: case1, case2" in done.stderr
-    assert "--allow-missing" in done.stderr
+    assert "--missing worst" in done.stderr
     assert done.stdout == "" and not (tmp_path / "out").exists()
     allowed = probdice(
-        "evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out", "--allow-missing"
+        "evaluate",
+        folders / "truth",
+        tmp_path / "few",
+        "-o",
+        tmp_path / "out",
+        "--missing",
+        "worst",
     )
     assert allowed.returncode == 0
     assert "missing: case1 (few): no prediction" in allowed.stdout

@@ -5,7 +5,7 @@ import pytest
 
 from probdice import Segmentation, compare
 from probdice.engine import blocks as engine_blocks
-from probdice.engine.blocks import Block, Blocks, Crisp, _cut
+from probdice.engine.blocks import Block, Blocks, Crisp, cut
 
 
 def soft(regions, shape, seed=0, dtype=np.float32):
@@ -28,7 +28,7 @@ def test_arrays_are_not_copied_where_they_lie_well():
 def test_blocks_cover_every_pixel_once_in_order(shape, most):
     count = np.zeros(shape, int)
     position = 0
-    for block in _cut(shape, most):
+    for block in cut(shape, most):
         assert block.start == position
         assert count[block.box].size == block.stop - block.start <= most
         count[block.box] += 1

@@ -142,10 +142,22 @@ def test_a_distribution_counts_every_value():
     p[:, 0] = [0, 1, 0]
     ready, _ = ready_and_images(p, p)
     found = passes.distribution(ready.sides[0], 64)
-    assert found.counts.sum(axis=1).tolist() == [500, 500, 500]
-    left_ends = (found.counts * np.arange(64)).sum(axis=1)
-    np.testing.assert_allclose((left_ends + found.sums.sum(axis=1)) / 64, p.sum(axis=1))
-    assert found.counts[1, -1] >= 1 and found.counts[0, 0] >= 1
+    ends = np.array(
+        [2 * (k / 64) ** 2 if k <= 32 else 1 - 2 * (1 - k / 64) ** 2 for k in range(65)]
+    )
+    np.testing.assert_allclose(np.cumsum(found.widths), ends[1:])
+    for i, row in enumerate(p):
+        places = np.digitize(row, ends[1:-1])
+        shares = (row - ends[places]) / np.diff(ends)[places]
+        assert found.counts[i].tolist() == np.bincount(places, minlength=64).tolist()
+        np.testing.assert_allclose(found.sums[i], np.bincount(places, row, 64), atol=1e-12)
+        np.testing.assert_allclose(found.shares[i], np.bincount(places, shares, 64), atol=1e-9)
+
+
+def test_a_distribution_is_fine_where_regions_are_nearly_empty_or_nearly_certain():
+    found = passes.Distribution(np.zeros((1, 2048), np.int64), np.zeros((1, 2048)))
+    assert found.widths[0] == found.widths[-1] == 2 / 2048**2
+    assert found.widths.max() < 2 / 2048
 
 
 @pytest.mark.parametrize("similarity", [Absolute(), Aitchison(), Aitchison(0.01)])

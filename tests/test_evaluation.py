@@ -28,7 +28,10 @@ PREDICTIONS = {  # per method, one prediction per case; cases a to h
     "good": [np.roll(REFERENCE, k % 2) for k in range(8)],
     "poor": [np.array([7, 7, 5, 5, 5, 9, 9, 9]) for _ in range(8)],
 }
-FINAL = ("cases.csv", "regions.csv", "summary.json")
+FINAL = (
+    *("cases.csv", "regions.csv", "files.csv", "ranking.csv", "table.md", "table.tex", "how.md"),
+    "summary.json",
+)
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
     ]
     summary = json.loads((folders / "out" / "summary.json").read_text())
     assert summary == json.loads(json.dumps(result.summary))
-    assert summary["format"] == 2
+    assert summary["format"] == 3
     assert summary["versions"]["probdice"] == probdice.__version__
     assert summary["options"]["similarity"] == {"name": "absolute", "floor": 0.0}
     assert summary["words"] == "python"
@@ -314,14 +317,14 @@ def test_a_missing_partner_is_an_error_before_any_work(folders: Path) -> None:
         run(folders)
     assert "good: no prediction for 1 case: c" in str(caught.value)
     assert "poor: no reference for 1 case: x" in str(caught.value)
-    assert "pass allow_missing=True to score the others" in str(caught.value)
-    assert "pass --allow-missing to score the others" in caught.value.in_command()
+    assert 'pass missing="worst" to go on and rank a method last' in str(caught.value)
+    assert "pass --missing worst to go on and rank a method last" in caught.value.in_command()
     assert not (folders / "out").exists()
 
 
-def test_missing_partners_may_be_allowed_and_are_shown(folders: Path) -> None:
+def test_missing_partners_are_shown_where_a_rule_is_named(folders: Path) -> None:
     (folders / "good" / "c.npy").unlink()
-    result = run(folders, allow_missing=True)
+    result = run(folders, missing="worst")
     assert [(m.case, m.method, m.side) for m in result.missing] == [("c", "good", "prediction")]
     row = rows(folders / "out" / "cases.csv")[4]
     assert (row["case"], row["method"], row["status"]) == ("c", "good", "missing")
@@ -423,9 +426,9 @@ def test_methods_need_names_but_any_will_do(folders: Path) -> None:
         evaluate(folders / "truth", {})
     with pytest.raises(InputError, match="found an empty name"):
         evaluate(folders / "truth", {"": folders / "good"})
-    sides = {"reference": folders / "truth", "prediction": folders / "good"}
+    sides = {"reference": folders / "poor", "prediction": folders / "good"}
     named = evaluate(folders / "truth", sides, pattern={"reference": "{case}.npy"})
-    assert named.values()["reference"].tolist() == [1.0] * 8
+    assert named.values()["reference"].tolist() == [0.625] * 8
     assert list(evaluate(folders / "truth", folders / "good").methods) == ["good"]
 
 
@@ -628,8 +631,8 @@ def test_a_folder_of_an_older_format_is_refused_and_computed_anew(folders: Path)
     first = final(folders / "out")
     for name in ("summary.json", "cases.jsonl"):
         path = folders / "out" / name
-        path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
-    with pytest.raises(InputError, match=r"expected a summary of format 2, found 1; another vers"):
+        path.write_text(path.read_text().replace('"format": 3', '"format": 2'))
+    with pytest.raises(InputError, match=r"expected a summary of format 3, found 2; another vers"):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32
@@ -663,7 +666,7 @@ def test_a_part_inside_a_file_is_found_again(folders: Path) -> None:
         folders / "truth",
         {"packed": folders / "packed"},
         pattern={"prediction": "{case}_out.npz:second"},
-        allow_missing=True,
+        missing="worst",
     )
     assert result.records[0].prediction == (f"{folders / 'packed' / 'a_out.npz'}:second",)
     assert compare_again(result.records[0], result.options).score == 0.75

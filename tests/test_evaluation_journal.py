@@ -25,9 +25,9 @@ with locked(Path(sys.argv[2])):
 
 
 def line(case: str) -> str:
-    sides: dict[str, list[object]] = {"reference": [], "prediction": []}
-    about = {"method": "m", "options": {}, "version": "0", "inputs": sides, "files": sides}
-    return json.dumps({"format": 2, "case": case, "seconds": 0.1, "failure": {}} | about)
+    roles: dict[str, list[object]] = {"reference": [], "prediction": [], "mask": []}
+    about = {"method": "m", "options": {}, "version": "0", "inputs": roles, "files": roles}
+    return json.dumps({"format": 3, "case": case, "seconds": 0.1, "failure": {}} | about)
 
 
 def cases_of(out: Path) -> list[str]:
@@ -112,9 +112,9 @@ def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
         "{",
         "\0" * 50,
         "[1, 2]",
-        line("z").replace("2", "99", 1),
-        line("z").replace("2", "1", 1),
-        '{"format": 2}',
+        line("z").replace("3", "99", 1),
+        line("z").replace("3", "2", 1),
+        '{"format": 3}',
         "\N{SNOWMAN}",
         "",
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from probdice.errors import InputError
+from probdice.evaluation.folders import patterns_of
 from probdice.evaluation.pairing import Job, Missing, find_cases, natural, pair
 
 
@@ -35,13 +36,7 @@ def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
 def test_formats_may_differ_between_the_sides(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.nii.gz", "b.png")
     method = made(tmp_path / "m", "b.tif", "a.npy")
-    jobs, missing = pair(
-        reference,
-        {"m": method},
-        reference_pattern=None,
-        prediction_patterns={"m": None},
-        probabilities=False,
-    )
+    jobs, missing, _ = pair(reference, {"m": method}, patterns=patterns_of(None, ["m"]))
     assert jobs == (
         Job("a", "m", (f"{reference}/a.nii.gz",), (f"{method}/a.npy",)),
         Job("b", "m", (f"{reference}/b.png",), (f"{method}/b.tif",)),
@@ -220,7 +215,7 @@ def test_brackets_stand_for_one_of_some_characters(tmp_path: Path) -> None:
     [
         ("{case}*.nii.gz", "does not say where the name of the case ends"),
         ("*{case}.nii", "does not say where the name of the case begins"),
-        ("{case}{case}.nii", "has {case} twice in a row"),
+        ("{case}{case}.nii", "has {case}{case}, which does not say"),
         ("/data/{case}.nii", "must be relative to the folder of cases"),
         ("C:/{case}.nii", "must be relative to the folder of cases"),
         ("a**/{case}.nii", "may have ** only for folders"),
@@ -240,13 +235,7 @@ def test_a_pattern_that_cannot_be_meant_is_named(tmp_path: Path, pattern: str, r
 def test_what_has_no_partner_is_listed_for_either_side(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.npy", "b.npy")
     methods = {"m": made(tmp_path / "m", "a.npy"), "n": made(tmp_path / "n", "a.npy", "c.npy")}
-    jobs, missing = pair(
-        reference,
-        methods,
-        reference_pattern=None,
-        prediction_patterns=dict.fromkeys(methods),
-        probabilities=False,
-    )
+    jobs, missing, _ = pair(reference, methods, patterns=patterns_of(None, methods))
     assert [(job.case, job.method) for job in jobs] == [("a", "m"), ("a", "n")]
     assert missing == (
         Missing("b", "m", "prediction"),
@@ -255,16 +244,83 @@ def test_what_has_no_partner_is_listed_for_either_side(tmp_path: Path) -> None:
     )
 
 
+METHODS = {"prediction": "{case}_{method}.npy"}
+
+
+def jobs_of(reference: Path, folder: Path, pattern: dict[str, str]) -> object:
+    jobs, missing, methods = pair(
+        reference, {"all": folder}, patterns=patterns_of(pattern, ["all"])
+    )
+    found = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
+    return found, [(one.case, one.method, one.side) for one in missing], list(methods)
+
+
+def test_the_files_of_several_methods_may_lie_in_one_folder(tmp_path: Path) -> None:
+    reference = made(tmp_path / "r", "p_1.npy", "p_1_a.npy")
+    files = "p_1_net.npy", "p_1_big_net.npy", "p_1_a_net.npy", "p_1_a_big_net.npy", "p_2_net.npy"
+    found, missing, methods = jobs_of(reference, made(tmp_path / "m", *files), METHODS)
+    assert found == {
+        ("p_1", "big_net"): "p_1_big_net.npy",
+        ("p_1", "net"): "p_1_net.npy",
+        ("p_1_a", "big_net"): "p_1_a_big_net.npy",
+        ("p_1_a", "net"): "p_1_a_net.npy",
+    }
+    assert missing == [("p_2", "net", "reference")]
+    assert methods == ["big_net", "net"]
+
+
+def test_the_reference_may_lie_among_the_methods(tmp_path: Path) -> None:
+    both = made(tmp_path, "a_truth.npy", "b_truth.npy", "a_net.npy", "b_net.npy")
+    found, missing, methods = jobs_of(both, both, METHODS | {"reference": "{case}_truth.npy"})
+    assert found == {("a", "net"): "a_net.npy", ("b", "net"): "b_net.npy"}
+    assert (missing, methods) == ([], ["net"])
+
+
+def test_methods_are_found_among_predictions_alone(tmp_path: Path) -> None:
+    folder = made(tmp_path, "a_x.npy")
+    with pytest.raises(InputError, match=r"has \{method\}, which is for a folder of predictions"):
+        cases(folder, "{case}_{method}.npy")
+    with pytest.raises(InputError, match=r"has \{case\}\{method\}, which does not say where"):
+        jobs_of(folder, folder, {"prediction": "{case}{method}.npy"})
+
+
+def test_a_folder_is_not_compared_with_itself(tmp_path: Path) -> None:
+    folder = made(tmp_path, "a.npy", "b.npy")
+    with pytest.raises(InputError, match="is the folder of the reference, whose case a would be"):
+        pair(
+            folder,
+            {"m": tmp_path.parent / ".." / tmp_path.parent.name / tmp_path.name},
+            patterns=patterns_of(None, ["m"]),
+        )
+
+
+def test_parts_of_the_same_files_are_two_sides(tmp_path: Path) -> None:
+    folder = made(tmp_path, "a.mat")
+    parts = {"reference": "{case}.mat:truth/0", "prediction": "{case}.mat:truth/1"}
+    jobs, _, _ = pair(folder, {"m": folder}, patterns=patterns_of(parts, ["m"]))
+    assert (jobs[0].reference, jobs[0].prediction) == (
+        (f"{folder}/a.mat:truth/0",),
+        (f"{folder}/a.mat:truth/1",),
+    )
+
+
+def test_every_case_has_a_mask_or_none_has(tmp_path: Path) -> None:
+    reference = made(tmp_path / "r", "a.npy", "b.npy")
+    methods = {"m": made(tmp_path / "m", "a.npy", "b.npy")}
+    masks = made(tmp_path / "k", "a_brain.npy", "b_brain.npy", "c_brain.npy")
+    patterns = patterns_of({"mask": "{case}_brain.npy"}, methods)
+    jobs, _, _ = pair(reference, methods, patterns=patterns, mask=masks)
+    assert [job.mask for job in jobs] == [(f"{masks}/a_brain.npy",), (f"{masks}/b_brain.npy",)]
+    (masks / "b_brain.npy").unlink()
+    with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), and every case needs one"):
+        pair(reference, methods, patterns=patterns, mask=masks)
+
+
 def test_nothing_in_common_is_an_error_that_shows_what_is_there(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a_seg.npy", "b_seg.npy")
     with pytest.raises(InputError) as caught:
-        pair(
-            reference,
-            {"m": made(tmp_path / "m", "a.npy")},
-            reference_pattern=None,
-            prediction_patterns={"m": None},
-            probabilities=False,
-        )
+        method = made(tmp_path / "m", "a.npy")
+        pair(reference, {"m": method}, patterns=patterns_of(None, ["m"]))
     assert "no case has both a reference and a prediction" in str(caught.value)
     assert "r: a_seg, b_seg" in str(caught.value)
     assert "{case}_seg" in str(caught.value)

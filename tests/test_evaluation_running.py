@@ -17,12 +17,15 @@ import pytest
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
-from probdice.evaluation.pairing import Job
+from probdice.evaluation.pairing import ROLES, Job
 from probdice.evaluation.scoring import Request
 from probdice.options import Options
 
 CASES = 24
-FINAL = ("cases.csv", "regions.csv", "summary.json")
+FINAL = (
+    *("cases.csv", "regions.csv", "files.csv", "ranking.csv", "table.md", "table.tex", "how.md"),
+    "summary.json",
+)
 RUN = """
 import sys
 sys.path = eval(sys.argv[1])
@@ -77,7 +80,7 @@ class Recorder:
     def __init__(self) -> None:
         self.alive = True
 
-    def answer(self, request: Request, threads: int) -> str:
+    def answer(self, request: Request, threads: int, compiling: Any) -> str:
         cls = type(self)
         with self.lock:
             cls.now += threads
@@ -93,8 +96,9 @@ class Recorder:
 
 
 def request_of(case: str) -> Request:
-    inputs: dict[str, list[list[object]]] = {"reference": [], "prediction": []}
-    return Request(Job(case, "a", (), ()), Options.of(), inputs)
+    inputs: dict[str, list[list[object]]] = {role: [] for role in ROLES}
+    files: dict[str, list[str]] = {role: [] for role in ROLES}
+    return Request(Job(case, "a", (), ()), Options.of(), inputs, files)
 
 
 def shared_out(
@@ -165,11 +169,11 @@ def test_a_worker_that_dies_costs_its_case_and_no_other(
     answer = running._Worker.answer
     killed = []
 
-    def murdered(worker: Any, request: Request, threads: int) -> str:
+    def murdered(worker: Any, request: Request, threads: int, compiling: Any) -> str:
         if request.job.case == "case1" and not killed:
             killed.append(request.job.method)
             worker.process.kill()
-        return answer(worker, request, threads)
+        return answer(worker, request, threads, compiling)
 
     # The process must have started, else the run is at fault and not the case.
     start = running._Worker.__init__

@@ -470,7 +470,7 @@ def evaluated(folder):
     (folder / "good" / "case3.npy").write_bytes(b"<img src=x onerror=alert(1)>")
     (folder / "good" / "case5.npy").unlink()
     methods = {name: folder / name for name in list(names)[1:]}
-    return evaluate(folder / "truth", methods, out=folder / "out", allow_missing=True, workers=1)
+    return evaluate(folder / "truth", methods, out=folder / "out", missing="worst", workers=1)
 
 
 def records_of(reader):

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from probdice import Geometry, ProbdiceError, Segmentation, compare
+import probdice
+from probdice import Geometry, InputError, ProbdiceError, Segmentation, compare
+from probdice.similarity import ilr_basis
 
 
 def test_arrays_are_kept_as_they_are():
@@ -393,3 +395,50 @@ def test_images_of_any_shape_become_one():
     ):
         with pytest.raises(ProbdiceError, match=message):
             Segmentation.concatenate(wrong)
+
+
+def test_ilr_coordinates_are_those_of_the_formula():
+    p = np.array([0.2, 0.3, 0.5])
+    z = Segmentation.from_probabilities(p[:, None]).to_ilr()[:, 0]
+    first = np.sqrt(1 / 2) * np.log(0.2 / 0.3)
+    second = np.sqrt(2 / 3) * np.log(np.sqrt(0.2 * 0.3) / 0.5)
+    assert z.tolist() == pytest.approx([first, second])
+
+
+@pytest.mark.parametrize("regions", [2, 3, 7])
+def test_euclidean_distances_of_ilr_coordinates_are_aitchison_distances(regions):
+    rng = np.random.default_rng(regions)
+    p, q = (rng.dirichlet([0.7] * regions, size=(4, 5)).transpose(2, 0, 1) for _ in range(2))
+    a, b = (Segmentation.from_probabilities(x).to_ilr() for x in (p, q))
+    assert a.shape == (regions - 1, 4, 5)
+    distance = np.sqrt(((a - b) ** 2).sum(axis=0))
+    assert distance == pytest.approx(probdice.aitchison_distance(p, q))
+
+
+def test_ilr_basis_is_orthonormal_and_sums_to_0():
+    basis = ilr_basis(6)
+    assert basis @ basis.T == pytest.approx(np.eye(5), abs=1e-12)
+    assert basis.sum(axis=1) == pytest.approx(np.zeros(5), abs=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_from_ilr_undoes_to_ilr(axis):
+    p = np.random.default_rng(0).dirichlet([0.7] * 4, size=9).T
+    z = np.moveaxis(Segmentation.from_probabilities(p).to_ilr(), 0, axis)
+    again = Segmentation.from_ilr(z, axis=axis, names=["a", "b", "c", "d"])
+    assert again.regions == ("a", "b", "c", "d")
+    assert again.probabilities() == pytest.approx(p)
+
+
+def test_a_probability_of_0_has_no_coordinates_but_for_a_floor():
+    certain = Segmentation.from_labels([[1, 2]])
+    with pytest.raises(InputError, match=r"probability 0 at pixel \(0, 0\).*floor"):
+        certain.to_ilr()
+    assert certain.to_ilr(floor=1e-3)[0, 0, 0] == pytest.approx(np.log(1000) / np.sqrt(2))
+
+
+def test_coordinates_of_one_region_or_of_integers_are_refused():
+    with pytest.raises(InputError, match="at least two regions"):
+        Segmentation.from_labels([1, 1]).to_ilr()
+    with pytest.raises(InputError, match="coordinates must be floating"):
+        Segmentation.from_ilr(np.zeros((2, 3), int))

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from probdice.errors import InputError
-from probdice.statistics import Difference, differences, holm, ranks, summarise
+from probdice.statistics import Difference, MissingRule, differences, holm, ranks, summarise
 
 NAN = float("nan")
 SCORES = [0.71, 0.83, 0.64, 0.92, 0.88, 0.79, 0.95, 0.58]
@@ -209,19 +209,65 @@ def test_all_pairs_are_corrected_together() -> None:
     assert pairs[1].p_holm == pytest.approx(3 * 2 / 2**12)
 
 
-def test_ranks_worked_by_hand() -> None:
-    # Per case: b a c; a and b share 1.5, c 3; c a b; the last is left out, c has no value there.
-    scores = {
-        "a": [0.5, 0.8, 0.5, 0.9],
-        "b": [0.6, 0.8, 0.4, 0.9],
-        "c": [0.1, 0.2, 0.9, NAN],
-    }
-    found = ranks(scores)
+THREE = {
+    "a": [0.5, 0.8, 0.5, 0.9],
+    "b": [0.6, 0.8, 0.4, 0.9],
+    "c": [0.1, 0.2, 0.9, NAN],
+}
+
+
+@pytest.mark.parametrize("rule", ["worst", "zero"])
+def test_ranks_worked_by_hand(rule: MissingRule) -> None:
+    # Per case: b a c; a and b share 1.5, c 3; c a b; a and b share 1.5, c has no value and is last.
+    found = ranks(THREE, missing=rule)
     assert [rank.method for rank in found] == ["a", "b", "c"]
-    assert [rank.mean_rank for rank in found] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
-    assert [rank.place for rank in found] == [1.5, 1.5, 3.0]
-    assert {rank.n for rank in found} == {3}
+    assert [rank.mean_rank for rank in found] == [7 / 4, 7 / 4, 10 / 4]
+    assert [rank.place for rank in found] == [1, 1, 3]
+    assert [(rank.n, rank.last) for rank in found] == [(4, 0), (4, 0), (4, 1)]
     assert {rank.place_interval.kind for rank in found} == {"withheld"}
+    assert all(math.isnan(rank.kept) and rank.shares == () for rank in found)
+
+
+def test_cases_that_one_method_lacks_may_be_left_out_for_all() -> None:
+    found = ranks(THREE, missing="exclude")
+    assert [rank.mean_rank for rank in found] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
+    assert [rank.place for rank in found] == [1, 1, 3]
+    assert {(rank.n, rank.last) for rank in found} == {(3, 0)}
+
+
+def test_a_method_without_any_value_does_not_keep_the_others_from_being_ranked() -> None:
+    broken = THREE | {"broken": [NAN] * 4}
+    found = ranks(broken, missing="exclude")
+    assert [(rank.method, rank.place) for rank in found] == [
+        *(("a", 1), ("b", 1), ("c", 3)),
+        ("broken", None),
+    ]
+    assert [(rank.method, rank.place, rank.last) for rank in ranks(broken)][-1] == ("broken", 4, 4)
+
+
+def test_methods_without_a_value_share_the_last_rank() -> None:
+    first, *others = ranks({"a": [0.1], "b": [NAN], "c": [NAN]})
+    assert (first.method, first.mean_rank) == ("a", 1.0)
+    assert [rank.mean_rank for rank in others] == [2.5, 2.5]
+    assert [rank.place for rank in others] == [2, 2]
+
+
+def test_a_case_that_nobody_has_a_value_for_is_not_counted() -> None:
+    assert {rank.n for rank in ranks({"a": [0.1, NAN], "b": [0.2, NAN]})} == {1}
+
+
+def test_stability_is_the_share_of_draws_that_give_each_place() -> None:
+    generator = np.random.default_rng(6)
+    scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
+    found = ranks(dict(zip("abc", scores, strict=True)), seed=9)
+    drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
+    within = scipy.stats.rankdata(-scores, axis=0)
+    sums = np.array([[within[m, chosen].sum() for chosen in drawn] for m in range(3)])
+    for rank in found:
+        better = (sums < sums["abc".index(rank.method)]).sum(axis=0)
+        expected = [float(np.mean(better == place)) for place in range(3)]
+        assert rank.shares == pytest.approx(tuple(expected))
+        assert rank.place is not None and rank.kept == rank.shares[rank.place - 1]
 
 
 def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
@@ -229,7 +275,8 @@ def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
     base = generator.uniform(size=10)
     found = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
     best = found[0]
-    assert (best.method, best.place, best.mean_rank) == ("high", 1.0, 1.0)
+    assert (best.method, best.place, best.mean_rank) == ("high", 1, 1.0)
+    assert (best.kept, best.shares) == (1.0, (1.0, 0.0, 0.0))
     assert (best.place_interval.low, best.place_interval.high) == (1.0, 1.0)
     assert best.place_interval.kind == "percentile"
 
@@ -241,20 +288,19 @@ def test_intervals_of_ranks_are_those_of_cases_drawn_again() -> None:
     drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
     within = scipy.stats.rankdata(-scores, axis=0)
     means = np.array([[within[m, chosen].mean() for chosen in drawn] for m in range(3)])
-    places = np.array([scipy.stats.rankdata(column) for column in means.T]).T
     for k, name in enumerate("abc"):
-        low, high = np.quantile(means[k], [0.025, 0.975])
+        inner = np.sort(means[k])[[49, 1950]]  # 2.5 % of the 2,000 lie outside on either side
         interval = found[name].mean_rank_interval
-        assert (interval.low, interval.high) == pytest.approx((low, high))
-        low, high = np.quantile(places[k], [0.025, 0.975])
-        assert (found[name].place_interval.low, found[name].place_interval.high) == (low, high)
+        assert (interval.low, interval.high) == pytest.approx(tuple(inner))
+        assert found[name].place_interval.low <= found[name].place_interval.high
+        assert found[name].place_interval.low in (1, 2, 3)
 
 
 def test_ranks_of_nothing() -> None:
     assert ranks({}) == ()
     (only,) = ranks({"a": [NAN]})
-    assert only.n == 0 and math.isnan(only.place)
-    assert ranks({"a": SCORES})[0].place == 1.0
+    assert only.n == 0 and only.place is None
+    assert ranks({"a": SCORES})[0].place == 1
 
 
 def test_a_bootstrap_without_bca_falls_back_to_percentiles_and_says_so() -> None:

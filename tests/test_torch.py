@@ -363,6 +363,22 @@ def test_names_ignored_pixels_and_foregrounds_work_where_images_are_compared():
     assert metric.compute()["dice_organ"].item() == pytest.approx(expected.groups[1].dice)
 
 
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+@pytest.mark.parametrize("soft", [False, True])
+def test_names_hold_for_both_sides_where_equal_labels_correspond(correspondence, soft):
+    target, preds = torch.tensor([[0, 0, 1, 2]]), torch.tensor([[0, 1, 1, 3]])
+    if soft:
+        preds = torch.nn.functional.one_hot(preds, 4).movedim(-1, 1).to(torch.float32)
+    metric = RegionDice(
+        3, 4, match="labels", correspondence=correspondence, names=["sky", "tree", "road"]
+    )
+    metric.update(preds, target)
+    values = metric.compute()
+    assert values["accuracy"].item() == 0.5
+    assert values["dice_tree"].item() == pytest.approx(2 / 3)
+    assert values["dice_road"].item() == 0
+
+
 # -- adding up -----------------------------------------------------------------------------------
 
 

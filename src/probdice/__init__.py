@@ -26,13 +26,17 @@ if TYPE_CHECKING:
     from probdice.files import read, write
     from probdice.geometry import Geometry
     from probdice.overlaps import Overlap
+    from probdice.raters import Agreement, Consensus, agreement, consensus
+    from probdice.sample_sets import SetComparison, compare_sets
     from probdice.segmentation import Segmentation
     from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
 
 __all__ = [
     "Absolute",
+    "Agreement",
     "Aitchison",
     "Comparison",
+    "Consensus",
     "Evaluation",
     "FormatError",
     "Geometry",
@@ -46,10 +50,14 @@ __all__ = [
     "ProbdiceError",
     "ProbdiceWarning",
     "Segmentation",
+    "SetComparison",
     "TooLargeError",
+    "agreement",
     "aitchison_distance",
     "classical_dice",
     "compare",
+    "compare_sets",
+    "consensus",
     "evaluate",
     "overlap",
     "read",
@@ -88,6 +96,16 @@ _ROOMS = {
     ),
     "geometry": ("Geometry",),
     "overlaps": ("Overlap",),
+    "raters": (
+        "Agreement",
+        "Consensus",
+        "agreement",
+        "consensus",
+    ),
+    "sample_sets": (
+        "SetComparison",
+        "compare_sets",
+    ),
     "segmentation": ("Segmentation",),
     "similarity": (
         "Absolute",

@@ -26,7 +26,7 @@ from probdice.sides import SIDES, Both, Side, other
 __all__ = ["Chance", "chance_of"]
 
 SORTED = 2**11  # pixels whose values are sorted; those of more are counted in bins
-BINS = 2**11, 2**15  # of the values between 0 and 1: the second where the first are too coarse
+BINS = 2**11, 2**15  # of the values: the second where the first are too coarse
 ACCURATE = 5e-6  # error that bins may make
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # of both sides that may be held at once
@@ -140,11 +140,11 @@ def _mean_minima(overlap: Overlap, images: Images) -> Floats:
     pixels = overlap.pixels
     if pixels > SORTED:
         for bins in BINS:
-            p, q = (images.distribution(side, bins) for side in SIDES)
-            error = _uncertain(p, pixels) @ _uncertain(q, pixels).T / bins
+            p, q = images.distributions(bins)
+            error = (_uncertain(p, pixels) * p.widths) @ _uncertain(q, pixels).T
             values = pixels * sum(error.shape)
             if error.max(axis=1).sum() <= ACCURATE or (bins == BINS[-1] and values > MOST_VALUES):
-                return _survival(p, pixels) @ _survival(q, pixels).T / bins
+                return (_survival(p, pixels) * p.widths) @ _survival(q, pixels).T
     from probdice.engine import kernels
 
     every = np.arange(pixels)
@@ -162,9 +162,8 @@ def _uncertain(distribution: Distribution, pixels: int) -> Floats:
 
     For values at shares a and b of a bin, min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
     """
-    counts = np.maximum(distribution.counts, 1)
-    share = np.clip(distribution.sums / counts, 0, 1)
-    uncertain: Floats = distribution.counts / pixels * np.sqrt(share * (1 - share))
+    shares = distribution.shares
+    uncertain: Floats = np.sqrt(shares * (distribution.counts - shares)) / pixels
     return uncertain
 
 
@@ -176,7 +175,7 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
     """
     counts = distribution.counts
     above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
-    survival: Floats = (above + distribution.sums) / pixels
+    survival: Floats = (above + distribution.shares) / pixels
     return survival
 
 

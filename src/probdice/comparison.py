@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from probdice.calibration import Binning, Calibration
     from probdice.components import ComponentScores
     from probdice.detection import Detection, Measure
     from probdice.indices import Indices
@@ -52,6 +53,7 @@ __all__ = ["FORMAT", "Comparison", "Group", "Merge", "compare", "overlap", "simi
 
 FORMAT = 2  # version of what to_dict and to_json write
 SHOWN = 12  # groups in a printed result
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # of QUBIQ
 UNDECIDED = 1e-6  # chance this close to 1 leaves nothing to adjust
 
 
@@ -312,7 +314,7 @@ class Comparison:
     weights : ndarray
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     pixel_volume : float or None
         What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
@@ -388,7 +390,7 @@ class Comparison:
 
     @property
     def pixels(self) -> int:
-        """|Ω|."""
+        """How many pixels are compared."""
         return self.overlap.pixels
 
     # -- scores ----------------------------------------------------------------------------------
@@ -612,6 +614,40 @@ class Comparison:
             connectivity=connectivity,
         )
 
+    def calibration(
+        self,
+        *,
+        bins: int = 15,
+        binning: "Binning" = "width",
+        thresholds: Iterable[float] = THRESHOLDS,
+    ) -> "Calibration":
+        """How far the probabilities of the prediction can be trusted, group by group.
+
+        Reliability with expected and maximum calibration error and what chance would show of them,
+        the Brier score with its parts, log loss, and Dice at thresholds; one pass over the pixels.
+        The reference may be crisp or soft. `probdice.calibration` names the conventions.
+
+        Parameters
+        ----------
+        bins : int, optional
+            Of the reliability diagrams.
+        binning : {"width", "mass"}, optional
+            Bins of equal width, or with equally many pixels as far as equal predictions allow.
+        thresholds : iterable of float, optional
+            At which both sides are cut for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 0, 1, 1], [[0.9, 0.8, 0.6, 0.1], [0.1, 0.2, 0.4, 0.9]])
+        >>> calibration = result.calibration(bins=10)
+        >>> round(calibration.likely.expected_error, 4), round(calibration.brier.score, 4)
+        (0.25, 0.21)
+        """
+        from probdice.calibration import calibration_of
+
+        return calibration_of(self, bins=bins, binning=binning, thresholds=thresholds)
+
     # -- images ----------------------------------------------------------------------------------
 
     def need_images(self, what: str) -> Images:
@@ -741,7 +777,11 @@ class Comparison:
         >>> probdice.Comparison.from_json(text).score
         0.75
         """
-        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+        content = self.to_dict()
+        try:
+            return json.dumps(content, indent=indent, allow_nan=False)
+        except ValueError:  # there is one that is not a number
+            return json.dumps(null_for_nan(content), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Comparison":

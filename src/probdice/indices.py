@@ -25,7 +25,15 @@ from probdice.similarity import Absolute
 if TYPE_CHECKING:
     from probdice.comparison import Comparison
 
-__all__ = ["INDICES", "Indices", "Shares", "background_of", "indices_of", "shares_of"]
+__all__ = [
+    "INDICES",
+    "Indices",
+    "Shares",
+    "background_of",
+    "foreground_dice",
+    "indices_of",
+    "shares_of",
+]
 
 Average = Literal["min", "max", "arithmetic", "geometric"]
 SQUARES_FIT = 2**31  # pixels whose square an integer of 64 bits holds
@@ -507,6 +515,16 @@ def _of_groups(
         "mean_dice": float(shares.dice.mean()),
         "mean_foreground_dice": nan if inside is None else _mean_present(inside),
     }
+
+
+def foreground_dice(result: "Comparison", background: Label | None) -> float:
+    """`Indices.mean_foreground_dice` alone; NaN where no background is named."""
+    if background is None:
+        return nan
+    overlap = result.overlap
+    dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
+    outside = background_of(overlap, background)
+    return _mean_present(shares_of(overlap, result._correspondence.groups, outside, dice))
 
 
 def _mean_present(shares: Shares) -> float:

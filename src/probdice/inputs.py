@@ -10,7 +10,6 @@ from probdice.errors import InputError, ProbdiceError
 from probdice.files import read, read_mask
 from probdice.files.sources import is_image
 from probdice.segmentation import Array, Segmentation
-from probdice.sides import Side
 
 __all__ = ["Comparable", "as_mask", "as_segmentation"]
 
@@ -18,8 +17,8 @@ __all__ = ["Comparable", "as_mask", "as_segmentation"]
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
-def as_segmentation(value: Comparable, side: Side) -> Segmentation:
-    """One side of a comparison; integers are a label map, floating numbers probabilities."""
+def as_segmentation(value: Comparable, name: str) -> Segmentation:
+    """A segmentation by its name; integers are a label map, floating numbers probabilities."""
     if isinstance(value, Segmentation):
         return value
     try:
@@ -33,7 +32,7 @@ def as_segmentation(value: Comparable, side: Side) -> Segmentation:
             return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
         return _of_array(as_array(value))
     except ProbdiceError as error:
-        raise error.prefixed(f"{side}: ") from None
+        raise error.prefixed(f"{name}: ") from None
 
 
 def as_mask(mask: Comparable | None) -> Segmentation | Array | None:

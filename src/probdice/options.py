@@ -1,7 +1,7 @@
 """What compare, evaluate and the commands are asked, checked once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
 from operator import index
@@ -188,10 +188,10 @@ class Options:
             "match": match,
             "merge": self.merge,
             "ignore": list(self.ignore),
-            "sums": asdict(self.sums),
+            "sums": self.sums.to_dict(),
             "scale": self.scale,
-            "scales": asdict(self.scales),
-            "names": asdict(self.names),
+            "scales": self.scales.to_dict(),
+            "names": self.names.to_dict(),
             "priority": {side: list(self.priority[side]) for side in SIDES},
             "ignore_geometry": self.ignore_geometry,
             "tolerance": self.tolerance,

@@ -172,7 +172,7 @@ class Overlap:
     similarity : Absolute or Aitchison
         By which regions are compared.
     pixels : int
-        |Ω|.
+        How many pixels are compared.
     reference, prediction : Regions
         Labels, volumes and what each region costs alone.
     meeting : Pairs

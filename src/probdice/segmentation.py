@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.arrays import AnyArray, Array, as_array, region_dimension
-from probdice.errors import GeometryError, InputError, Note
+from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
+from probdice.similarity import Aitchison, ilr_basis
 from probdice.value_checks import (
     Fault,
     Reading,
@@ -273,6 +274,46 @@ class Segmentation:
         return cls(array, crisp=False, regions=regions, reading="softmax", geometry=geometry)
 
     @classmethod
+    def from_ilr(
+        cls,
+        array: "AnyArray",
+        *,
+        axis: int = 0,
+        names: Sequence[Label] | None = None,
+        geometry: Geometry | None = None,
+    ) -> "Segmentation":
+        """Isometric log-ratio coordinates: one fewer than there are regions.
+
+        The basis is that of Egozcue et al. (2003), each region against the geometric mean of those
+        before it: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}). Euclidean distances
+        between coordinates are Aitchison distances between probabilities.
+
+        Parameters
+        ----------
+        array : array_like
+            Coordinates, any real numbers, along `axis`; the whole array is converted at once.
+        axis, names, geometry
+            As for `from_logits`; there is one name more than there are coordinates.
+
+        Examples
+        --------
+        >>> from probdice import Segmentation
+        >>> segmentation = Segmentation.from_ilr([[0.0, 1.0], [0.0, 0.0]])
+        >>> segmentation.probabilities().round(4)
+        array([[0.3333, 0.576 ],
+               [0.3333, 0.14  ],
+               [0.3333, 0.284 ]])
+        """
+        values = _regions_first(array, axis, "coordinates")
+        whole = np.asarray(values[(slice(None),) * len(values.shape)])
+        if whole.dtype.kind != "f":
+            raise InputError(f"coordinates must be floating, found {whole.dtype}")
+        dtype = np.result_type(whole.dtype, np.float32)
+        basis = ilr_basis(len(whole) + 1).astype(dtype)
+        logits = np.tensordot(basis.T, whole.astype(dtype), axes=1)
+        return cls.from_logits(logits, names=names, geometry=geometry)
+
+    @classmethod
     def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
         """The pixels of several images as one, for one correspondence over a whole data set.
 
@@ -356,6 +397,40 @@ class Segmentation:
         values = array.astype(dtype).reshape((array.shape[0] if self._rows else 1, -1))
         self.refuse(examine_values(values, self.reading))
         return as_probabilities(values, self.reading).reshape(-1, *self.shape)
+
+    def to_ilr(self, *, floor: float = 0.0) -> NDArray[np.float64]:
+        """The isometric log-ratio coordinates of every pixel; see `from_ilr` for the basis.
+
+        Parameters
+        ----------
+        floor : float, optional
+            Probabilities below this are raised to it, as by ``Aitchison(floor=…)``: a 0 has no
+            logarithm, and is refused without it.
+
+        Returns
+        -------
+        ndarray of float64
+            Coordinates, one fewer than there are regions, then the axes of the image.
+
+        Examples
+        --------
+        >>> from probdice import Segmentation
+        >>> Segmentation.from_probabilities([[0.6, 0.2], [0.4, 0.8]]).to_ilr().round(4)
+        array([[ 0.2867, -0.9803]])
+        """
+        floor = Aitchison(floor).floor
+        p = self.probabilities().astype(np.float64)
+        if len(p) < 2:
+            raise InputError("coordinates need at least two regions, found one")
+        p = np.maximum(p, floor)
+        if not p.all():
+            place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
+            raise InputError(
+                f"probability 0 at pixel {place} has no logarithm, and so no coordinates; pass ",
+                Option("floor", "1e-3"),
+                " to raise such values to it",
+            )
+        return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
         """Raise what is amiss in the values, if anything is, by pixels in C order."""

@@ -19,6 +19,7 @@ __all__ = [
     "aitchison_distance",
     "as_similarity",
     "classical_dice",
+    "ilr_basis",
 ]
 
 
@@ -26,7 +27,7 @@ __all__ = [
 class Absolute:
     """The similarity f₁: one minus half the sum of absolute differences.
 
-    .. math:: f_1(p, q) = 1 - \\tfrac12 \\sum_i |p_i - q_i|
+    ``f₁(p, q) = 1 − ½ Σᵢ |pᵢ − qᵢ|``
 
     It is 1 exactly where ``p == q``, 0 exactly where no region has a positive probability in
     both, and falls linearly in between.
@@ -59,7 +60,7 @@ class Absolute:
 class Aitchison:
     """The similarity f₂: one over one plus the Aitchison distance.
 
-    .. math:: f_2(p, q) = \\frac{1}{1 + d_a(p, q)}
+    ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, with the distance of `aitchison_distance`.
 
     It is 1 exactly where ``p == q`` and 0 where one side is certain that a region is absent
     and the other is not. It looks at ratios, so it tells 0.999 from 0.99.
@@ -128,8 +129,7 @@ def aitchison_distance(
 ) -> NDArray[np.float64]:
     """Aitchison distance between vectors of non-negative numbers.
 
-    .. math:: d_a(p, q) = \\| \\mathrm{clr}(p) - \\mathrm{clr}(q) \\|_2,
-              \\quad \\mathrm{clr}(p)_i = \\log p_i - \\mathrm{mean}_k \\log p_k
+    ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
     A region that is 0 in both vectors is left out; a region that is 0 in exactly one makes the
     distance infinite, unless `floor` raises it. The distance does not see the scale of either
@@ -172,10 +172,26 @@ def aitchison_distance(
     return np.where(infinite, np.inf, distance)
 
 
+def ilr_basis(regions: int) -> NDArray[np.float64]:
+    """The orthonormal basis of isometric log-ratio coordinates, one row a coordinate.
+
+    .. math:: z_k = \\sqrt{\\tfrac{k}{k+1}} \\,
+              \\log \\frac{(p_1 \\cdots p_k)^{1/k}}{p_{k+1}}, \\quad k = 1, …, K - 1
+
+    That is the basis of Egozcue et al. (2003): each region against the geometric mean of those
+    before it. Rows are orthonormal and sum to 0.
+    """
+    basis = np.zeros((regions - 1, regions))
+    for k in range(1, regions):
+        basis[k - 1, :k] = np.sqrt(1 / (k * (k + 1)))
+        basis[k - 1, k] = -np.sqrt(k / (k + 1))
+    return basis
+
+
 def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     """Classical Dice coefficient of two masks.
 
-    .. math:: D(X, Y) = \\frac{2 |X \\cap Y|}{|X| + |Y|}
+    ``D(X, Y) = 2 |X ∩ Y| / (|X| + |Y|)``
 
     Parameters
     ----------

@@ -5,14 +5,15 @@ Numbers come in, frozen results go out; nothing here knows of files or images. W
 
 Fewer than 6 cases are too few: their bootstrap distribution has a handful of distinct values, and
 no outcome of a two-sided signed rank test on 5 pairs lies below 0.05 (the smallest is 1/16).
-Intervals and tests are withheld then, and the result says why.
+Intervals and tests are withheld then, and the result says why. From 6 to 49 cases an interval is
+given, but holds the mean less often than it says (`benchmarks/intervals.py`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isnan, nan
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +22,13 @@ from probdice.errors import InputError
 from probdice.formatting import decimal
 
 __all__ = [
+    "FEW",
     "FEWEST",
     "LEVEL",
+    "MISSING",
     "Difference",
     "Interval",
+    "MissingRule",
     "Rank",
     "Summary",
     "differences",
@@ -34,12 +38,15 @@ __all__ = [
 ]
 
 FEWEST = 6  # cases; with fewer, intervals and tests are withheld
+FEW = 50  # cases; with fewer, intervals hold the mean less often than they say
 LEVEL = 0.95  # of every interval
 RESAMPLES = 2000
 CELLS = 2**20  # numbers of a bootstrap that are held at once
 DECIMALS = 12  # differences that agree to this many are tied, and those that vanish are 0
 
 Floats = NDArray[np.float64]
+MissingRule = Literal["worst", "zero", "exclude"]
+MISSING: tuple[MissingRule, ...] = get_args(MissingRule)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class Interval:
         if self.kind == "withheld":
             return "withheld"
         return f"{decimal(self.low)} to {decimal(self.high)}"
+
+
+_NO_INTERVAL = Interval(nan, nan, "withheld", f"0 cases, fewer than {FEWEST}")
 
 
 @dataclass(frozen=True)
@@ -132,27 +142,37 @@ class Difference:
 
 @dataclass(frozen=True)
 class Rank:
-    """The place of a method among all, over the cases that every method has a value for.
+    """The place of a method among all.
 
     Attributes
     ----------
     method : str
     n : int
-        The number of cases.
+        The number of cases that were ranked.
+    last : int
+        On how many of them the method has no value and ranks last.
     mean_rank : float
         Mean over the cases of the rank within a case: 1 is the best, ties share their mean.
-    place : float
-        The rank of the mean rank: 1 is the best method.
+    place : int or None
+        One more than the number of methods with a better mean rank, as in sports: 1, 2, 2, 4.
+        None for a method without a case to be ranked by.
     mean_rank_interval, place_interval : Interval
         Over cases drawn again and again, all methods on the same ones.
+    kept : float
+        In what share of these draws the method has the place it has; NaN where they are withheld.
+    shares : tuple of float
+        In what share of them it has place 1, 2, …; empty where they are withheld.
     """
 
     method: str
     n: int
+    last: int
     mean_rank: float
-    place: float
-    mean_rank_interval: Interval
-    place_interval: Interval
+    place: int | None
+    mean_rank_interval: Interval = _NO_INTERVAL
+    place_interval: Interval = _NO_INTERVAL
+    kept: float = nan
+    shares: tuple[float, ...] = ()
 
 
 def summarise(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> Summary:
@@ -256,9 +276,13 @@ def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
 
 
 def ranks(
-    scores: Mapping[str, ArrayLike], *, resamples: int = RESAMPLES, seed: int = 0
+    scores: Mapping[str, ArrayLike],
+    *,
+    missing: MissingRule = "worst",
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> tuple[Rank, ...]:
-    """The methods from best to worst, by their mean rank over the cases that all of them share.
+    """The methods from best to worst, by their mean rank over the cases.
 
     The larger value is the better one. Intervals are by percentiles: a rank has few values, and
     none beyond the first and the last.
@@ -267,6 +291,10 @@ def ranks(
     ----------
     scores : mapping of str to array_like
         Of every method one value per case, the cases in the same order; NaN where there is none.
+    missing : {"worst", "zero", "exclude"}, optional
+        A method without a value ranks last on that case, and shares the last rank with others
+        without one; under "exclude" the case is left out for all methods, and a method without
+        any value has no place. A case for which no method has a value is never counted.
     resamples, seed : int, optional
         As in `summarise`.
 
@@ -275,28 +303,53 @@ def ranks(
     >>> from probdice.statistics import ranks
     >>> best, worst = ranks({"a": [0.5, 0.6, 0.9], "b": [0.6, 0.7, 0.8]})
     >>> best.method, best.place, round(best.mean_rank, 4), best.place_interval.kind
-    ('b', 1.0, 1.3333, 'withheld')
+    ('b', 1, 1.3333, 'withheld')
+    >>> nan = float("nan")
+    >>> scores = {"whole": [0.9, 0.8, 0.2], "easy": [0.95, 0.85, nan]}
+    >>> [(rank.method, rank.n, rank.last) for rank in ranks(scores)]
+    [('easy', 3, 1), ('whole', 3, 0)]
     """
     from scipy.stats import rankdata
 
     table = _table(scores)
+    if missing == "exclude":
+        unranked = [name for name, values in table.items() if np.isnan(values).all()]
+        table = {name: values for name, values in table.items() if name not in unranked}
+    else:
+        unranked = []
     if not table:
-        return ()
+        return _unranked(unranked)
     values = np.round(np.array(list(table.values())), DECIMALS)
-    values = values[:, ~np.isnan(values).any(axis=0)]
+    absent = np.isnan(values)
+    counted = ~(absent.any(axis=0) if missing == "exclude" else absent.all(axis=0))
+    values, absent = values[:, counted], absent[:, counted]
     n = values.shape[1]
     if n == 0:
-        nothing = _withheld(0)
-        return tuple(Rank(name, 0, nan, nan, nothing, nothing) for name in table)
-    within: Floats = rankdata(-values, axis=0)  # halves, whose sums are exact: ties stay ties
+        return _unranked([*table, *unranked])
+    # Halves, whose sums are exact: ties stay ties.
+    within: Floats = rankdata(np.where(absent, np.inf, -values), axis=0)
     means = within.mean(axis=1)
-    places = rankdata(means)
-    intervals = _rank_intervals(within, resamples, seed)
-    unsorted = [
-        Rank(name, n, float(means[k]), float(places[k]), *intervals[k])
-        for k, name in enumerate(table)
-    ]
-    return tuple(sorted(unsorted, key=lambda rank: rank.place))
+    places = _places(means)
+    resampled = _resampled_means(within, resamples, seed)
+    drawn = None if resampled is None else _places(resampled)
+    ranked = []
+    for k in np.argsort(places, kind="stable").tolist():
+        rank = Rank(list(table)[k], n, int(absent[k].sum()), float(means[k]), int(places[k]))
+        if resampled is None or drawn is None:
+            interval = _withheld(n)
+            ranked.append(replace(rank, mean_rank_interval=interval, place_interval=interval))
+            continue
+        shares = np.bincount(drawn[k], minlength=places.size + 1)[1:] / drawn.shape[1]
+        ranked.append(
+            replace(
+                rank,
+                mean_rank_interval=_percentiles(resampled[k]),
+                place_interval=_percentiles(drawn[k]),
+                kept=float(shares[places[k] - 1]),
+                shares=tuple(shares.tolist()),
+            )
+        )
+    return (*ranked, *_unranked(unranked))
 
 
 def _difference(first: str, second: str, paired: Floats, resamples: int, seed: int) -> Difference:
@@ -371,25 +424,37 @@ def _bootstrap(
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
-def _rank_intervals(within: Floats, resamples: int, seed: int) -> list[tuple[Interval, Interval]]:
-    """Of the mean rank and of the place of every method."""
+def _places(means: Floats) -> NDArray[np.int64]:
+    """Competition places by mean rank, along the first axis: 1, 2, 2, 4."""
     from scipy.stats import rankdata
 
+    places: NDArray[np.int64] = rankdata(means, method="min", axis=0).astype(np.int64)
+    return places
+
+
+def _resampled_means(within: Floats, resamples: int, seed: int) -> Floats | None:
+    """Mean ranks of every method over cases drawn again; None for too few cases."""
     methods, n = within.shape
     if n < FEWEST:
-        return [(_withheld(n), _withheld(n))] * methods
+        return None
     generator = np.random.default_rng(seed)
     means = np.empty((methods, resamples))
     step = max(1, CELLS // (n * methods))
     for start in range(0, resamples, step):
         chosen = generator.integers(n, size=(min(step, resamples - start), n))
         means[:, start : start + step] = within[:, chosen].mean(axis=2)
-    places = rankdata(means, axis=0)
-    return [(_percentiles(means[k]), _percentiles(places[k])) for k in range(methods)]
+    return means
 
 
-def _percentiles(drawn: Floats) -> Interval:
-    low, high = (float(q) for q in np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
+def _unranked(names: Sequence[str]) -> tuple[Rank, ...]:
+    """Methods without a case to be ranked by."""
+    return tuple(Rank(name, 0, 0, nan, None) for name in names)
+
+
+def _percentiles(drawn: NDArray[Any]) -> Interval:
+    """From one drawn value to another: there is no place between two places."""
+    low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
+    high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
     return Interval(low, high, "percentile", "ranks have few values")
 
 

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from probdice.cli.agree import agree
 from probdice.cli.compare import compare
+from probdice.cli.consensus import consensus
 from probdice.cli.demo import demo
 from probdice.cli.evaluate import evaluate
 from probdice.cli.info import info
@@ -13,6 +15,7 @@ from probdice.cli.paper import paper
 from probdice.cli.rank import rank
 from probdice.cli.show import show
 from probdice.cli.summarise import summarise
+from probdice.cli.warm_up import warm_up
 from probdice.version import __version__
 
 __all__ = ["COMMANDS", "EXAMPLES", "app"]
@@ -20,6 +23,8 @@ __all__ = ["COMMANDS", "EXAMPLES", "app"]
 # In the order of the help; the name of the function is that of the command.
 COMMANDS: tuple[Callable[..., Any], ...] = (
     compare,
+    consensus,
+    agree,
     evaluate,
     summarise,
     show,
@@ -27,6 +32,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     demo,
     paper,
     rank,
+    warm_up,
 )
 
 # What people type most, below the options.
@@ -36,6 +42,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice compare truth.nii.gz mine.nii.gz --merge both --report page.html",
         "probdice compare truth.npz:labels 'pve_*.nii.gz' --sums background",
         "probdice compare truth.png mine.png --match labels --json result.json",
+    ),
+    "consensus": (
+        "probdice consensus first.nii.gz second.nii.gz third.nii.gz -o fused.nii.gz",
+        "probdice consensus a.nii.gz b.nii.gz c.nii.gz --method staple -o out.nii.gz",
+    ),
+    "agree": (
+        "probdice agree first.nii.gz second.nii.gz third.nii.gz",
+        "probdice agree a.nii.gz b.nii.gz c.nii.gz --report page.html",
     ),
     "evaluate": (
         "probdice evaluate truth/ mine/ --output results",
@@ -59,6 +73,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice paper --output paper",
         "probdice paper --output paper --survey-sheet --people 12",
     ),
+    "warm_up": ("probdice warm-up",),
     "rank": (
         "probdice rank answers/ scores.csv --column D1",
         "probdice rank answers.csv scores.csv --plot study.png --json -",

@@ -185,15 +185,15 @@ def run(
     """Read, compare, write the files, and only then print."""
     with progress(shown=not outputs.quiet) as display:
         display.say("reading")
-        images, geometry = _read(inputs, options)
+        images, geometry = _read(inputs, options, display)
         if wanted.components:
             display.say("components")
             images = _divided(images, wanted.label)
         _rehearse(images, outputs)
         result = _compared(images, options, outputs, display)
-        written = _write(result, geometry, outputs, wanted, display)
+        written = _write(result, geometry, inputs, outputs, wanted, display)
     if outputs.json == "-":
-        print_text(_as_json(result, wanted) + "\n")
+        print_text(_as_json(result, inputs, wanted) + "\n")
     elif outputs.quiet:
         print_text(f"{result.score!r}\n")
     else:
@@ -241,13 +241,20 @@ def _divided(images: "Images", background: "Label | None") -> "Images":
     return replace(images, reference=sides.reference, prediction=sides.prediction)
 
 
-def _as_json(result: "Comparison", wanted: Wanted) -> str:
-    """The result, and what was asked for besides it."""
+def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
+    """The result, what it was made of, and what was asked for besides it."""
     from json import dumps
 
     from probdice.atomic_files import null_for_nan
+    from probdice.version import __version__
 
     content = result.to_dict()
+    content["version"] = __version__
+    content["files"] = {
+        "reference": _files(inputs.reference),
+        "prediction": _files(inputs.prediction),
+        "mask": None if inputs.mask is None else _files(inputs.mask),
+    }
     if wanted.indices:
         content["indices"] = result.indices(background=wanted.label).to_dict()
     if wanted.instances:
@@ -255,7 +262,20 @@ def _as_json(result: "Comparison", wanted: Wanted) -> str:
     return dumps(null_for_nan(content), allow_nan=False)
 
 
-def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]":
+def _files(path: str) -> dict[str, object]:
+    """What was named, and every file that was read for it with its fingerprint."""
+    from probdice.files.companions import files_read, fingerprint
+
+    read = [
+        {"file": str(file), "sha256": fingerprint(file) if file.is_file() else None}
+        for file in files_read(path)
+    ]
+    return {"path": path, "read": read}
+
+
+def _read(
+    inputs: Inputs, options: "Options", display: Progress
+) -> "tuple[Images, Geometry | None]":
     """Both sides and the mask; what takes long to import is imported while they are unpacked."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -264,7 +284,7 @@ def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]
     pool = ThreadPoolExecutor(1)
     try:
         # Not on this thread: Numba swallows an interrupt now and then.
-        warming = pool.submit(_warm_up)
+        warming = pool.submit(_warm_up, display)
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
         )
@@ -276,7 +296,7 @@ def _read(inputs: Inputs, options: "Options") -> "tuple[Images, Geometry | None]
     return images, geometry
 
 
-def _warm_up() -> None:
+def _warm_up(display: Progress) -> None:
     """Load Numba and SciPy's optimiser, Numba by comparing a pixel.
 
     Each takes a third of a second to import; a kernel then is a matter of milliseconds. That of
@@ -286,7 +306,9 @@ def _warm_up() -> None:
     import scipy.optimize  # noqa: F401
 
     from probdice.comparison import compare
+    from probdice.engine.kernels import watch_compiler
 
+    watch_compiler(display.compiling, display.compiled)
     pixel = np.ones(1, np.uint8)
     compare(pixel, pixel)
 
@@ -354,6 +376,7 @@ def _doubt(result: "Comparison", images: "Images") -> None:
 def _write(
     result: "Comparison",
     geometry: "Geometry | None",
+    inputs: Inputs,
     outputs: Outputs,
     wanted: Wanted,
     display: Progress,
@@ -380,6 +403,6 @@ def _write(
         report.write(result, outputs.report, words="command")
         written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
-        write_text(outputs.json, _as_json(result, wanted) + "\n")
+        write_text(outputs.json, _as_json(result, inputs, wanted) + "\n")
         written.append(f"{outputs.json}: all numbers")
     return written

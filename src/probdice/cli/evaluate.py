@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probdice.cli.configuration import load_configuration, save_configuration
 from probdice.cli.options import (
     COMPARING,
     OUTPUT,
+    RANKING,
     READING,
     CorrespondenceName,
     DebugOption,
@@ -18,8 +20,10 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     IgnoreOption,
     MatchOption,
+    MeasureName,
     MergeName,
     MergeOption,
+    MissingName,
     NamesOption,
     PredictionNamesOption,
     PriorityOption,
@@ -34,6 +38,7 @@ from probdice.cli.options import (
 )
 from probdice.cli.outcome import REFUSED, answering
 from probdice.cli.pages import REPORTS, check_reports, write_pages
+from probdice.cli.progress import COMPILING
 
 if TYPE_CHECKING:
     from probdice.evaluation import Progress
@@ -44,6 +49,7 @@ FAILED = REFUSED  # some case could not be compared
 
 
 def evaluate(
+    context: typer.Context,
     reference: Annotated[
         str,
         typer.Argument(
@@ -99,7 +105,8 @@ def evaluate(
             metavar="PATTERN",
             rich_help_panel=READING,
             help="Where the case stands in the names, such as '{case}_seg.nii.gz'. For one side "
-            "or method: reference:PATTERN, prediction:PATTERN, name:PATTERN. Can be repeated.",
+            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, name:PATTERN. "
+            "'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be repeated.",
         ),
     ] = None,
     probabilities: Annotated[
@@ -111,15 +118,36 @@ def evaluate(
             help="Take nnU-Net's .npz of probabilities, not the label map it lies beside.",
         ),
     ] = False,
-    allow_missing: Annotated[
-        bool,
+    mask: Annotated[
+        str | None,
         typer.Option(
-            "--allow-missing",
-            metavar="",
-            rich_help_panel=READING,
-            help="Score the cases that have a partner, and list the others.",
+            metavar="DIR",
+            rich_help_panel=COMPARING,
+            help="A folder with a mask for every case: compare only where it is not 0.",
         ),
-    ] = False,
+    ] = None,
+    missing: Annotated[
+        MissingName | None,
+        typer.Option(
+            metavar="RULE",
+            show_default=False,
+            rich_help_panel=RANKING,
+            help="How a case that a method lacks, or that fails, counts. worst: it ranks last; "
+            "zero: it also is 0 in means; exclude: no method is ranked by it. Without a rule a "
+            "case that lacks is an error before any work, and one that fails ranks last.",
+        ),
+    ] = None,
+    rank_by: Annotated[
+        MeasureName | None,
+        typer.Option(
+            metavar="MEASURE",
+            show_default=False,
+            rich_help_panel=RANKING,
+            help="The measure to rank methods by: score (the default), adjusted_score (the default "
+            "with --merge), foreground_dice (the default with --background), matched_score, "
+            "explained_reference, explained_prediction, mean_dice or lowest_dice.",
+        ),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option(
@@ -151,9 +179,9 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="LABEL",
-            rich_help_panel=OUTPUT,
-            help="The label, or its name, that is no foreground (none where there is none): add "
-            "columns of which instances were found, and with --indices the foreground Dice.",
+            rich_help_panel=RANKING,
+            help="The label, or its name, that is no foreground (none where there is none): rank "
+            "by the mean Dice of the foreground, and add columns of which instances were found.",
         ),
     ] = None,
     parquet: Annotated[
@@ -171,9 +199,25 @@ def evaluate(
             metavar=REPORTS,
             rich_help_panel=OUTPUT,
             help="Which cases get a page of their own, with images, that OUT/report.html links "
-            "to: all, the N with the lowest score of every method, or none.",
+            "to: all, the N lowest of every method by what ranks, or none.",
         ),
     ] = "worst:5",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            is_eager=True,
+            callback=load_configuration,
+            help="A TOML file with all that this command line has; what is said here goes first.",
+        ),
+    ] = None,
+    save_config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=OUTPUT, help="Write what was said to such a file."
+        ),
+    ] = None,
     quiet: Annotated[
         bool,
         typer.Option(
@@ -206,25 +250,30 @@ def evaluate(
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
         )
+        if save_config is not None:
+            save_configuration(context, save_config, methods)
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
         from probdice.evaluation.tables import Others
 
-        with _display(quiet) as notify:
+        with _display(quiet) as (notify, say_compiling):
             result = evaluate_folders(
                 reference,
                 methods,
                 options,
                 out=out,
                 pattern=_patterns(pattern or (), methods),
+                mask=mask,
                 probabilities=probabilities,
-                allow_missing=allow_missing,
+                missing=None if missing is None else missing.value,
+                rank_by=None if rank_by is None else rank_by.value,
                 workers=workers,
                 verify=verify,
                 parquet=parquet,
                 others=Others(indices, background is not None, background_of(background)),
                 words="command",
                 progress=notify,
+                compiling=say_compiling,
             )
         unprinted = None
         if not quiet:
@@ -264,16 +313,19 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
     patterns: dict[str, str] = {}
     for word in words:
         which, _, rest = word.partition(":")
-        if which in ("reference", "prediction", *methods):
+        if which in ("reference", "prediction", "mask", *methods):
             patterns[which] = rest
         else:
-            patterns = {"reference": word, "prediction": word} | patterns
+            patterns = dict.fromkeys(("reference", "prediction", "mask"), word) | patterns
     return patterns or None
 
 
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
-    """What to call after every case: a bar on a terminal, and failures as they come."""
+    """What to call after every case, and when kernels are compiled.
+
+    A bar on a terminal, and failures as they come.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -298,7 +350,7 @@ def _display(quiet: bool) -> Iterator[Any]:
         transient=True,
         disable=quiet or not sys.stderr.isatty(),
     )
-    task = bar.add_task("cases", total=None, rate="")
+    task = bar.add_task("comparisons", total=None, rate="")
 
     def complain(line: str) -> None:
         with suppress(OSError):  # standard error that cannot be written to stops no run
@@ -306,7 +358,8 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     def notify(progress: "Progress") -> None:
         latest = progress.latest
-        if latest is not None and latest.failure is not None:
+        counts = progress.doing == "comparisons"  # what fails before will fail again
+        if counts and latest is not None and latest.failure is not None:
             message = in_command(latest.failure.message)
             if line := failures.line(latest.case, latest.method, message):
                 complain(f"failed: {line}")
@@ -314,11 +367,20 @@ def _display(quiet: bool) -> Iterator[Any]:
         done = progress.done - progress.resumed
         failed = f", {progress.failed} failed" if progress.failed else ""
         rate = f"{done / elapsed:.1f}/s{failed}" if done and elapsed else ""
-        bar.update(task, completed=progress.done, total=progress.total, rate=rate)
+        bar.update(
+            task,
+            description=progress.doing,
+            completed=progress.done,
+            total=progress.total,
+            rate=rate,
+        )
+
+    def say_compiling() -> None:
+        bar.update(task, description=COMPILING)
 
     with bar:
         try:
-            yield notify
+            yield notify, say_compiling
         except KeyboardInterrupt:
             complain("interrupted: every finished case is kept; the same command continues")
             raise

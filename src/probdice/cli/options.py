@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from probdice.value_checks import Sums
 
 __all__ = [
+    "COMPARING",
+    "OUTPUT",
+    "READING",
     "CorrespondenceName",
     "DebugOption",
     "FloorOption",
@@ -31,8 +34,10 @@ __all__ = [
     "MapOption",
     "MaskOption",
     "MatchOption",
+    "MeasureName",
     "MergeName",
     "MergeOption",
+    "MissingName",
     "NamesOption",
     "PredictionArgument",
     "PredictionNamesOption",
@@ -63,7 +68,8 @@ __all__ = [
 T = TypeVar("T")
 
 RULES = ("overlap", "paper", "labels")  # of matching, by name
-COMPARING, READING, OUTPUT = "The comparison", "Reading", "Output"  # panels of the help
+# Panels of the help.
+COMPARING, READING, RANKING, OUTPUT = "The comparison", "Reading", "The ranking", "Output"
 
 
 class SimilarityName(StrEnum):
@@ -87,6 +93,27 @@ class MergeName(StrEnum):
     prediction = "prediction"
     reference = "reference"
     both = "both"
+
+
+class MissingName(StrEnum):
+    """How a case that a method lacks enters means and ranks."""
+
+    worst = "worst"
+    zero = "zero"
+    exclude = "exclude"
+
+
+class MeasureName(StrEnum):
+    """What methods can be told apart by."""
+
+    score = "score"
+    adjusted_score = "adjusted_score"
+    matched_score = "matched_score"
+    explained_reference = "explained_reference"
+    explained_prediction = "explained_prediction"
+    mean_dice = "mean_dice"
+    lowest_dice = "lowest_dice"
+    foreground_dice = "foreground_dice"
 
 
 class SumsName(StrEnum):

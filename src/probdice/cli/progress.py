@@ -8,7 +8,9 @@ from typing import Any
 
 from probdice.engine.threads import watcher
 
-__all__ = ["Progress", "progress"]
+__all__ = ["COMPILING", "Progress", "progress"]
+
+COMPILING = "compiling kernels, once on this machine (probdice warm-up does it beforehand)"
 
 PATIENCE = 1.0  # seconds without a sign
 
@@ -18,6 +20,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._doing: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self._before = ""
         self._lock = Lock()
         self._bar: Any = None
         self._over = False
@@ -25,6 +28,16 @@ class Progress:
     def say(self, doing: str) -> None:
         """Begin another part of the work, of unknown length."""
         self._update(description=doing, completed=0, total=None)
+
+    def compiling(self) -> None:
+        """A kernel is being compiled; until that is over, this is what takes the time."""
+        self._before = self._doing["description"]
+        self._update(description=COMPILING)
+
+    def compiled(self) -> None:
+        """It is compiled, and the work goes on."""
+        if self._doing["description"] == COMPILING:
+            self._update(description=self._before)
 
     def advance(self, done: int, total: int) -> None:
         """So much of the present pass over the pixels is done."""

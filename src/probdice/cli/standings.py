@@ -3,30 +3,30 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from os.path import join, normpath
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from probdice.cli.display import show
-from probdice.cli.tables import FittingTable, plain_table
-from probdice.formatting import decimal
+from probdice.cli.display import note_line, show
+from probdice.cli.tables import Column, FittingTable, plain_table
+from probdice.evaluation.publishing import RULES
+from probdice.evaluation.record import NAMES
+from probdice.formatting import decimal, percent
 from probdice.matching import listed
 from probdice.options import Options
 
 __all__ = ["Failures", "show_summary"]
 
-NAMES = {
-    "score": "score",
+SHORT = NAMES | {  # heads of narrow columns
     "adjusted_score": "adjusted score",
-    "matched_score": "matched score",
-    "explained_reference": "explained, reference",
-    "explained_prediction": "explained, prediction",
-    "mean_dice": "mean Dice",
-    "lowest_dice": "lowest Dice",
+    "explained_reference": "expl. ref.",
+    "explained_prediction": "expl. pred.",
+    "foreground_dice": "foregr. Dice",
 }
-HEADLINE = ("score", "adjusted_score", "explained_reference", "explained_prediction", "lowest_dice")
-MOST = 20  # regions, failures and missing partners
+MOST = 20  # regions and failures
+NAMED = 10  # missing cases
 ALIKE = 3  # failures of one kind that are shown
 LONGEST = 160  # characters of the line of a failure
 
@@ -64,25 +64,33 @@ def _kind(message: str) -> str:
 
 
 def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
-    """Methods, their differences and ranks, regions, failures and what was withheld.
+    """The ranking and what has to be known to read it, then all measures, regions and failures.
 
-    The measure by which methods are told apart is, unless one is given, the score, and where
-    regions were merged the adjusted score.
+    Methods are told apart by the measure that ranks, unless another one is given.
     """
-    merged = summary["options"]["merge"] != "none"
-    chosen = measure or ("adjusted_score" if merged else "score")
-    headline = list(dict.fromkeys([chosen, *HEADLINE]))
-    parts: list[RenderableType] = [
-        Text(f"{summary['reference']} ↔ {', '.join(summary['methods'])}", style="bold"),
-        _asked(summary),
-        _methods(summary, headline),
-    ]
+    chosen = measure or summary["rank_by"]
     measured = summary["measures"][chosen]
-    if len(summary["methods"]) > 1:
+    several = len(summary["methods"]) > 1
+    reference = normpath(join(out, summary["reference"]))
+    parts: list[RenderableType] = [
+        Text(f"{reference} ↔ {', '.join(summary['methods'])}", style="bold"),
+        _asked(summary),
+        "",
+        Text(_title(summary, chosen), style="bold"),
+        _methods(summary, chosen),
+    ]
+    parts += [
+        note_line(f"{method}: {'; '.join(texts)}")
+        for method, texts in summary["remarks"].items()
+        if texts
+    ]
+    parts += ["", Text("means by every measure", style="bold"), _means(summary, chosen)]
+    if several:
         parts += [
+            Text("places by every measure, and how often they are kept", style="bold"),
+            _places(summary, chosen),
             Text(f"between methods, by {NAMES[chosen]}, on the cases they share", style="bold"),
             _differences(measured["differences"]),
-            _ranks(measured["ranks"]),
         ]
     if summary["regions"]:
         labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
@@ -90,41 +98,116 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         parts += [Text(title, style="bold"), _regions(summary, labels[:MOST])]
         if len(labels) > MOST:
             parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
+    parts += _worst(measured["methods"], chosen)
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
-    notes = [*summary["notes"], *_notes(measured, chosen)]
-    parts += [Text.assemble(("note: ", "yellow"), note) for note in notes]
-    show(*parts, f"everything is in {out}: cases.csv, regions.csv, summary.json, cases.jsonl")
+    parts += [note_line(note) for note in (*summary["notes"], *_notes(summary, chosen))]
+    show(
+        *parts,
+        f"everything is in {out}: ranking.csv, table.md, table.tex, how.md, cases.csv, "
+        f"regions.csv, files.csv, summary.json, cases.jsonl",
+    )
 
 
 def _asked(summary: dict[str, Any]) -> str:
     """What was compared, and how, in a line."""
     options = Options.from_dict(summary["options"])
     merge = [] if options.merge == "none" else [f"merge {options.merge}"]
-    asked = ", ".join([*options.in_words(), *merge])
-    cases, methods = len({case for case, _ in summary["jobs"]}), len(summary["methods"])
+    mask = ["within masks"] if summary["mask"] is not None else []
+    asked = ", ".join([*options.in_words(), *merge, *mask])
+    cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     return f"{asked}: {cases} case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
 
 
-def _methods(summary: dict[str, Any], measures: Sequence[str]) -> FittingTable:
-    table = plain_table(
-        "measure", "method", ">n", ">mean", "95 % interval", ">median", ">deviation",
-        "quartiles", "worst cases",
-    )  # fmt: skip
-    for measure in measures:
-        for k, row in enumerate(summary["measures"][measure]["methods"]):
-            table.add_row(
-                NAMES[measure] if k == 0 else "",
-                Text(row["method"]),
-                str(row["n"]),
-                decimal(row["mean"]),
-                _interval(row["interval"]),
-                decimal(row["median"]),
-                decimal(row["deviation"]),
-                f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}",
-                Text(", ".join(case for case, _ in row["worst"][:3])),
-            )
+def _title(summary: dict[str, Any], measure: str) -> str:
+    """What the first table shows, and by which rule."""
+    if len(summary["methods"]) == 1:
+        return NAMES[measure]
+    rule = summary["missing_rule"]
+    return f"ranking by {NAMES[measure]}; missing and failed cases {RULES[rule]} ({rule})"
+
+
+def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
+    """The methods by one measure, the best first."""
+    measured = summary["measures"][measure]
+    several = len(summary["methods"]) > 1
+    heads = ["method", ">scored", ">mean", "95 % interval"]
+    heads = (
+        [">place", *heads, ">mean rank", ">kept"] if several else [*heads, ">median", "quartiles"]
+    )
+    table = plain_table(*heads)
+    rows = {row["method"]: row for row in measured["methods"]}
+    counts = {row["method"]: row for row in summary["counts"]}
+    for rank in measured["ranks"]:
+        row, count = rows[rank["method"]], counts[rank["method"]]
+        cells = [
+            row["method"],
+            f"{count['scored']}/{count['cases']}",
+            decimal(row["mean"]),
+            _interval(row["interval"]),
+        ]
+        if several:
+            mean_rank = "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.2f}"
+            kept = "–" if rank["kept"] is None else percent(rank["kept"], 0)
+            cells = [_short(rank["place"]), *cells, mean_rank, kept]
+        else:
+            quartiles = f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}"
+            cells += [decimal(row["median"]), quartiles]
+        table.add_row(*map(Text, cells))
     return table
+
+
+def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
+    """The mean of every method by every measure, the one that ranks first."""
+    measures = _told_apart(summary, chosen)
+    means = [
+        {row["method"]: row["mean"] for row in summary["measures"][measure]["methods"]}
+        for measure in measures
+    ]
+    table = FittingTable([Column("method"), *_measure_columns(measures)])
+    for rank in summary["measures"][chosen]["ranks"]:
+        table.add_row(Text(rank["method"]), *(decimal(mean[rank["method"]]) for mean in means))
+    return table
+
+
+def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
+    """The place of every method by every measure, with the share of draws that keep it."""
+    measures = _told_apart(summary, chosen)
+    ranks = [
+        {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
+        for measure in measures
+    ]
+    table = FittingTable([Column("method"), *_measure_columns(measures)])
+    for rank in ranks[0].values():
+        table.add_row(Text(rank["method"]), *(_kept(one[rank["method"]]) for one in ranks))
+    return table
+
+
+def _told_apart(summary: dict[str, Any], chosen: str) -> list[str]:
+    """The measures, the chosen one first; without merging the matched score is the score."""
+    merged = summary["options"]["merge"] != "none"
+    others = [one for one in summary["measures"] if merged or one != "matched_score"]
+    return list(dict.fromkeys([chosen, *others]))
+
+
+def _measure_columns(measures: Sequence[str]) -> list[Column]:
+    """A column for every measure; where there is no room, the last ones go first."""
+    return [Column(SHORT[one], numbers=True, spare=k) for k, one in enumerate(measures)]
+
+
+def _kept(rank: dict[str, Any]) -> str:
+    kept = "" if rank["kept"] is None else f" {percent(rank['kept'], 0)}"
+    return f"{_short(rank['place'])}{kept}"
+
+
+def _worst(rows: Sequence[dict[str, Any]], measure: str) -> list[RenderableType]:
+    """The cases to look at first."""
+    named = [
+        f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
+        for row in rows
+        if row["worst"]
+    ]
+    return [Text(f"lowest {NAMES[measure]}: {'; '.join(named)}")] if named else []
 
 
 def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
@@ -139,20 +222,6 @@ def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
             _interval(row["interval"], _signed),
             _probability(row["p"]),
             _probability(row["p_holm"]),
-        )
-    return table
-
-
-def _ranks(rows: Sequence[dict[str, Any]]) -> FittingTable:
-    table = plain_table(">place", "95 % interval", "method", ">mean rank", "95 % interval", ">n")
-    for row in rows:
-        table.add_row(
-            _short(row["place"]),
-            _interval(row["place_interval"], _short),
-            Text(row["method"]),
-            "–" if row["mean_rank"] is None else f"{row['mean_rank']:.2f}",
-            _interval(row["mean_rank_interval"], lambda x: "–" if x is None else f"{x:.2f}"),
-            str(row["n"]),
         )
     return table
 
@@ -186,31 +255,36 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
 
 
 def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
-    lines: list[RenderableType] = [
-        Text.assemble(("missing: ", "red"), f"{one['case']} ({one['method']}): no {one['side']}")
-        for one in missing[:MOST]
+    """What has no partner, a line for every method and side."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    for one in missing:
+        cases.setdefault((one["method"], one["side"]), []).append(one["case"])
+    return [
+        Text.assemble(
+            ("missing: ", "red"), f"{method}: no {side} for {len(names)}: {listed(names, NAMED)}"
+        )
+        for (method, side), names in cases.items()
     ]
-    if len(missing) > MOST:
-        lines.append(f"… and {len(missing) - MOST} more missing; cases.csv names all of them")
-    return lines
 
 
-def _notes(measured: dict[str, Any], measure: str) -> list[str]:
+def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     """Why numbers are missing or unusual: each reason once, with the methods it concerns."""
+    measured = summary["measures"][measure]
+    scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}
     for row in measured["methods"]:
-        if row["interval"]["kind"] == "withheld":
-            reason = f"intervals are withheld: {row['interval']['reason']}"
-            subjects.setdefault(reason, []).append(row["method"])
-        elif row["interval"]["kind"] == "percentile":
-            reason = f"interval by percentiles*: {row['interval']['reason']}"
-            subjects.setdefault(reason, []).append(row["method"])
-        if row["missing"]:
-            cases = "case has" if row["missing"] == 1 else "cases have"
-            reason = f"{row['missing']} {cases} no {NAMES[measure]}"
+        kind, reason = row["interval"]["kind"], row["interval"]["reason"]
+        if kind == "withheld" and row["n"]:
+            subjects.setdefault(f"intervals are withheld: {reason}", []).append(row["method"])
+        elif kind == "percentile":
+            subjects.setdefault(f"interval by percentiles*: {reason}", []).append(row["method"])
+        undefined = scored[row["method"]] - row["n"]
+        if undefined > 0:
+            cases = "case has" if undefined == 1 else "cases have"
+            reason = f"{undefined} scored {cases} no {NAMES[measure]}, and rank nobody"
             subjects.setdefault(reason, []).append(row["method"])
     for row in measured["differences"]:
-        if row["reason"]:
+        if row["reason"] and row["n"]:
             pair = f"{row['first']} − {row['second']}"
             subjects.setdefault(row["reason"], []).append(pair)
     notes = [f"{listed(names)}: {reason}" for reason, names in subjects.items()]

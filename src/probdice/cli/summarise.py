@@ -1,27 +1,14 @@
 """`probdice summarise`: the tables of a finished run once more."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption
+from probdice.cli.options import DebugOption, MeasureName
 from probdice.cli.outcome import answering
 from probdice.cli.pages import REPORTS, check_reports, write_pages
 
-__all__ = ["MeasureName", "summarise"]
-
-
-class MeasureName(StrEnum):
-    """What methods can be told apart by."""
-
-    score = "score"
-    adjusted_score = "adjusted_score"
-    matched_score = "matched_score"
-    explained_reference = "explained_reference"
-    explained_prediction = "explained_prediction"
-    mean_dice = "mean_dice"
-    lowest_dice = "lowest_dice"
+__all__ = ["summarise"]
 
 
 def summarise(
@@ -34,9 +21,9 @@ def summarise(
         typer.Option(
             metavar="NAME",
             show_default=False,
-            help="Tell methods apart by score (the default), adjusted_score (the default where "
-            "regions were merged), matched_score, explained_reference, explained_prediction, "
-            "mean_dice or lowest_dice.",
+            help="Tell methods apart by another measure than that of the ranking: score, "
+            "adjusted_score, matched_score, explained_reference, explained_prediction, mean_dice, "
+            "lowest_dice or, where a background was named, foreground_dice.",
         ),
     ] = None,
     reports: Annotated[
@@ -44,8 +31,8 @@ def summarise(
         typer.Option(
             metavar=REPORTS,
             show_default=False,
-            help="Write OUT/report.html again, with pages of all cases, of the N with the lowest "
-            "score of every method, or of none.",
+            help="Write OUT/report.html again, with pages of all cases, of the N lowest of every "
+            "method by what ranks, or of none.",
         ),
     ] = None,
     debug: DebugOption = False,
@@ -59,6 +46,11 @@ def summarise(
         from probdice.evaluation import Evaluation, read_summary
 
         summary = read_summary(out)
+        if measure is not None and measure.value not in summary["measures"]:
+            raise typer.BadParameter(
+                f"{out} has {', '.join(summary['measures'])}, found {measure.value!r}",
+                param_hint="--measure",
+            )
         try:
             show_summary(summary, out, None if measure is None else measure.value)
         except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -24,7 +24,7 @@ from probdice.value_checks import (
     whole_numbers,
 )
 
-__all__ = ["Block", "Blocks", "Crisp", "Ready", "Soft"]
+__all__ = ["Block", "Blocks", "Crisp", "Ready", "Soft", "cut", "encoded"]
 
 # Of all sides in a block: large enough that the cost of a Python call per block does not matter,
 # small enough to be copied.
@@ -101,7 +101,7 @@ class Blocks:
             side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
             for side in sides
         )
-        self.blocks = list(_cut(self.shape, max(FEWEST_PIXELS, BLOCK_BYTES // pixel)))
+        self.blocks = list(cut(self.shape, max(FEWEST_PIXELS, BLOCK_BYTES // pixel)))
 
     @property
     def whole(self) -> bool:
@@ -270,27 +270,38 @@ class _LabelMap:
 
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """A code for every value and the label of every code."""
-        from probdice.engine.kernels import labels as kernels
-
         unsigned = values.view(f"u{values.itemsize}")
-        codes = self.scratch.array((self, "codes"), unsigned.shape, np.dtype(np.int32))
-        room = 256
-        while True:
-            labels = np.empty(room, unsigned.dtype)
-            slots = np.full(4 * room, -1, np.int32)
-            count = kernels.encode(unsigned, slots, labels, codes)
-            if count >= 0:
-                return codes, labels[:count].view(values.dtype)
-            room *= 8
+        into = self.scratch.array((self, "codes"), unsigned.shape, np.dtype(np.int32))
+        codes, labels = encoded(unsigned, into)
+        return codes, labels.view(values.dtype)
+
+
+def encoded(
+    values: NDArray[Any], into: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """A code for every value of an unsigned type, numbered as they come, and those values."""
+    from probdice.engine.kernels import labels as kernels
+
+    room = 256
+    while True:
+        labels = np.empty(room, values.dtype)
+        slots = np.full(4 * room, -1, np.int32)
+        count = kernels.encode(values, slots, labels, into)
+        if count >= 0:
+            return into, labels[:count]
+        room *= 8
 
 
 def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
-    """Spatial axes by falling stride of the array with more bytes to read."""
+    """Spatial axes by falling stride of the array with more bytes to read.
+
+    Of several equally large ones it does not matter which comes first.
+    """
     axes = tuple(range(len(sides[0].shape)))
     arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
     if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):
         return axes
-    strides = max(arrays, key=lambda array: array.nbytes).strides[-len(axes) :]
+    strides = max((array.nbytes, array.strides[-len(axes) :]) for array in arrays)[1]
     return tuple(sorted(axes, key=lambda axis: -abs(strides[axis])))
 
 
@@ -308,7 +319,7 @@ def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
     return None
 
 
-def _cut(shape: tuple[int, ...], most: int) -> Iterator[Block]:
+def cut(shape: tuple[int, ...], most: int) -> Iterator[Block]:
     """Cut an image into boxes of at most `most` pixels, each one range in C order."""
     if 0 < prod(shape) <= most:
         yield Block((slice(None),) * len(shape), 0, prod(shape))

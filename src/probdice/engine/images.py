@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Distribution, Lists, Moments, Scores
+from probdice.engine.passes import Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -24,7 +24,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "one_hot_axis"]
+__all__ = ["Images", "aligned", "mask_on", "one_hot_axis"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
@@ -78,7 +78,7 @@ class Images:
             ]
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = _mask_on(reference, mask, tolerance)
+        array, unknown = mask_on(reference, mask, tolerance)
         images = cls(reference, prediction, array, workers or cores(), notes)
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
@@ -196,14 +196,25 @@ class Images:
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
-    def distribution(self, side: Side, bins: int) -> Distribution:
-        """How the values of every region of a soft side are distributed."""
-        blocks, place = self.blocks, SIDES.index(side)
+    def distributions(self, bins: int) -> Both[Distribution]:
+        """How the values of every region of two soft sides are distributed."""
+        blocks = self.blocks
 
-        def visit(block: Block) -> Distribution:
-            ready = blocks.ready(block).sides[place]
-            assert isinstance(ready, Soft)
-            return passes.distribution(ready, bins)
+        def visit(block: Block) -> list[Distribution]:
+            sides = blocks.ready(block).sides
+            return [passes.distribution(side, bins) for side in sides if isinstance(side, Soft)]
+
+        def added(one: list[Distribution], more: list[Distribution]) -> list[Distribution]:
+            return [a + b for a, b in zip(one, more, strict=True)]
+
+        return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
+
+    def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
+        """How far the prediction is borne out by the reference, group by group."""
+        blocks = self.blocks
+
+        def visit(block: Block) -> Forecast:
+            return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
@@ -281,7 +292,7 @@ def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Op
     return ", or allow more with ", option
 
 
-def _mask_on(
+def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
     """The mask as an array over the reference's grid, and how many of its values are NaN."""

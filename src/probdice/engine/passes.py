@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -16,10 +17,12 @@ from probdice.similarity import Aitchison, Similarity
 
 __all__ = [
     "Distribution",
+    "Forecast",
     "Lists",
     "Moments",
     "Scores",
     "distribution",
+    "forecast",
     "joined",
     "labels_overlap",
     "moments",
@@ -420,19 +423,11 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
-    values = sides.map(
-        lambda side: (
-            side.rows[:, side.start : side.start + side.size].astype(np.float64)
-            if isinstance(side, Soft)
-            else None
-        )
-    )
-    own = values.map(lambda rows: None if rows is None else rows @ rows.T)
+    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
     volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
     p, q = sides
     if isinstance(p, Soft) and isinstance(q, Soft):
-        assert values.reference is not None and values.prediction is not None
-        between = values.reference @ values.prediction.T
+        between = _products(p, q)
     else:
         crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
         assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
@@ -444,6 +439,14 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         between[places] = sums[kept]
         between = between if crisp is p else between.T
     return Moments(volumes, own, between)
+
+
+def _products(p: Soft, q: Soft) -> Floats:
+    from probdice.engine import kernels
+
+    products = np.zeros((p.rows.shape[0], q.rows.shape[0]))
+    kernels.moments.products(p.rows, p.start, q.rows, q.start, p.size, products)
+    return products
 
 
 def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
@@ -468,9 +471,9 @@ def _known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many values of each region lie in each of the equal bins of [0, 1].
+    """How many values of each region lie in each bin of [0, 1], and the sums of these values.
 
-    `sums` is by how much they exceed the left end of their bin, in widths of a bin.
+    Bins are narrow at both ends, where most values are, and widest in the middle.
     """
 
     counts: Integers
@@ -479,12 +482,83 @@ class Distribution:
     def __add__(self, other: "Distribution") -> "Distribution":
         return Distribution(self.counts + other.counts, self.sums + other.sums)
 
+    @cached_property
+    def widths(self) -> Floats:
+        """The width of every bin."""
+        bins = self.counts.shape[1]
+        ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
+        widths = np.diff(ends)
+        return np.concatenate([widths, widths[::-1]])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Where the mean of the values in each bin lies between its ends, times how many there are."""
+        left_ends = np.cumsum(self.widths) - self.widths
+        return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
+
 
 def distribution(side: Soft, bins: int) -> Distribution:
-    """The distribution of the values of a block."""
+    """The distribution of the values of a block; `bins` is even."""
     from probdice.engine import kernels
 
     counts = np.zeros((side.rows.shape[0], bins), np.int64)
     sums = np.zeros(counts.shape)
     kernels.distribution.histogram(side.rows, side.start, side.size, counts, sums)
     return Distribution(counts, sums)
+
+
+# -- calibration ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """How far the prediction of some pixels is borne out by the reference, group by group.
+
+    Attributes
+    ----------
+    moments : ndarray
+        By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
+    likely : ndarray
+        The same for the likeliest group of every pixel alone, by bin.
+    above : ndarray
+        By group, how many pixels exceed how many thresholds in the reference and the prediction.
+    loss : float
+        −Σ p log q over the pixels where it is finite.
+    infinite : float
+        How many pixels there are where it is not.
+    """
+
+    moments: Floats
+    likely: Floats
+    above: Integers
+    loss: float
+    infinite: float
+
+    def __add__(self, other: "Forecast") -> "Forecast":
+        return Forecast(
+            self.moments + other.moments,
+            self.likely + other.likely,
+            self.above + other.above,
+            self.loss + other.loss,
+            self.infinite + other.infinite,
+        )
+
+
+def forecast(
+    ready: Ready, groups: Both[Lists], bins: int, thresholds: Floats, dtype: np.dtype[Any]
+) -> Forecast:
+    """How far the prediction of a block is borne out."""
+    from probdice.engine import kernels
+
+    p, q = ready.sides
+    count, levels = len(groups.reference), thresholds.size + 1
+    moments = np.zeros((count, bins, kernels.calibration.MOMENTS))
+    likely, losses = np.zeros(moments.shape[1:]), np.zeros(2)
+    above = np.zeros((count, levels, levels), np.int64)
+    for start, stop in _ranges(ready, count):
+        kernels.calibration.calibrate(
+            *_rows(p, groups.reference, start, stop, dtype),
+            *_rows(q, groups.prediction, start, stop, dtype),
+            stop - start, thresholds.astype(dtype), moments, likely, above, losses,
+        )  # fmt: skip
+    return Forecast(moments, likely, above, float(losses[0]), float(losses[1]))

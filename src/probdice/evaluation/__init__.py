@@ -2,7 +2,8 @@
 
 `pairing` finds the jobs (by `patterns`), `running` has them scored (`scoring`) by processes
 (`worker`), `journal` keeps each the moment it is finished, and `results` makes of the records what
-is written and shown.
+is shown, with `labels` for what labels say over all cases, and `tables` and `publishing` for what
+is written.
 """
 
 import os
@@ -10,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Literal, cast
 
 from probdice.engine.threads import cores
 from probdice.errors import InputError, MissingExtraError, Option, Words
@@ -23,7 +25,7 @@ from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
 from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
-from probdice.evaluation.results import Evaluation, read_summary
+from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
 from probdice.evaluation.tables import Others
@@ -41,6 +43,7 @@ from probdice.overlaps import Overlap
 from probdice.segmentation import Label
 from probdice.sides import Side
 from probdice.similarity import Similarity
+from probdice.statistics import MissingRule
 from probdice.value_checks import Sums
 from probdice.version import __version__
 
@@ -49,6 +52,7 @@ __all__ = [
     "Evaluation",
     "Measure",
     "Missing",
+    "MissingRule",
     "Options",
     "Progress",
     "Record",
@@ -65,15 +69,19 @@ class Progress:
 
     Attributes
     ----------
+    doing : {"comparisons", "overlaps"}
+        What is counted: comparisons, one per case and method; or, for one correspondence over all
+        cases, first the overlaps that it is found on.
     total, done, failed : int
-        Cases of methods in all, finished (those of earlier runs and the failed ones included), and
-        failed in this run.
+        In all, finished (those of earlier runs and the failed ones included), and failed in this
+        run.
     resumed : int
         How many were finished by earlier runs.
     latest : Record or None
         The one that was finished just now; None at the start.
     """
 
+    doing: Literal["comparisons", "overlaps"]
     total: int
     done: int
     failed: int
@@ -96,8 +104,10 @@ def evaluate(
     names: "GivenNames | Mapping[Side, GivenNames]" = None,
     priority: "Priority | Mapping[Side, Priority]" = (),
     pattern: str | Mapping[str, str] | None = None,
+    mask: Folder | None = None,
     probabilities: bool = False,
-    allow_missing: bool = False,
+    missing: MissingRule | None = None,
+    rank_by: Measure | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     workers: int | None = None,
@@ -122,7 +132,8 @@ def evaluate(
         A folder for every method; of a single one the name of the folder is that of the method.
     out : path, optional
         The folder for the results, made where there is none: cases.jsonl (everything, in the
-        order of finishing), cases.csv, regions.csv and summary.json. Nothing is kept without it.
+        order of finishing), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
+        files.csv and summary.json. Nothing is kept without it.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
@@ -145,11 +156,20 @@ def evaluate(
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
         ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
         folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
-        ``"prediction"`` or the name of a method.
+        ``"prediction"``, ``"mask"`` or the name of a method. ``"{case}_{method}.nii.gz"`` for the
+        prediction finds several methods in one folder.
+    mask : path, optional
+        A folder with a mask for every case; only pixels where it is not 0 are compared.
     probabilities : bool, optional
         Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
-    allow_missing : bool, optional
-        Whether to go on where a case has no partner; else that is an error before any work.
+    missing : {"worst", "zero", "exclude"}, optional
+        How a case that a method lacks, or that cannot be compared, counts: it ranks last
+        ("worst"); it also enters means as 0 ("zero"); or no method is ranked by it ("exclude").
+        By default a case without a partner is an error before any work, and one that fails ranks
+        last.
+    rank_by : str, optional
+        The measure to rank methods by, one of `MEASURES`. By default "foreground_dice" where a
+        `background` is named, "adjusted_score" where regions are merged, and else "score".
     ignore_geometry : bool, optional
         Whether to compare by array order, wherever the images lie; then without a tolerance.
     geometry_tolerance : float, optional
@@ -165,8 +185,8 @@ def evaluate(
     indices : bool, optional
         Whether the table of cases has the numbers of `Comparison.indices` too.
     background : int or str, optional
-        The label that is no foreground. With it the table of cases has the numbers of
-        `Comparison.detection` too.
+        The label that is no foreground. With it methods are ranked by the mean Dice of the
+        foreground, and the table of cases has the numbers of `Comparison.detection` too.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -219,14 +239,17 @@ def evaluate(
         options,
         out=out,
         pattern=pattern,
+        mask=mask,
         probabilities=probabilities,
-        allow_missing=allow_missing,
+        missing=missing,
+        rank_by=rank_by,
         workers=workers,
         verify=verify,
         parquet=parquet,
         others=Others(indices, background is not None, background),
         words="python",
         progress=progress,
+        compiling=None,
     )
 
 
@@ -237,55 +260,86 @@ def evaluate_folders(
     *,
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
+    mask: Folder | None,
     probabilities: bool,
-    allow_missing: bool,
+    missing: MissingRule | None,
+    rank_by: Measure | None,
     workers: int | None,
     verify: bool,
     parquet: bool,
     others: Others,
     words: Words,
     progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
 ) -> Evaluation:
-    """The same by options that are checked; notes and errors in the files are in these words."""
+    """The same by options that are checked; notes and errors in the files are in these words.
+
+    `compiling` is called when a kernel is compiled, which happens once on a machine.
+    """
     workers = as_workers(workers) or cores()
     if parquet:
         _check_parquet()
-    reference_pattern, prediction_patterns = patterns_of(pattern, methods)
-    jobs, missing = pair(
+    rule = "worst" if missing is None else as_missing_rule(missing)
+    measure = _usual_measure(options, others) if rank_by is None else as_measure(rank_by, others)
+    patterns = patterns_of(pattern, methods)
+    jobs, lacking, folders = pair(
         Path(reference),
         {name: Path(folder) for name, folder in methods.items()},
-        reference_pattern=reference_pattern,
-        prediction_patterns=prediction_patterns,
+        patterns=patterns,
+        mask=None if mask is None else Path(mask),
         probabilities=probabilities,
     )
-    if missing and not allow_missing:
-        cases = "case has" if len(missing) == 1 else "cases have"
+    if lacking and missing is None:
+        cases = "case has" if len(lacking) == 1 else "cases have"
         raise InputError(
-            f"{len(missing)} {cases} no partner:\n{describe_missing(missing)}\npass ",
-            Option("allow_missing", python="allow_missing=True"),
-            " to score the others",
+            f"{len(lacking)} {cases} no partner:\n{describe_missing(lacking)}\npass ",
+            Option("missing", "worst"),
+            " to go on and rank a method last on every case that it lacks, ",
+            Option("missing", "zero"),
+            " to count these as 0 in means too, or ",
+            Option("missing", "exclude"),
+            " to rank by the cases that all methods have",
         )
 
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
         inputs = _inputs(jobs, workers, verify)
+        finished = partial(
+            _finished,
+            out=folder,
+            workers=workers,
+            verify=verify,
+            progress=progress,
+            compiling=compiling,
+        )
         found: dict[str, Given] = {}
-        passes = 2 if options.correspondence == "set" else 1
-        if passes == 2:
-            alone = replace(options, match="overlap", merge="none", correspondence="case")
-            requests = _requests(jobs, inputs, dict.fromkeys(methods, alone))
-            watch = None if progress is None else _first_of_two(progress)
-            found = _over_set(_finished(requests, folder, workers, verify, watch), options)
-        asked = {name: options.given(found[name]) if name in found else options for name in methods}
-        requests = _requests(jobs, inputs, asked)
-        watch = progress if progress is None or passes == 1 else _second_of_two(progress)
-        records = _finished(requests, folder, workers, verify, watch)
-        about = os.fspath(reference), methods, options, words, kept, others, found
-        return Evaluation(records, missing, *about)
+        if options.correspondence == "set":
+            alone = replace(options, match="overlap", merge="none")
+            requests = _requests(jobs, inputs, dict.fromkeys(folders, alone), folder)
+            found = _over_set(finished(requests, "overlaps"), options)
+        asked = {name: options.given(found[name]) if name in found else options for name in folders}
+        requests = _requests(jobs, inputs, asked, folder)
+        return Evaluation(
+            finished(requests, "comparisons"),
+            lacking,
+            os.fspath(reference),
+            {name: os.fspath(path) for name, path in folders.items()},
+            options,
+            words=words,
+            out=kept,
+            others=others,
+            correspondences=found,
+            missing_rule=rule,
+            rank_by=measure,
+            mask=None if mask is None else os.fspath(mask),
+            patterns=patterns,
+            probabilities=probabilities,
+        )
 
     if out is None:
         with TemporaryDirectory(prefix="probdice-") as temporary:
             return result_in(Path(temporary), None)
-    target = _folder_for_results(Path(out), [reference, *methods.values()])
+    images = [reference, *methods.values(), *([] if mask is None else [mask])]
+    target = _folder_for_results(Path(out), images)
     with locked(target):
         result = result_in(target, target)
         result.write(target, parquet=parquet)
@@ -311,12 +365,19 @@ def _inputs(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
         return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
 
 
+def _usual_measure(options: Options, others: Others) -> Measure:
+    """What methods are ranked by where nothing is said."""
+    if others.background is not None:
+        return "foreground_dice"
+    return "score" if options.merge == "none" else "adjusted_score"
+
+
 def _requests(
-    jobs: Sequence[Job], inputs: Sequence[Inputs], options: Mapping[str, Options]
+    jobs: Sequence[Job], inputs: Sequence[Inputs], options: Mapping[str, Options], folder: Path
 ) -> dict[tuple[str, str], Request]:
     """What to ask of every job, given the options of every method."""
     return {
-        (job.case, job.method): Request(job, options[job.method], job_inputs)
+        (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
         for job, job_inputs in zip(jobs, inputs, strict=True)
     }
 
@@ -338,22 +399,15 @@ def _over_set(records: Iterable[Record], options: Options) -> dict[str, Given]:
     return found
 
 
-def _first_of_two(progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-    """Watches the pass that finds the correspondence; what fails will fail again."""
-    return lambda now: progress(replace(now, total=2 * now.total, failed=0, latest=None))
-
-
-def _second_of_two(progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-    """Watches the pass that scores by it."""
-    return lambda now: progress(replace(now, total=2 * now.total, done=now.total + now.done))
-
-
 def _finished(
     requests: Mapping[tuple[str, str], Request],
+    doing: Literal["comparisons", "overlaps"],
+    *,
     out: Path,
     workers: int,
     verify: bool,
     progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
 ) -> tuple[Record, ...]:
     """The records of all requests: from the journal where they are finished, and else computed."""
     with Journal(out) as journal:
@@ -363,13 +417,13 @@ def _finished(
 
         def notify(latest: Record | None) -> None:
             if progress is not None:
-                progress(Progress(len(requests), len(records), failed, resumed, latest))
+                progress(Progress(doing, len(requests), len(records), failed, resumed, latest))
 
         notify(None)
-        with closing(run(waiting, workers)) as lines:
+        with closing(run(waiting, workers, compiling)) as lines:
             for line in lines:
                 journal.append(line)
-                record = Record.from_line(loads(line))
+                record = Record.from_line(loads(line), out)
                 records[record.case, record.method] = record
                 failed += record.comparison is None
                 notify(record)
@@ -386,7 +440,8 @@ def _recorded(
     asked = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
     moved: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(read_lines(journal.path.parent)):
+    out = journal.path.parent
+    for number, line in enumerate(read_lines(out)):
         key = line["case"], line["method"]
         request = requests.get(key)
         if request is None or line["version"] != __version__ or line["options"] != asked[key]:
@@ -394,10 +449,9 @@ def _recorded(
         records.pop(key, None)
         moved.pop(key, None)
         if "comparison" in line and same_inputs(line["inputs"], request.inputs, verify=verify):
-            files = files_of(request.job)
             with suppress(InputError):  # what cannot be read is computed again
-                records[key] = Record.from_line(line | {"files": files})
-                if line["files"] != files:
+                records[key] = Record.from_line(line | {"files": request.files}, out)
+                if line["files"] != request.files:
                     moved[key] = number
     if moved:
         _record_places(requests, journal, {*moved.values()})
@@ -413,8 +467,8 @@ def _record_places(
     """
     for number, line in enumerate(read_lines(journal.path.parent)):
         if number in numbers:
-            job = requests[line["case"], line["method"]].job
-            journal.append(dumps(line | {"files": files_of(job)}))
+            files = requests[line["case"], line["method"]].files
+            journal.append(dumps(line | {"files": files}))
 
 
 def _check_parquet() -> None:

@@ -1,12 +1,13 @@
 """A case of a finished run compared once more, for what a journal cannot hold: its images."""
 
 from math import isclose, isnan
+from pathlib import Path
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError, ProbdiceError
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
-from probdice.evaluation.scoring import compared
+from probdice.evaluation.scoring import compared, files_of
 from probdice.options import Options, as_workers
 
 __all__ = ["compare_again"]
@@ -14,7 +15,13 @@ __all__ = ["compare_again"]
 EQUAL = 1e-6  # between scores; another machine may round differently
 
 
-def compare_again(record: Record, options: Options, *, workers: int | None = None) -> Comparison:
+def compare_again(
+    record: Record,
+    options: Options,
+    *,
+    seen_from: Path | None = None,
+    workers: int | None = None,
+) -> Comparison:
     """Compare the files of a record with the options of its run.
 
     Parameters
@@ -22,6 +29,8 @@ def compare_again(record: Record, options: Options, *, workers: int | None = Non
     record : Record
     options : Options
         Those of the `Evaluation`.
+    seen_from : path, optional
+        The folder from which pages name the files; by default they name full paths.
     workers : int, optional
         Threads; all cores by default.
 
@@ -49,9 +58,10 @@ def compare_again(record: Record, options: Options, *, workers: int | None = Non
     [1.0, 1.0, 0.0, 1.0]
     >>> folder.cleanup()
     """
-    job = Job(record.case, record.method, record.reference, record.prediction)
+    job = Job(record.case, record.method, record.reference, record.prediction, record.mask)
     try:
-        comparison = compared(job, options, as_workers(workers))
+        names = None if seen_from is None else files_of(job, seen_from)
+        comparison = compared(job, options, as_workers(workers), names)
     except (ProbdiceError, MemoryError):
         raise
     except Exception as error:  # readers of damaged files raise anything

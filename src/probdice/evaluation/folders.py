@@ -2,13 +2,26 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from probdice.errors import InputError
 
-__all__ = ["Folder", "methods_of", "patterns_of"]
+__all__ = ["NO_PATTERNS", "Folder", "Patterns", "methods_of", "patterns_of", "relative_path"]
 
 Folder = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """By which pattern the cases of every folder are found; None where by plain names."""
+
+    reference: str | None = None
+    mask: str | None = None
+    methods: dict[str, str | None] = field(default_factory=dict)
+
+
+NO_PATTERNS = Patterns()
 
 
 def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
@@ -23,19 +36,29 @@ def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
     return {str(name): os.fspath(folder) for name, folder in predictions.items()}
 
 
-def patterns_of(
-    pattern: str | Mapping[str, str] | None, methods: Iterable[str]
-) -> tuple[str | None, dict[str, str | None]]:
-    """The pattern of the reference, and of every method."""
+def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str]) -> Patterns:
+    """The pattern of the reference, of the mask and of every method."""
     methods = list(methods)
     if not isinstance(pattern, Mapping):
-        return pattern, dict.fromkeys(methods, pattern)
-    if unknown := pattern.keys() - {"reference", "prediction", *methods}:
+        return Patterns(pattern, pattern, dict.fromkeys(methods, pattern))
+    if unknown := pattern.keys() - {"reference", "prediction", "mask", *methods}:
         raise InputError(
-            f"pattern: expected 'reference', 'prediction' or a method, found {sorted(unknown)}"
+            f"pattern: expected 'reference', 'prediction', 'mask' or a method, found "
+            f"{sorted(unknown)}"
         )
     general = pattern.get("prediction")
-    # "reference" is the reference, even where a method is called so too.
-    return pattern.get("reference"), {
-        name: general if name == "reference" else pattern.get(name, general) for name in methods
+    # "reference" is the reference, and "mask" the mask, even where a method is called so too.
+    of_methods = {
+        name: general if name in ("reference", "mask") else pattern.get(name, general)
+        for name in methods
     }
+    return Patterns(pattern.get("reference"), pattern.get("mask"), of_methods)
+
+
+def relative_path(path: Folder, folder: Folder) -> str:
+    """A path from a folder, with slashes; the full path where there is none, as on two drives."""
+    try:
+        relative = os.path.relpath(path, folder)
+    except ValueError:
+        return os.path.abspath(path)
+    return relative.replace(os.sep, "/")

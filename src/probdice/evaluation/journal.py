@@ -19,11 +19,11 @@ from typing import Any, TypeGuard
 
 from probdice.atomic_files import replacing
 from probdice.errors import InputError
-from probdice.sides import SIDES
+from probdice.evaluation.pairing import ROLES
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
-FORMAT = 2  # version of a line, and of summary.json
+FORMAT = 3  # version of a line, and of summary.json
 NAME = "cases.jsonl"
 FLUSHED = 1.0  # seconds between two flushes to the disk
 TYPES: dict[str, type | tuple[type, ...]] = {
@@ -99,13 +99,13 @@ def _makes_sense(content: Any) -> TypeGuard[dict[str, Any]]:
         and content.get("format") == FORMAT
         and all(isinstance(content.get(key), kind) for key, kind in TYPES.items())
         and isinstance(content.get("comparison", content.get("failure")), dict)
-        and _lists_by_side(content["inputs"])
-        and _lists_by_side(content["files"])
+        and _lists_by_role(content["inputs"])
+        and _lists_by_role(content["files"])
     )
 
 
-def _lists_by_side(value: dict[str, Any]) -> bool:
-    return all(isinstance(value.get(side), list) for side in SIDES)
+def _lists_by_role(value: dict[str, Any]) -> bool:
+    return all(isinstance(value.get(role), list) for role in ROLES)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 Without a pattern, a case is a file, named without its suffix; in a folder without files to read it
 is a subfolder, whose one file is the segmentation or whose several files are one region each. With
 a pattern (`patterns`) the case is what stands in place of ``{case}``, and several files of one case
-are its regions.
+are its regions; where one folder holds several methods, ``{method}`` says which.
 
 Two things are known of nnU-Net: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image, not a
 segmentation; and ``case.npz`` beside it holds the probabilities that the label map was made of.
@@ -13,14 +13,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from probdice.errors import InputError, Option
-from probdice.evaluation.patterns import CASE, SPANNING, Pattern
+from probdice.evaluation.folders import Patterns
+from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
 from probdice.files.sources import natural
 from probdice.sides import Side
 
-__all__ = ["Job", "Missing", "describe_missing", "find_cases", "pair"]
+__all__ = ["ROLES", "Job", "Missing", "Role", "describe_missing", "find_cases", "pair"]
+
+Role = Literal["reference", "prediction", "mask"]  # what a file of a case is
+ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
 
 SUFFIXES = (
     ".seg.nrrd",
@@ -31,16 +36,19 @@ SHOWN = 8  # names in a message
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one method: the files of both sides, one per region where there are several."""
+    """One case of one method: its files, one per region where there are several."""
 
     case: str
     method: str
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
+    mask: tuple[str, ...] = ()
 
-    def side(self, side: Side) -> tuple[str, ...]:
-        """The files of one side."""
-        return self.reference if side == "reference" else self.prediction
+    def files(self, role: Role) -> tuple[str, ...]:
+        """The files of one side, or of the mask."""
+        if role == "mask":
+            return self.mask
+        return self.reference if role == "reference" else self.prediction
 
 
 @dataclass(frozen=True)
@@ -63,16 +71,35 @@ def pair(
     reference: Path,
     methods: Mapping[str, Path],
     *,
-    reference_pattern: str | None,
-    prediction_patterns: Mapping[str, str | None],
-    probabilities: bool,
-) -> tuple[tuple[Job, ...], tuple[Missing, ...]]:
-    """The jobs, case by case, and what has no partner."""
-    reference_files = find_cases(reference, reference_pattern, probabilities=False)
-    prediction_files = {
-        name: find_cases(folder, prediction_patterns[name], probabilities=probabilities)
-        for name, folder in methods.items()
-    }
+    patterns: Patterns,
+    mask: Path | None = None,
+    probabilities: bool = False,
+) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
+    """The jobs, case by case; what has no partner; and the folder of every method.
+
+    A pattern with ``{method}`` in it finds the methods of its folder.
+    """
+    reference_files = find_cases(reference, patterns.reference, probabilities=False)
+    prediction_files: dict[str, dict[str, tuple[str, ...]]] = {}
+    folders: dict[str, Path] = {}
+    for name, folder in methods.items():
+        pattern = patterns.methods[name]
+        if pattern is not None and METHOD in pattern:
+            found = _find_methods(folder, pattern, reference_files)
+        else:
+            found = {name: find_cases(folder, pattern, probabilities=probabilities)}
+            if folder.resolve() == reference.resolve():
+                _check_sides_differ(folder, reference_files, found[name])
+        for method in found:
+            if method in folders:
+                raise InputError(
+                    f"{folder}: two methods are called {method!r}; give folders other names"
+                )
+            prediction_files[method], folders[method] = found[method], folder
+    masks: dict[str, tuple[str, ...]] = {}
+    if mask is not None:
+        masks = find_cases(mask, patterns.mask, probabilities=False)
+        _check_masks(mask, masks, reference_files)
     cases = sorted(
         {*reference_files, *(case for files in prediction_files.values() for case in files)},
         key=natural,
@@ -82,14 +109,15 @@ def pair(
     for case in cases:
         for name, files in prediction_files.items():
             if case in reference_files and case in files:
-                jobs.append(Job(case, name, reference_files[case], files[case]))
+                sides = reference_files[case], files[case]
+                jobs.append(Job(case, name, *sides, masks.get(case, ())))
             elif case in reference_files:
                 missing.append(Missing(case, name, "prediction"))
             elif case in files:
                 missing.append(Missing(case, name, "reference"))
     if not jobs:
-        raise InputError(_nothing_in_common(reference, reference_files, methods, prediction_files))
-    return tuple(jobs), tuple(missing)
+        raise InputError(_nothing_in_common(reference, reference_files, folders, prediction_files))
+    return tuple(jobs), tuple(missing), folders
 
 
 def find_cases(
@@ -126,15 +154,34 @@ def describe_missing(missing: Iterable[Missing]) -> str:
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
     """The files that fit a pattern, gathered by case."""
+    if METHOD in text:
+        raise InputError(
+            f"pattern {text!r} has {METHOD}, which is for a folder of predictions alone"
+        )
     pattern = Pattern.of(text)
-    files: dict[str, dict[Path, re.Match[str]]] = {}
+    return _gathered(text, pattern, _fitting(folder, text, pattern))
+
+
+def _fitting(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
+    """The files that fit a pattern."""
+    files = {}
     try:
         for file in folder.glob(pattern.glob):
             match = pattern.expression.fullmatch(file.relative_to(folder).as_posix())
             if match and not file.is_dir():
-                files.setdefault(match["case"], {})[file] = match
+                files[file] = match
     except (ValueError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"pattern {text!r} cannot be used: {error}") from error
+    return files
+
+
+def _gathered(
+    text: str, pattern: Pattern, fitting: Mapping[Path, re.Match[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Files by case, each case in one folder."""
+    files: dict[str, dict[Path, re.Match[str]]] = {}
+    for file, match in fitting.items():
+        files.setdefault(match["case"], {})[file] = match
     for case, matches in files.items():
         _check_one_folder(text, case, matches)
     if pattern.touched and files:
@@ -147,6 +194,66 @@ def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
         )
         for case, matches in files.items()
     }
+
+
+def _find_methods(
+    folder: Path, text: str, reference_files: Mapping[str, tuple[str, ...]]
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The methods whose files lie in one folder, each with its cases.
+
+    Names of cases are known from the reference; a file of none of them is one of a method that is
+    known by then, or nobody's. Files of the reference in the same folder are no predictions.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    ours = {file for files in reference_files.values() for file in files}
+    by_length = sorted(reference_files, key=len, reverse=True)
+    known = Pattern.of(text, cases=by_length)
+    fitting = {f: m for f, m in _fitting(folder, text, known).items() if str(f) not in ours}
+    methods = sorted({match["method"] for match in fitting.values()}, key=natural)
+    if methods:
+        others = Pattern.of(text, methods=sorted(methods, key=len, reverse=True))
+        for file, match in _fitting(folder, text, others).items():
+            if file not in fitting and str(file) not in ours:
+                fitting[file] = match
+    return {
+        method: _gathered(
+            text, known, {file: m for file, m in fitting.items() if m["method"] == method}
+        )
+        for method in methods
+    }
+
+
+def _check_sides_differ(
+    folder: Path,
+    reference_files: Mapping[str, tuple[str, ...]],
+    prediction_files: Mapping[str, tuple[str, ...]],
+) -> None:
+    """Refuse the same files on both sides, which agree whatever they are."""
+    for case, files in prediction_files.items():
+        sides = files, reference_files.get(case, ())
+        names = [[Path(file).name for file in side] for side in sides]
+        if names[0] == names[1]:
+            raise InputError(
+                f"{folder}: is the folder of the reference, whose case {case} would be compared "
+                f"with itself; name the folder of the predictions, or say which files of it are "
+                f"meant with a pattern for each side"
+            )
+
+
+def _check_masks(
+    mask: Path,
+    masks: Mapping[str, tuple[str, ...]],
+    reference_files: Mapping[str, tuple[str, ...]],
+) -> None:
+    """Refuse cases without a mask: they would be compared in another way than the others."""
+    without = [case for case in sorted(reference_files, key=natural) if case not in masks]
+    if without:
+        cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
+        raise InputError(
+            f"{mask}: {cases} no mask ({_listed(without)}), and every case needs one; where names "
+            f"differ, say how with a pattern for the mask, such as 'mask:{CASE}_mask.nii.gz'"
+        )
 
 
 def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:

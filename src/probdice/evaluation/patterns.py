@@ -1,22 +1,25 @@
 """Patterns that say which files are meant and what in their names is the case.
 
 ``{case}`` stands for a name without a slash, ``{case:path}`` for one that may contain folders, such
-as ``site1/p1``; either is the same text wherever it occurs. The rest is that of a shell: ``*`` any
+as ``site1/p1``; either is the same text wherever it occurs. ``{method}`` stands for the name of a
+method, where one folder holds the files of several. The rest is that of a shell: ``*`` any
 characters, ``?`` one, ``[123]`` one of some, ``**`` any folders. ``:`` and more after the suffix of
 a file with several parts names one of them, as in ``{case}.mat:groundTruth/0``.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PureWindowsPath
 
 from probdice.errors import InputError
 from probdice.files.sources import INSIDE
 
-__all__ = ["CASE", "SPANNING", "Pattern"]
+__all__ = ["CASE", "METHOD", "SPANNING", "Pattern"]
 
 CASE, SPANNING = "{case}", "{case:path}"  # in a pattern: a name, and one with folders in it
-TOKEN = re.compile(r"(\{case\}|\*\*/|\*|\?|\[!?\]?[^]/{]*\]|\[)")
+METHOD = "{method}"
+TOKEN = re.compile(r"(\{case\}|\{method\}|\*\*/|\*|\?|\[!?\]?[^]/{]*\]|\[)")
 PART = re.compile(rf"(.*(?:{'|'.join(map(re.escape, INSIDE))})):(.+)", re.IGNORECASE)
 
 
@@ -29,8 +32,8 @@ class Pattern:
     glob : str
         Lists the files that may fit.
     expression : re.Pattern
-        Fits the path of a file below the folder; its groups are "case" and, where `touched`,
-        "region".
+        Fits the path of a file below the folder; its groups are "case", where `touched` also
+        "region", and "method" where the pattern has one.
     inside : str
         What follows the name of the file, where a part inside of it is meant.
     touched : bool
@@ -44,8 +47,12 @@ class Pattern:
     touched: bool
 
     @classmethod
-    def of(cls, text: str) -> "Pattern":
-        """Understand a pattern, or say why it cannot be meant."""
+    def of(cls, text: str, *, cases: Iterable[str] = (), methods: Iterable[str] = ()) -> "Pattern":
+        """Understand a pattern, or say why it cannot be meant.
+
+        Where one ends and the other begins in ``{case}_{method}`` is told by the names of known
+        cases or methods.
+        """
         one_name = text.replace(SPANNING, CASE)
         inside = PART.fullmatch(one_name)
         path, within = inside.groups() if inside else (one_name, "")
@@ -54,7 +61,8 @@ class Pattern:
         spans = SPANNING in text
         touched = f"*{CASE}" in path and path.count(CASE) == path.count(f"*{CASE}")
         try:
-            expression = re.compile(_expression(path, spans, touched))
+            names = {CASE: _any_of(cases), METHOD: _any_of(methods)}
+            expression = re.compile(_expression(path, spans, touched, names))
         except re.error as error:
             raise InputError(f"pattern {text!r} cannot be used: {error}") from None
         return cls(_glob(path, spans), expression, within, touched)
@@ -70,10 +78,10 @@ def _check_pattern(text: str, path: str) -> None:
         )
     elif path.startswith("/") or PureWindowsPath(path).drive:
         reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
-    elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "")):
+    elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
         reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for a name with folders in it"
-    elif f"{CASE}{CASE}" in path:
-        reason = f"has {CASE} twice in a row, which does not say where the first one ends"
+    elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
+        reason = f"has {touching[0]}, which does not say where the first one ends"
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
         reason = "may have ** only for folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
@@ -98,18 +106,26 @@ def _glob(path: str, spans: bool) -> str:
             parts.append("**")
             part = f"*{part.rpartition(CASE)[2]}"
         text = "".join("[[]" if token == "[" else token for token in TOKEN.split(part))
-        parts.append(text if text == "**" else re.sub(r"\*+", "*", text.replace(CASE, "*")))
+        text = text.replace(CASE, "*").replace(METHOD, "*")
+        parts.append(text if text == "**" else re.sub(r"\*+", "*", text))
     return "/".join(parts)
 
 
-def _expression(path: str, spans: bool, touched: bool) -> str:
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name) for name in names)
+
+
+def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
     """The pattern as a regular expression; {case} is the same wherever it stands."""
     wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    case = "(?P<case>.+?)" if spans else "(?P<case>[^/]+?)"
+    any_name = {CASE: ".+?" if spans else "[^/]+?", METHOD: "[^/]+?"}
     expression = ""
     for token in TOKEN.split(path):
-        if token == CASE:
-            expression += "(?P=case)" if case in expression else case
+        if token in any_name:
+            group = token.strip("{}")
+            known = f"(?P<{group}>" in expression
+            name = names[token] or any_name[token]
+            expression += f"(?P={group})" if known else f"(?P<{group}>{name})"
         elif token == "*" and touched and "<region>" not in expression:
             expression += "(?P<region>[^/])"
         elif token.startswith("[") and len(token) > 2:

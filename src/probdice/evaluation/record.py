@@ -1,13 +1,17 @@
 """One case of one method, as the journal holds it, and its measures."""
 
+import os
 from dataclasses import dataclass
 from math import isnan, nan
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError, Note
+from probdice.indices import foreground_dice
+from probdice.segmentation import Label
 
-__all__ = ["MEASURES", "Measure", "Record"]
+__all__ = ["MEASURES", "NAMES", "Measure", "Record", "located"]
 
 Measure = Literal[
     "score",
@@ -17,8 +21,19 @@ Measure = Literal[
     "explained_prediction",
     "mean_dice",
     "lowest_dice",
+    "foreground_dice",
 ]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
+NAMES: dict[str, str] = {
+    "score": "score",
+    "adjusted_score": "adjusted score",
+    "matched_score": "matched score",
+    "explained_reference": "explained, reference",
+    "explained_prediction": "explained, prediction",
+    "mean_dice": "mean Dice",
+    "lowest_dice": "lowest Dice",
+    "foreground_dice": "foreground Dice",
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +49,12 @@ class Record:
         Why it failed; None where it did not.
     seconds : float
         How long it took.
-    reference, prediction : tuple of str
-        The full paths of the files of both sides, one per region where there are several.
+    reference, prediction, mask : tuple of str
+        The full paths of the files, one per region where there are several; of the mask none where
+        there is no mask.
+    inputs : dict
+        What identifies every file that was read, for each of the three: its name, size,
+        modification time and SHA-256.
     """
 
     case: str
@@ -45,10 +64,12 @@ class Record:
     seconds: float
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
+    mask: tuple[str, ...]
+    inputs: dict[str, list[list[Any]]]
 
     @classmethod
-    def from_line(cls, content: dict[str, Any]) -> "Record":
-        """From a line of the journal; InputError where what it holds makes no sense."""
+    def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
+        """From a line of the journal in a folder; InputError where it makes no sense."""
         comparison = failure = None
         if "comparison" in content:
             comparison = Comparison.from_dict(content["comparison"])
@@ -57,14 +78,20 @@ class Record:
                 failure = Note.from_dict(content["failure"])
             except (LookupError, TypeError) as error:
                 raise InputError(f"cases.jsonl: a failure cannot be read: {error}") from error
+        files = {
+            role: tuple(located(file, out) for file in paths)
+            for role, paths in content["files"].items()
+        }
         return cls(
-            content["case"],
-            content["method"],
-            comparison,
-            failure,
-            content["seconds"],
-            tuple(content["files"]["reference"]),
-            tuple(content["files"]["prediction"]),
+            case=content["case"],
+            method=content["method"],
+            comparison=comparison,
+            failure=failure,
+            seconds=content["seconds"],
+            reference=files["reference"],
+            prediction=files["prediction"],
+            mask=files["mask"],
+            inputs=content["inputs"],
         )
 
     @property
@@ -72,10 +99,11 @@ class Record:
         """Why it failed, in a sentence, or ""."""
         return "" if self.failure is None else str(self.failure)
 
-    def value(self, measure: Measure) -> float:
+    def value(self, measure: Measure, background: Label | None = None) -> float:
         """A measure of this case; NaN where it failed.
 
-        "mean_dice" and "lowest_dice" are over all groups, regions without a partner included.
+        "mean_dice" and "lowest_dice" are over all groups, regions without a partner included;
+        "foreground_dice" is the mean without the background.
         """
         comparison = self.comparison
         if comparison is None:
@@ -90,7 +118,17 @@ class Record:
             return comparison.explained["reference"]
         if measure == "explained_prediction":
             return comparison.explained["prediction"]
+        if measure == "foreground_dice":
+            try:
+                return foreground_dice(comparison, background)
+            except InputError:  # no region has this name here
+                return nan
         dice = [group.dice for group in comparison.groups if not isnan(group.dice)]
         if not dice:
             return nan
         return min(dice) if measure == "lowest_dice" else sum(dice) / len(dice)
+
+
+def located(file: str, folder: Path) -> str:
+    """The full path of a file that is named from a folder."""
+    return os.path.normpath(os.path.join(os.path.abspath(folder), file))

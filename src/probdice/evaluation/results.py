@@ -1,9 +1,10 @@
 """The result of an evaluation: records in, statistics and files out."""
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -14,13 +15,29 @@ from numpy.typing import NDArray
 
 from probdice.atomic_files import null_for_nan
 from probdice.comparison import Comparison
-from probdice.errors import InputError, Note, Words, as_words, in_words
+from probdice.errors import InputError, Message, Note, Option, Words, as_words, in_words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
-from probdice.evaluation.folders import Folder
+from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, relative_path
 from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
+from probdice.evaluation.labels import (
+    Exchange,
+    exchanges,
+    label_order,
+    labels_mean_the_same,
+    labels_score,
+    one_label_set,
+)
 from probdice.evaluation.pairing import Missing
-from probdice.evaluation.record import MEASURES, Measure, Record
+from probdice.evaluation.publishing import (
+    RULES,
+    files_csv,
+    how_made,
+    ranking_csv,
+    table_md,
+    table_tex,
+)
+from probdice.evaluation.record import NAMES, Measure, Record, located
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
@@ -37,12 +54,23 @@ from probdice.formatting import decimal
 from probdice.matching import Given
 from probdice.options import Options, as_workers, given_from_list
 from probdice.segmentation import Label
-from probdice.statistics import Difference, Rank, Summary, differences, ranks, summarise
+from probdice.statistics import (
+    FEW,
+    FEWEST,
+    MISSING,
+    Difference,
+    MissingRule,
+    Rank,
+    Summary,
+    differences,
+    ranks,
+    summarise,
+)
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Evaluation", "read_summary"]
+__all__ = ["Counts", "Evaluation", "as_measure", "as_missing_rule", "read_summary"]
 
 SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "options": dict,
@@ -51,11 +79,18 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "environment": dict,
     "reference": str,
     "methods": dict,
+    "patterns": dict,
+    "probabilities": bool,
+    "missing_rule": str,
+    "rank_by": str,
     "jobs": list,
     "others": dict,
+    "counts": list,
     "missing": list,
     "correspondences": dict,
     "failures": list,
+    "labels": dict,
+    "remarks": dict,
     "notes": list,
     "measures": dict,
     "regions": list,
@@ -63,7 +98,17 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
 NO_OTHERS = Others()
 PAGE = "report.html"  # in the folder of the results
 WORST = 5  # cases that are named
-SHOWN = 5  # failures in a printed result
+SHOWN = 5  # failures in a printed result, and exchanges of labels in a remark
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of the cases of a method: all that the reference has."""
+
+    cases: int
+    scored: int
+    failed: int
+    missing: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +135,16 @@ class Evaluation:
         Which numbers of other fields the table of cases has too.
     correspondences : dict of str to Given
         The groups of every method, where all of its cases have one correspondence.
+    missing_rule : {"worst", "zero", "exclude"}
+        How a case that a method lacks, or that failed, enters means and ranks.
+    rank_by : str
+        The measure by which methods are ranked.
+    mask : str or None
+        The folder of the masks.
+    patterns : Patterns
+        By which patterns the cases of every folder were found.
+    probabilities : bool
+        Whether nnU-Net's probabilities were taken instead of its label maps.
 
     Examples
     --------
@@ -104,7 +159,8 @@ class Evaluation:
     >>> np.save(os.path.join(mine, "a"), np.array([5, 5, 5, 8]))
     >>> result = evaluate(truth, {"mine": mine}, out=out)
     >>> sorted(os.listdir(out))
-    ['.lock', 'cases.csv', 'cases.jsonl', 'regions.csv', 'summary.json']
+    ['.lock', 'cases.csv', 'cases.jsonl', 'files.csv', 'how.md', 'ranking.csv', 'regions.csv', \
+'summary.json', 'table.md', 'table.tex']
     >>> Evaluation.load(out).values("score")
     {'mine': array([0.75])}
     >>> result.regions()["mine", 1].mean
@@ -123,6 +179,11 @@ class Evaluation:
     out: Path | None = None
     others: Others = NO_OTHERS
     correspondences: dict[str, Given] = field(default_factory=dict)
+    missing_rule: MissingRule = "worst"
+    rank_by: Measure = "score"
+    mask: str | None = None
+    patterns: Patterns = NO_PATTERNS
+    probabilities: bool = False
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -130,42 +191,41 @@ class Evaluation:
         out = Path(out)
         content = read_summary(out)
         latest = {}
-        version, asked = content["versions"].get("probdice"), content["options"]
         try:
-            options = Options.from_dict(asked)
+            options = _with_names(Options.from_dict(content["options"]), lambda x: located(x, out))
             found = {
                 name: given_from_list(groups) for name, groups in content["correspondences"].items()
             }
-            of_set = {name: options.given(groups).to_dict() for name, groups in found.items()}
+            evaluation = cls(
+                records=(),
+                missing=tuple(Missing(**one) for one in content["missing"]),
+                reference=located(content["reference"], out),
+                methods={name: located(path, out) for name, path in content["methods"].items()},
+                options=options,
+                words=as_words(content["words"]),
+                out=out,
+                others=Others(**content["others"]),
+                correspondences=found,
+                missing_rule=as_missing_rule(content["missing_rule"]),
+                rank_by=content["rank_by"],
+                mask=None if content["mask"] is None else located(content["mask"], out),
+                patterns=Patterns(**content["patterns"]),
+                probabilities=content["probabilities"],
+            )
+            jobs = [(case, method) for case, method in content["jobs"]]
+            version = content["versions"].get("probdice")
+            wanted = {name: evaluation.options_of(name).to_dict() for name in evaluation.methods}
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(_not_a_summary(out / "summary.json")) from error
         for line in read_lines(out):
-            wanted = of_set.get(line["method"], asked)
-            if (line["version"], line["options"]) == (version, wanted):
+            if (line["version"], line["options"]) == (version, wanted.get(line["method"])):
                 with suppress(InputError):  # as if it had never been written
-                    latest[line["case"], line["method"]] = Record.from_line(line)
-        try:
-            missing = tuple(Missing(**one) for one in content["missing"])
-            jobs = [(case, method) for case, method in content["jobs"]]
-            words = as_words(content["words"])
-            others = Others(**content["others"])
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(_not_a_summary(out / "summary.json")) from error
+                    latest[line["case"], line["method"]] = Record.from_line(line, out)
         if absent := [job for job in jobs if job not in latest]:
             raise InputError(
                 f"{out}: cases.jsonl has no line for {absent[0]}; evaluate into this folder again"
             )
-        return cls(
-            records=tuple(latest[job] for job in jobs),
-            missing=missing,
-            reference=content["reference"],
-            methods=content["methods"],
-            options=options,
-            words=words,
-            out=out,
-            others=others,
-            correspondences=found,
-        )
+        return replace(evaluation, records=tuple(latest[job] for job in jobs))
 
     def options_of(self, method: str) -> Options:
         """The options by which the cases of a method were compared in the end."""
@@ -174,13 +234,63 @@ class Evaluation:
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
-        """The names of the cases, in their natural order."""
-        return tuple(sorted({record.case for record in self.records}, key=natural))
+        """The names of the cases of the reference, in their natural order."""
+        scored = {record.case for record in self.records}
+        lacking = {one.case for one in self.missing if one.side == "prediction"}
+        return tuple(sorted(scored | lacking, key=natural))
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What methods can be told apart by, what they are ranked by first."""
+        return (self.rank_by, *(one for one in self.others.measures if one != self.rank_by))
 
     @property
     def failures(self) -> tuple[Record, ...]:
         """The cases that could not be scored."""
         return tuple(record for record in self.records if record.comparison is None)
+
+    @cached_property
+    def counts(self) -> dict[str, Counts]:
+        """What became of the cases of every method."""
+        counts = {}
+        for name in self.methods:
+            tried = [record for record in self.records if record.method == name]
+            failed = sum(record.comparison is None for record in tried)
+            cases = len(self.cases)
+            counts[name] = Counts(cases, len(tried) - failed, failed, cases - len(tried))
+        return counts
+
+    @cached_property
+    def labels_agree(self) -> bool:
+        """Whether labels of the reference mean the same in every case, by all signs."""
+        return labels_mean_the_same(
+            (record.method, record.comparison)
+            for record in self.records
+            if record.comparison is not None
+        )
+
+    @cached_property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Labels that methods exchange, where both sides use one set of labels."""
+        if not self.labels_agree or self.options.match == "labels":
+            return ()
+        return tuple(one for name in self.methods for one in exchanges(name, self._scored(name)))
+
+    @cached_property
+    def labels_scores(self) -> dict[str, Summary]:
+        """What methods score when equal labels correspond, where both sides use one set of them."""
+        if not self.labels_agree or self.options.match == "labels":
+            return {}
+        return {
+            name: summarise([labels_score(comparison) for comparison in self._scored(name)])
+            for name in self.methods
+            if one_label_set(self._scored(name))
+        }
+
+    @cached_property
+    def remarks(self) -> dict[str, tuple[str, ...]]:
+        """What has to be known to read the score of a method, in sentences."""
+        return {name: tuple(self._remarks(name)) for name in self.methods}
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -190,31 +300,57 @@ class Evaluation:
             for record in self.records
             if record.comparison is not None
         ]
-        return tuple(
+        notes = [
             Note("ignore", (*note.message, " of any case"))
             for note in (absent[0] if absent else ())
             if all(note in others for others in absent)
-        )
+        ]
+        if not self.labels_agree:
+            text = "labels mean something else in every case, so regions are not summarised"
+            notes.append(Note("labels", (text,)))
+        few = min((counts.scored for counts in self.counts.values() if counts.scored), default=FEW)
+        if FEWEST <= few < FEW:
+            text = (
+                f"intervals over fewer than {FEW} cases (here {few}) hold the mean less often than "
+                f"95 % of the time"
+            )
+            notes.append(Note("few", (text,)))
+        return tuple(notes)
 
-    def values(self, measure: Measure = "score") -> dict[str, NDArray[np.float64]]:
-        """A measure of every method over `cases`; NaN where there is none."""
-        if measure not in MEASURES:
-            raise InputError(f"measure must be one of {', '.join(MEASURES)}, found {measure!r}")
-        return self._over_cases(lambda record: record.value(measure))
+    def values(self, measure: Measure | None = None) -> dict[str, NDArray[np.float64]]:
+        """A measure of every method over `cases`; NaN where there is none.
 
-    def summaries(self, measure: Measure = "score") -> dict[str, Summary]:
+        Here and below the measure is `rank_by` where none is named.
+        """
+        measure = self.rank_by if measure is None else as_measure(measure, self.others)
+        if measure not in self._values:
+            background = self.others.background
+            self._values[measure] = self._over_cases(lambda one: one.value(measure, background))
+        return {name: values.copy() for name, values in self._values[measure].items()}
+
+    def summaries(self, measure: Measure | None = None) -> dict[str, Summary]:
         """Mean, median, spread and interval of every method."""
-        return {name: summarise(values) for name, values in self.values(measure).items()}
+        return {name: summarise(values) for name, values in self._counted(measure).items()}
 
-    def differences(self, measure: Measure = "score") -> tuple[Difference, ...]:
+    def differences(self, measure: Measure | None = None) -> tuple[Difference, ...]:
         """Every pair of methods on the cases they share."""
-        return differences(self.values(measure))
+        return differences(self._counted(measure))
 
-    def ranks(self, measure: Measure = "score") -> tuple[Rank, ...]:
-        """The methods from best to worst, on the cases that all share."""
-        return ranks(self.values(measure))
+    def ranks(self, measure: Measure | None = None) -> tuple[Rank, ...]:
+        """The methods from best to worst, by `missing_rule`.
 
-    def worst(self, measure: Measure = "score", count: int = WORST) -> dict[str, list[str]]:
+        A case that was scored but has no value, such as the adjusted score of a constant image, is
+        not ranked for any method.
+        """
+        values = self.values(measure)
+        undefined = np.zeros(len(self.cases), np.bool_)
+        for name, scored in self._over_cases(lambda one: float(one.comparison is not None)).items():
+            undefined |= (scored == 1) & np.isnan(values[name])
+        for name in values:
+            values[name][undefined] = nan
+        return ranks(values, missing=self.missing_rule)
+
+    def worst(self, measure: Measure | None = None, count: int = WORST) -> dict[str, list[str]]:
         """The cases with the lowest values of every method, the lowest first."""
         lowest = {}
         for name, values in self.values(measure).items():
@@ -233,7 +369,7 @@ class Evaluation:
                 for label in group.reference:
                     dice.setdefault((record.method, label), []).append(group.dice)
         order = list(self.methods)
-        keys = sorted(dice, key=lambda key: (order.index(key[0]), _label_order(key[1])))
+        keys = sorted(dice, key=lambda key: (order.index(key[0]), label_order(key[1])))
         return {key: summarise(dice[key]) for key in keys}
 
     def comparison(self, case: str, method: str | None = None) -> Comparison:
@@ -250,13 +386,19 @@ class Evaluation:
         """All of the above as plain types, NaN as None: what summary.json holds."""
         content = {
             "format": FORMAT,
-            "options": self.options.to_dict(),
+            "options": _with_names(self.options, self._from_here).to_dict(),
             "words": self.words,
             **environment(),
-            "reference": self.reference,
-            "methods": self.methods,
+            "reference": self._from_here(self.reference),
+            "methods": {name: self._from_here(folder) for name, folder in self.methods.items()},
+            "mask": None if self.mask is None else self._from_here(self.mask),
+            "patterns": asdict(self.patterns),
+            "probabilities": self.probabilities,
+            "missing_rule": self.missing_rule,
+            "rank_by": self.rank_by,
             "jobs": [[record.case, record.method] for record in self.records],
             "others": asdict(self.others),
+            "counts": [{"method": name, **asdict(one)} for name, one in self.counts.items()],
             "missing": [asdict(one) for one in self.missing],
             "correspondences": {
                 method: [[list(labels) for labels in group] for group in found.groups]
@@ -266,16 +408,26 @@ class Evaluation:
                 {
                     "case": record.case,
                     "method": record.method,
-                    "error": in_words(record.failure.message, self.words),
+                    "error": self._published(record.failure.message),
                 }
                 for record in self.records
                 if record.failure is not None
             ],
+            "labels": {
+                "agree": self.labels_agree,
+                "exchanged": [asdict(one) for one in self.exchanges],
+                "scores": [
+                    {"method": name, **asdict(one)} for name, one in self.labels_scores.items()
+                ],
+            },
+            "remarks": {name: list(texts) for name, texts in self.remarks.items()},
             "notes": [in_words(note.message, self.words) for note in self.notes],
-            "measures": {measure: self._measured(measure) for measure in MEASURES},
+            "measures": {measure: self._measured(measure) for measure in self.measures},
             "regions": [
                 {"method": method, "label": label, **asdict(summary)}
-                for (method, label), summary in self.regions().items()
+                for (method, label), summary in (
+                    self.regions() if self.labels_agree else {}
+                ).items()
             ],
         }
         plain: dict[str, Any] = null_for_nan(content)
@@ -290,7 +442,7 @@ class Evaluation:
         return as_frame(region_rows(self.records), REGIONS)
 
     def write(self, out: Folder, *, parquet: bool = False) -> None:
-        """Write cases.csv, regions.csv and summary.json, each complete or not at all.
+        """Write all tables, how they were made and summary.json, each complete or not at all.
 
         Parameters
         ----------
@@ -300,14 +452,26 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
         """
         out = Path(out)
+        files = files_csv(self.records, out)
         replace_file(out / "cases.csv", as_csv(self._case_rows(), self._case_columns))
         replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
+        replace_file(out / "files.csv", files)
         if parquet:
             replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
             replace_file(out / "regions.parquet", as_parquet(self.regions_frame()))
-        text = json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False)
-        # A name that is no text holds lone surrogates; their escapes are JSON and read back.
-        replace_file(out / "summary.json", f"{text}\n".encode(errors="backslashreplace"))
+        replace_file(out / "ranking.csv", ranking_csv(self.summary))
+        for name, text in (
+            ("table.md", table_md(self.summary)),
+            ("table.tex", table_tex(self.summary)),
+            ("how.md", how_made(self.summary, files)),
+            # Last: where it is, the run is finished.
+            (
+                "summary.json",
+                json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+            ),
+        ):
+            # A name that is no text holds lone surrogates; their escapes are JSON and read back.
+            replace_file(out / name, text.encode(errors="backslashreplace"))
 
     def report(
         self,
@@ -328,8 +492,8 @@ class Evaluation:
             Where to; report.html in the folder of the results by default. The pages of cases go
             into the folder of the same name with ``_cases``.
         reports : str, optional
-            Which cases get a page of their own: ``"worst:5"`` (the five with the lowest score, of
-            every method), another number, ``"all"`` or ``"none"``.
+            Which cases get a page of their own: ``"worst:5"`` (the five with the lowest values of
+            every method by what ranks), another number, ``"all"`` or ``"none"``.
         workers : int, optional
             Threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
@@ -369,8 +533,9 @@ class Evaluation:
             raise InputError("path must say where the page goes: the results are in no folder")
 
         def again(case: str, method: str) -> Comparison:
+            record = self._record(case, method)
             return compare_again(
-                self._record(case, method), self.options_of(method), workers=workers
+                record, self.options_of(method), seen_from=page.parent, workers=workers
             )
 
         with hold:
@@ -389,7 +554,8 @@ class Evaluation:
         ]
         for name, summary in self.summaries().items():
             lines.append(
-                f"  {name}: mean score {decimal(summary.mean)} over {summary.n}, "
+                f"  {name}: mean {NAMES[self.rank_by]} {decimal(summary.mean)} over "
+                f"{summary.n}, "
                 f"95 % interval {summary.interval}"
             )
         lines += [
@@ -401,7 +567,9 @@ class Evaluation:
         return "\n".join(lines)
 
     def _case_rows(self) -> list[Row]:
-        return case_rows(self.records, self.missing, list(self.methods), self.words, self.others)
+        return case_rows(
+            self.records, self.missing, list(self.methods), self._published, self.others
+        )
 
     @property
     def _case_columns(self) -> tuple[str, ...]:
@@ -422,6 +590,60 @@ class Evaluation:
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Record]:
         return {(record.case, record.method): record for record in self.records}
+
+    @cached_property
+    def _values(self) -> dict[Measure, dict[str, NDArray[np.float64]]]:
+        """What `values` has computed."""
+        return {}
+
+    def _counted(self, measure: Measure | None) -> dict[str, NDArray[np.float64]]:
+        """The values that enter means: by the rule of zero, 0 for what is missing or failed."""
+        values = self.values(measure)
+        if self.missing_rule == "zero":
+            scored = self._over_cases(lambda record: float(record.comparison is not None))
+            for name in values:
+                values[name][scored[name] != 1] = 0.0
+        return values
+
+    def _scored(self, method: str) -> list[Comparison]:
+        return [
+            record.comparison
+            for record in self.records
+            if record.method == method and record.comparison is not None
+        ]
+
+    def _remarks(self, method: str) -> list[str]:
+        counts, texts = self.counts[method], []
+        lacking = [
+            f"{count} {word}"
+            for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
+            if count
+        ]
+        if lacking:
+            cases = f"{' and '.join(lacking)} of {counts.cases} case{'s' * (counts.cases != 1)}"
+            texts.append(f"{cases}, which {RULES[self.missing_rule]}")
+        found = [one for one in self.exchanges if one.method == method]
+        for one in found[:SHOWN]:
+            texts.append(str(one))
+        if len(found) > SHOWN:
+            texts.append(f"{len(found) - SHOWN} more exchanges of labels are in summary.json")
+        if found and method in self.labels_scores:
+            by_labels = decimal(self.labels_scores[method].mean)
+            texts.append(f"with equal labels the mean score is {by_labels}")
+        return texts
+
+    def _from_here(self, path: str) -> str:
+        """A path from the folder of the results: nobody else has our folders."""
+        return relative_path(path, self.out or Path())
+
+    def _published(self, message: Message) -> str:
+        """A message of a case, with its folders as seen from that of the results."""
+        text = in_words(message, self.words)
+        for folder in (self.reference, *self.methods.values(), *([self.mask] if self.mask else ())):
+            for spelling in {str(Path(folder)), os.path.abspath(folder)}:
+                if os.path.isabs(spelling):
+                    text = text.replace(spelling, self._from_here(folder))
+        return text
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         place = {case: k for k, case in enumerate(self.cases)}
@@ -447,9 +669,32 @@ class Evaluation:
         }
 
 
-def _label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
-    """Numbers by size, then names."""
-    return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))
+def as_measure(measure: object, others: Others) -> Measure:
+    """What methods are told apart by."""
+    if measure == "foreground_dice" and measure not in others.measures:
+        raise InputError(
+            "foreground_dice needs to know what is no foreground; pass ", Option("background", 0)
+        )
+    for known in others.measures:
+        if measure == known:
+            return known
+    raise InputError(f"measure must be one of {', '.join(others.measures)}, found {measure!r}")
+
+
+def as_missing_rule(rule: object) -> MissingRule:
+    """How a case that a method lacks enters means and ranks."""
+    for known in MISSING:
+        if rule == known:
+            return known
+    raise InputError(f"missing must be one of {', '.join(MISSING)}, found {rule!r}")
+
+
+def _with_names(options: Options, path_of: Callable[[str], str]) -> Options:
+    """The same with other paths of the tables of names."""
+    return replace(
+        options,
+        names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
+    )
 
 
 def read_summary(out: Folder) -> dict[str, Any]:

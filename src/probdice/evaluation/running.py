@@ -16,14 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, unscored
-from probdice.evaluation.worker import READY
+from probdice.evaluation.worker import COMPILING, READY
 
 __all__ = ["run"]
 
@@ -33,15 +33,20 @@ START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
 
 
-def run(requests: Sequence[Request], workers: int) -> Generator[str, None, None]:
-    """The lines of the journal, each as soon as its case is finished."""
+def run(
+    requests: Sequence[Request], workers: int, compiling: Callable[[], None] | None = None
+) -> Generator[str, None, None]:
+    """The lines of the journal, each as soon as its case is finished.
+
+    `compiling` is called, by any thread, when a process begins to compile a kernel.
+    """
     needs = [bytes_needed(request.job) for request in requests]
     share = max(1, memory() // 2 // workers)
     shares = [min(workers, -(-need // share)) for need in needs]
     if sum(needs) - OVERHEAD * len(needs) < TINY:
         # Neither a second process nor a second thread is worth its start.
         shares, workers = [1] * len(requests), 1
-    yield from _shared_out(requests, shares, workers)
+    yield from _shared_out(requests, shares, workers, compiling or (lambda: None))
 
 
 def memory() -> int:
@@ -55,7 +60,10 @@ def memory() -> int:
 
 
 def _shared_out(
-    requests: Sequence[Request], shares: Sequence[int], workers: int
+    requests: Sequence[Request],
+    shares: Sequence[int],
+    workers: int,
+    compiling: Callable[[], None],
 ) -> Generator[str, None, None]:
     waiting = deque(zip(requests, shares, strict=True))
     running: dict[Future[str], tuple[_Worker, int]] = {}
@@ -69,7 +77,7 @@ def _shared_out(
                 taken = max(waiting[0][1], free // len(waiting))
                 request, _ = waiting.popleft()
                 worker = idle.pop() if idle else _Worker()
-                running[threads.submit(worker.answer, request, taken)] = worker, taken
+                running[threads.submit(worker.answer, request, taken, compiling)] = worker, taken
                 free -= taken
             for future in finished:  # while the next cases are being compared
                 yield future.result()
@@ -101,7 +109,7 @@ class _Worker:
             encoding="ascii",
         )
 
-    def answer(self, request: Request, threads: int) -> str:
+    def answer(self, request: Request, threads: int, compiling: Callable[[], None]) -> str:
         """The line for a request; that of a failed case, where the process does not survive it."""
         assert self.process.stdin is not None and self.process.stdout is not None
         line = ""
@@ -109,7 +117,8 @@ class _Worker:
             self.ready = self.ready or self.process.stdout.readline() == f"{READY}\n"
             self.process.stdin.write(json.dumps([threads, request.to_dict()]) + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
+            while (line := self.process.stdout.readline()) == f"{COMPILING}\n":
+                compiling()
         if line.endswith("\n"):
             return line[:-1]
         self.alive = False

@@ -1,26 +1,28 @@
 """One case: what identifies its files, what memory it needs, and its line of the journal."""
 
-import hashlib
 import json
 import math
 import os
 import time
 import warnings
 import zipfile
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from probdice.comparison import Comparison, compare_images
 from probdice.errors import InputError, Note, Option, ProbdiceError, ProbdiceWarning
+from probdice.evaluation.folders import relative_path
 from probdice.evaluation.journal import FORMAT
-from probdice.evaluation.pairing import Job
-from probdice.files.companions import files_read
+from probdice.evaluation.pairing import ROLES, Job
+from probdice.files.companions import files_read, fingerprint
 from probdice.files.headers import header_of, is_header
 from probdice.files.sides import read_images
 from probdice.files.sources import open_source, split_inside
+from probdice.matching import Given
 from probdice.options import Options
-from probdice.sides import SIDES
 from probdice.version import __version__
 
 __all__ = [
@@ -38,16 +40,20 @@ __all__ = [
 OVERHEAD = 2**28  # bytes that a process needs besides its images
 PACKED = 10  # how far an image of unknown compression may unpack
 
-Inputs = dict[str, list[list[Any]]]  # per side: name, size, modification time and SHA-256 of files
+Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
 
 
 @dataclass(frozen=True)
 class Request:
-    """A job with all that goes into its line of the journal."""
+    """A job with all that goes into its line of the journal.
+
+    `files` says where the files of the job lie, from the folder of the journal.
+    """
 
     job: Job
     options: Options
     inputs: Inputs
+    files: dict[str, list[str]]
 
     def to_dict(self) -> dict[str, Any]:
         """For a worker process."""
@@ -55,6 +61,7 @@ class Request:
             "job": asdict(self.job),
             "options": self.options.to_dict(),
             "inputs": self.inputs,
+            "files": self.files,
         }
 
     @classmethod
@@ -62,10 +69,17 @@ class Request:
         """Back from JSON."""
         job = content["job"]
         return cls(
-            Job(job["case"], job["method"], tuple(job["reference"]), tuple(job["prediction"])),
+            Job(job["case"], job["method"], *(tuple(job[role]) for role in ROLES)),
             Options.from_dict(content["options"]),
             content["inputs"],
+            content["files"],
         )
+
+    @property
+    def overlap_alone(self) -> bool:
+        """Whether only the overlap is wanted, for a correspondence over all cases."""
+        options = self.options
+        return options.correspondence == "set" and not isinstance(options.match, Given)
 
 
 def scored(request: Request, threads: int) -> str:
@@ -73,8 +87,9 @@ def scored(request: Request, threads: int) -> str:
     start = time.perf_counter()
     try:
         comparison = compared(request.job, request.options, threads)
-        # What needs the pixels is asked for while they are there, so that it is stored.
-        _ = comparison.chance, comparison.explained
+        if not request.overlap_alone:
+            # What needs the pixels is asked for while they are there, so that it is stored.
+            _ = comparison.chance, comparison.explained
         text = comparison.to_json()
     except ProbdiceError as error:
         return unscored(request, *error.args, seconds=_since(start))
@@ -91,26 +106,40 @@ def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> 
     return _line(request, seconds, f'"failure": {json.dumps(failure)}')
 
 
-def compared(job: Job, options: Options, workers: int | None) -> Comparison:
-    """Read the two sides of a job and compare them."""
-    reference, prediction = (
-        paths[0] if len(paths) == 1 else paths for paths in (job.reference, job.prediction)
+def compared(
+    job: Job,
+    options: Options,
+    workers: int | None,
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> Comparison:
+    """Read the two sides of a job and compare them; pages name their files by `names`."""
+    reference, prediction, mask = (
+        paths[0] if len(paths) == 1 else paths for paths in map(job.files, ROLES)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
-        images, _ = read_images(reference, prediction, options, workers=workers)
+        images, _ = read_images(reference, prediction, options, mask=mask or None, workers=workers)
+        if names is not None:
+            images = replace(
+                images,
+                reference=replace(images.reference, source=",".join(names["reference"])),
+                prediction=replace(images.prediction, source=",".join(names["prediction"])),
+            )
         return compare_images(images, options)
 
 
-def files_of(job: Job) -> dict[str, list[str]]:
-    """Where the files of both sides lie, whatever folder this is read from later."""
-    return {side: [_located(path) for path in job.side(side)] for side in SIDES}
+def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
+    """Where the files of a job lie, from a folder."""
+    return {role: [_from(path, folder) for path in job.files(role)] for role in ROLES}
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
     """What identifies the files of a job: size and modification time; with `verify`, content."""
     return {
-        side: [_identity(file, verify) for file in files_read(job.side(side))] for side in SIDES
+        role: [_identity(file, verify) for file in files_read(job.files(role))]
+        if job.files(role)
+        else []
+        for role in ROLES
     }
 
 
@@ -119,9 +148,9 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
-            (side, name, size, content if verify else modified)
-            for side in SIDES
-            for name, size, modified, content in inputs[side]
+            (role, name, size, content if verify else modified)
+            for role in ROLES
+            for name, size, modified, content in inputs[role]
         ]
 
     try:
@@ -134,7 +163,7 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
 
 def bytes_needed(job: Job) -> int:
     """About how much memory a job takes: its images unpacked, and some to work with."""
-    return OVERHEAD + sum(_unpacked(path) for path in (*job.reference, *job.prediction))
+    return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files(role))
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
@@ -146,8 +175,8 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "seconds": seconds,
             "version": __version__,
             "options": request.options.to_dict(),
-            "inputs": request.inputs,
-            "files": files_of(job),
+            "inputs": _with_contents(request),
+            "files": request.files,
         }
     )
     return f"{head[:-1]}, {outcome}, {about[1:]}"
@@ -160,13 +189,35 @@ def _since(start: float) -> float:
 def _identity(file: Path, verify: bool) -> list[Any]:
     try:
         status = file.stat()
-        content = None
-        if verify:
-            with file.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
+        content = fingerprint(file) if verify else None
     except OSError:  # the comparison will say what is wrong with it
         return [file.name, None, None, None]
     return [file.name, status.st_size, status.st_mtime_ns, content]
+
+
+def _with_contents(request: Request) -> Inputs:
+    """What identifies the files, with the fingerprint of each.
+
+    They have just been read, and lie in the memory of the system. A file that a format keeps
+    beside the one that is named lies in the same folder.
+    """
+    contents: Inputs = {}
+    for role in ROLES:
+        named = {os.path.basename(file): file for file in map(_file, request.job.files(role))}
+        contents[role] = []
+        for name, size, modified, content in request.inputs[role]:
+            if content is None and size is not None:
+                file = named.get(name) or os.path.join(
+                    os.path.dirname(next(iter(named.values()))), name
+                )
+                with suppress(OSError):
+                    content = fingerprint(file)
+            contents[role].append([name, size, modified, content])
+    return contents
+
+
+def _file(path: str) -> str:
+    return str(split_inside(path)[0])
 
 
 def _unpacked(path: str) -> int:
@@ -188,7 +239,7 @@ def _unpacked(path: str) -> int:
     return PACKED * size
 
 
-def _located(path: str) -> str:
-    """The full path, with what follows the file's name where a part inside of it is meant."""
+def _from(path: str, folder: Path) -> str:
+    """The path from a folder, with what follows the name where a part inside a file is meant."""
     file, inside = split_inside(path)
-    return os.path.abspath(file) + (f":{inside}" if inside else "")
+    return relative_path(file, folder) + (f":{inside}" if inside else "")

@@ -1,7 +1,7 @@
 """Records as tidy tables: rows, and the same as CSV, Parquet or a frame of pandas."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
 from math import isnan, nan
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.comparison import Comparison
 from probdice.detection import COUNTS
-from probdice.errors import InputError, Message, MissingExtraError, Words, in_words
+from probdice.errors import InputError, Message, MissingExtraError
 from probdice.evaluation.pairing import Missing
-from probdice.evaluation.record import MEASURES, Record
+from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.files.sources import natural
-from probdice.indices import INDICES
+from probdice.indices import INDICES, foreground_dice
 from probdice.segmentation import Label
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ __all__ = [
 
 Row = Mapping[str, Any]
 
+WITHOUT_BACKGROUND = tuple(measure for measure in MEASURES if measure != "foreground_dice")
 CASES = (
-    *("case", "method", "status", *MEASURES, "chance", "pixels", "reference_regions"),
+    *("case", "method", "status", *WITHOUT_BACKGROUND, "chance", "pixels", "reference_regions"),
     *("prediction_regions", "merged", "unmatched_reference", "unmatched_prediction"),
     *("notes", "error"),
 )
@@ -57,15 +58,23 @@ class Others:
     background: Label | None = None
 
     @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What methods can be told apart by: with a background, the Dice of the foreground too."""
+        return WITHOUT_BACKGROUND if self.background is None else MEASURES
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Their names, but for those that the table has anyway."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
-        return tuple(name for name in names if name not in CASES)
+        foreground = () if self.background is None else ("foreground_dice",)
+        return (*foreground, *(name for name in names if name not in CASES))
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
         """Their values for one case, and why some are missing."""
         values: dict[str, float] = {}
         try:
+            if self.background is not None:
+                values["foreground_dice"] = foreground_dice(comparison, self.background)
             if self.indices:
                 values |= comparison.indices(background=self.background).to_dict()
             if self.instances:
@@ -79,11 +88,11 @@ def case_rows(
     records: Iterable[Record],
     missing: Iterable[Missing],
     methods: Sequence[str],
-    words: Words,
+    written: Callable[[Message], str],
     others: Others,
 ) -> list[Row]:
     """One row per case and method, those that failed or have no partner included."""
-    rows = [_case_row(record, words, others) for record in records]
+    rows = [_case_row(record, written, others) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
         for one in missing
@@ -152,10 +161,10 @@ def _as_text(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _case_row(record: Record, words: Words, others: Others) -> Row:
+def _case_row(record: Record, written: Callable[[Message], str], others: Others) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
     if record.failure is not None:
-        row |= {"status": "failed", "error": in_words(record.failure.message, words)}
+        row |= {"status": "failed", "error": written(record.failure.message)}
     comparison = record.comparison
     if comparison is None:
         return row
@@ -163,7 +172,7 @@ def _case_row(record: Record, words: Words, others: Others) -> Row:
     notes = [note.message for note in comparison.notes] + ([reason] if reason else [])
     return row | {
         "status": "scored",
-        **{str(measure): record.value(measure) for measure in MEASURES},
+        **{str(measure): record.value(measure) for measure in WITHOUT_BACKGROUND},
         "chance": comparison.chance,
         "pixels": comparison.pixels,
         "reference_regions": len(comparison.reference_labels),
@@ -172,7 +181,7 @@ def _case_row(record: Record, words: Words, others: Others) -> Row:
         "unmatched_reference": len(comparison.unmatched["reference"]),
         "unmatched_prediction": len(comparison.unmatched["prediction"]),
         **values,
-        "notes": " | ".join(in_words(note, words) for note in notes),
+        "notes": " | ".join(written(note) for note in notes),
         "error": "",
     }
 

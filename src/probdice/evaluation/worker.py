@@ -13,9 +13,10 @@ from queue import SimpleQueue
 
 from probdice.evaluation.scoring import Request, scored
 
-__all__ = ["READY", "main"]
+__all__ = ["COMPILING", "READY", "main"]
 
 READY = "ready"  # the first line, so that a process that cannot start is not blamed on a case
+COMPILING = "compiling"  # a line before an answer that takes longer than others
 
 
 def main() -> None:
@@ -26,12 +27,18 @@ def main() -> None:
     os.environ["ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS"] = "1"
     requests: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    answers.write(f"{READY}\n")
-    answers.flush()
+
+    def say(line: str) -> None:
+        answers.write(f"{line}\n")
+        answers.flush()
+
+    say(READY)
+    from probdice.engine.kernels import watch_compiler
+
+    watch_compiler(lambda: say(COMPILING), lambda: None)
     while True:
         threads, request = json.loads(requests.get())
-        answers.write(scored(Request.from_dict(request), threads) + "\n")
-        answers.flush()
+        say(scored(Request.from_dict(request), threads))
 
 
 def _listen(requests: "SimpleQueue[str]") -> None:

@@ -1,5 +1,6 @@
-"""Every file that is read for what a user names."""
+"""Every file that is read for what a user names, and what identifies its content."""
 
+import hashlib
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from probdice.files.detached import value_files
 from probdice.files.nifti import other_half
 from probdice.files.sources import split_inside, split_paths
 
-__all__ = ["files_read"]
+__all__ = ["files_read", "fingerprint"]
 
 HEADERS = (".mha", ".mhd", ".nhdr", ".nrrd")  # which may name other files for their values
 
@@ -34,6 +35,12 @@ def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         with suppress(ProbdiceError, OSError, zipfile.BadZipFile):
             files.update(dict.fromkeys(_companions(file, inside)))
     return [file for file in files if os.path.exists(file)]
+
+
+def fingerprint(file: str | os.PathLike[str]) -> str:
+    """The SHA-256 of the content of a file."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _companions(file: Path, inside: str) -> Iterator[Path]:

@@ -33,6 +33,15 @@ NIFTI_1 = {  # where the fields lie that we need
     "srow": ("(3,4)f4", 280),
     "magic": ("S4", 344),
 }
+_FIELDS = np.dtype(
+    {
+        "names": list(NIFTI_1),
+        "formats": [kind for kind, _ in NIFTI_1.values()],
+        "offsets": [offset for _, offset in NIFTI_1.values()],
+        "itemsize": 348,
+    }
+)
+FIELDS = {order: _FIELDS.newbyteorder(order) for order in ("<", ">")}  # by order of bytes
 TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
 TYPES |= {1024: "i8", 1280: "u8"}
 MILLIMETRES = {1: 1000.0, 3: 0.001}  # metres and micrometres; all else means millimetres
@@ -85,15 +94,7 @@ def _class_of(head: bytes) -> str:
 
 def _nifti_1(head: bytes) -> Header:
     order: Literal["<", ">"] = "<" if head[:4] == b"\x5c\x01\0\0" else ">"
-    fields = np.dtype(
-        {
-            "names": list(NIFTI_1),
-            "formats": [kind for kind, _ in NIFTI_1.values()],
-            "offsets": [offset for _, offset in NIFTI_1.values()],
-            "itemsize": 348,
-        }
-    )
-    raw = np.frombuffer(head, fields.newbyteorder(order), count=1)[0]
+    raw = np.frombuffer(head, FIELDS[order], count=1)[0]
     axes = int(raw["dim"][0])
     if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
         raise FormatError(f"its header is damaged: {axes} axes, size {raw['sizeof_hdr']}")

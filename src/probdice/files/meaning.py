@@ -152,20 +152,22 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """The first number that is not whole; NaN is left for the comparison to find."""
+    """A number that is not whole; NaN is left for the comparison to find."""
     for block in blocks(array):
-        fractions = (block != np.trunc(block)) & (block == block)
+        values = block.ravel(order="K")
+        fractions = (values != np.trunc(values)) & (values == values)
         if fractions.any():
-            return float(block[fractions][0])
+            return float(values[fractions.argmax()])
     return None
 
 
 def beyond_one(array: Array) -> float | int | None:
-    """The first number that is neither 0 nor 1."""
+    """A number that is neither 0 nor 1."""
     for block in blocks(array):
-        others = (block != 0) & (block != 1)
+        values = block.ravel(order="K")
+        others = (values != 0) & (values != 1)
         if others.any():
-            other: float | int = block[others][0].item()
+            other: float | int = values[others.argmax()].item()
             return other
     return None
 

@@ -39,7 +39,7 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
     count = worst_count(reports)
     if count is None:
         return scored
-    worst = evaluation.worst("score", count)
+    worst = evaluation.worst(count=count)
     wanted = {(case, method) for method, cases in worst.items() for case in cases}
     return [one for one in scored if one in wanted]
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from probdice.evaluation import MEASURES, Evaluation
-from probdice.formatting import decimal
+from probdice.evaluation import Evaluation
+from probdice.evaluation.publishing import RULES as MISSING_RULES
+from probdice.formatting import decimal, percent
 from probdice.matching import Fixed, Given, listed
 from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
@@ -31,9 +32,11 @@ WORDS = {
     ),
     "mean_dice": ("Mean Dice", "over all groups of a case, regions without a partner included"),
     "lowest_dice": ("Lowest Dice", "over all groups of a case, 0 where a region has no partner"),
+    "foreground_dice": ("Foreground Dice", "mean over all groups of a case but the background"),
 }
 LISTED = 2000  # failures, and labels
 LONGEST = 2000  # characters of a message
+LEFT, TOP, STEP, RADIUS = 60, 50, 64, 24  # of the figure of stability, in pixels
 
 Shown = Callable[[float | None], str]
 
@@ -66,14 +69,47 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Blob:
+    """In how many draws of cases a method has a place: a disc of that area."""
+
+    x: float
+    y: float
+    radius: float
+    colour: str
+    title: str
+    own: bool  # whether it is the place that the method has
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How often every method has every place, methods from left to right by place."""
+
+    width: int
+    height: int
+    blobs: tuple[Blob, ...]
+    methods: tuple[tuple[float, str], ...]  # where, and a short name
+    places: tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True)
 class MeasureBlock:
-    """All methods by one measure."""
+    """All methods by one measure, the best first."""
 
     key: str
     name: str
     about: str
     methods: tuple[MethodRow, ...]
     pairs: tuple[Pair, ...]
+    stability: Stability | None
+
+
+@dataclass(frozen=True)
+class PlaceRow:
+    """The places of a method by every measure."""
+
+    name: str
+    colour: str
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -99,8 +135,11 @@ class EvaluationPage:
 
     title: str
     subtitle: str
+    rule: str
+    remarks: tuple[str, ...]
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
+    places: tuple[PlaceRow, ...]
     regions: tuple[RegionRow, ...]
     hidden_regions: int
     troubles: tuple[Trouble, ...]
@@ -120,12 +159,15 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     return EvaluationPage(
         title=shortened(title, 200) if title else f"Evaluation: {counts}",
         subtitle=f"{scored} scored, {len(evaluation.failures)} failed, "
-        f"{len(evaluation.missing)} without a partner; reference: {evaluation.reference}",
+        f"{len(evaluation.missing)} without a partner; reference: {summary['reference']}",
+        rule=_rule_of_missing(summary),
+        remarks=_remarks(summary),
         methods=tuple(
             (shortened(name), shortened(folder, 1000), colours[name])
-            for name, folder in evaluation.methods.items()
+            for name, folder in summary["methods"].items()
         ),
-        measures=tuple(_block(key, summary["measures"][key], colours) for key in MEASURES),
+        measures=tuple(_block(key, summary, colours) for key in summary["measures"]),
+        places=_places(summary, colours) if len(colours) > 1 else (),
         regions=regions[:LISTED],
         hidden_regions=max(0, len(regions) - LISTED),
         troubles=troubles[:LISTED],
@@ -135,25 +177,26 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     )
 
 
-def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> MeasureBlock:
+def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> MeasureBlock:
     name, about = WORDS[key]
-    ranks = {entry["method"]: entry for entry in content["ranks"]}
+    content = summary["measures"][key]
+    entries = {entry["method"]: entry for entry in content["methods"]}
+    counts = {entry["method"]: entry for entry in summary["counts"]}
     rows = []
-    for entry in content["methods"]:
-        rank = ranks.get(entry["method"])
+    for rank in content["ranks"]:
+        method = rank["method"]
+        entry, count = entries[method], counts[method]
         cells = (
-            _ranked(rank) if rank else Cell(None, "–"),
+            _ranked(rank),
+            Cell(rank["kept"], percent(rank["kept"], 0)),
             _cell(entry["mean"]),
             _interval(entry["interval"]),
             _cell(entry["median"]),
-            Cell(
-                entry["lower_quartile"],
-                f"{decimal(entry['lower_quartile'])} to {decimal(entry['upper_quartile'])}",
-            ),
+            _quartiles(entry),
             _cell(entry["lowest"]),
-            Cell(entry["n"], str(entry["n"]), _absent(entry["missing"])),
+            Cell(entry["n"], f"{entry['n']} of {count['cases']}", _absent(count)),
         )
-        rows.append(MethodRow(shortened(entry["method"]), colours[entry["method"]], cells))
+        rows.append(MethodRow(shortened(method), colours[method], cells))
     pairs = tuple(
         Pair(
             shortened(entry["first"]),
@@ -167,7 +210,72 @@ def _block(key: str, content: dict[str, Any], colours: dict[str, str]) -> Measur
         )
         for entry in content["differences"]
     )
-    return MeasureBlock(key, name, about, tuple(rows), pairs)
+    return MeasureBlock(key, name, about, tuple(rows), pairs, _stability(content["ranks"], colours))
+
+
+def _stability(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
+    """The draws of cases as a figure; None where there are none, or a single method."""
+    drawn = [rank for rank in ranks if rank["shares"]]
+    if len(drawn) < 2:
+        return None
+    blobs = tuple(
+        Blob(
+            x=LEFT + STEP * column,
+            y=TOP + STEP * (place - 1),
+            radius=round(RADIUS * share**0.5, 2),
+            colour=colours[rank["method"]],
+            title=f"{shortened(rank['method'])}: place {place} in {percent(share)} of the draws",
+            own=place == rank["place"],
+        )
+        for column, rank in enumerate(drawn)
+        for place, share in enumerate(rank["shares"], 1)
+        if share
+    )
+    size = STEP * len(drawn)
+    return Stability(
+        LEFT + size,
+        TOP + size,
+        blobs,
+        tuple((LEFT + STEP * k, shortened(rank["method"], 9)) for k, rank in enumerate(drawn)),
+        tuple((TOP + STEP * k, k + 1) for k in range(len(drawn))),
+    )
+
+
+def _places(summary: dict[str, Any], colours: dict[str, str]) -> tuple[PlaceRow, ...]:
+    """The place of every method by every measure, in the order of the ranking."""
+    by_measure = [
+        {rank["method"]: rank for rank in content["ranks"]}
+        for content in summary["measures"].values()
+    ]
+    rows = []
+    for method in by_measure[0]:
+        ranks = [ranks[method] for ranks in by_measure]
+        cells = tuple(
+            Cell(
+                rank["place"],
+                "–" if rank["place"] is None else str(rank["place"]),
+                "" if rank["kept"] is None else f"kept in {percent(rank['kept'], 0)}",
+            )
+            for rank in ranks
+        )
+        rows.append(PlaceRow(shortened(method), colours[method], cells))
+    return tuple(rows)
+
+
+def _rule_of_missing(summary: dict[str, Any]) -> str:
+    """What becomes of cases without a score, in a sentence."""
+    rule = summary["missing_rule"]
+    return f"Cases that a method lacks or that failed {MISSING_RULES[rule]} (missing: {rule})."
+
+
+def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
+    """What has to be known to read the scores, and notes on the whole run."""
+    said = (
+        f"{shortened(method)}: {'; '.join(texts)}"
+        for method, texts in summary["remarks"].items()
+        if texts
+    )
+    return (*said, *summary["notes"])
 
 
 def _regions(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ...]:
@@ -224,10 +332,20 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
         facts.append(Fact("Geometry", ("ignored",)))
     elif options.tolerance != TOLERANCE:
         facts.append(Fact("Geometry", (f"within {options.tolerance:g} pixels",)))
-    facts += [Fact("Note", (note,)) for note in summary["notes"]]
+    if summary["mask"] is not None:
+        facts.append(Fact("Masks", (shortened(summary["mask"], 1000),)))
+    if patterns := _patterns(summary["patterns"]):
+        facts.append(Fact("Patterns", (patterns,)))
+    facts.append(Fact("Ranked by", (WORDS[summary["rank_by"]][0],)))
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (*facts, Fact("Made with", (made_with,)))
+
+
+def _patterns(patterns: dict[str, Any]) -> str:
+    """Those that were given."""
+    given = {"reference": patterns["reference"], "mask": patterns["mask"], **patterns["methods"]}
+    return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
 
 
 def _rule(options: Options) -> str:
@@ -251,18 +369,19 @@ def _divisor(scale: float | None) -> str:
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
     """Every case once, for the dots and the table."""
-    methods = list(evaluation.methods)
+    methods, measures = list(evaluation.methods), list(evaluation.measures)
+    background = evaluation.others.background
     place = {case: k for k, case in enumerate(evaluation.cases)}
     means = {
         key: [
             [entry["mean"], entry["interval"]["low"], entry["interval"]["high"]]
             for entry in evaluation.summary["measures"][key]["methods"]
         ]
-        for key in MEASURES
+        for key in measures
     }
     return {
-        "measures": list(MEASURES),
-        "names": [WORDS[key][0] for key in MEASURES],
+        "measures": measures,
+        "names": [WORDS[key][0] for key in measures],
         "means": means,
         "methods": [shortened(name) for name in methods],
         "colours": [colours[name] for name in methods],
@@ -271,7 +390,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
             [
                 place[record.case],
                 methods.index(record.method),
-                *(_as_shown(record.value(measure)) for measure in MEASURES),
+                *(_as_shown(record.value(measure, background)) for measure in evaluation.measures),
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records
@@ -288,8 +407,10 @@ def _as_shown(value: float) -> float | None:
 def _ranked(rank: dict[str, Any]) -> Cell:
     interval = rank["place_interval"]
     if rank["n"] == 0 or rank["place"] is None:
-        return Cell(None, "–", "no case has a value by every method")
-    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
+        return Cell(None, "–", "no case to be ranked by")
+    about = f"mean rank {rank['mean_rank']:.2f} of {rank['n']}"
+    if rank["last"]:
+        about += f", last on {rank['last']}"
     text = f"{rank['place']:g}"
     if interval["kind"] != "withheld" and interval["low"] != interval["high"]:
         text += f" ({interval['low']:g} to {interval['high']:g})"
@@ -301,6 +422,13 @@ def _interval(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
         return Cell(None, "withheld", interval["reason"])
     text = f"{shown(interval['low'])} to {shown(interval['high'])}"
     return Cell(interval["low"], text, interval["reason"])
+
+
+def _quartiles(entry: dict[str, Any]) -> Cell:
+    if entry["lower_quartile"] is None:
+        return Cell(None, "–")
+    low, high = entry["lower_quartile"], entry["upper_quartile"]
+    return Cell(low, f"{decimal(low)} to {decimal(high)}")
 
 
 def _cell(value: float | None, shown: Shown = decimal, about: str = "") -> Cell:
@@ -318,8 +446,10 @@ def _probability(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else decimal(p)
 
 
-def _absent(count: int) -> str:
-    return f"{count} without a value" if count else ""
+def _absent(count: dict[str, Any]) -> str:
+    """How many cases are missing, and how many failed."""
+    kinds = [f"{count[kind]} {kind}" for kind in ("missing", "failed") if count[kind]]
+    return ", ".join(kinds)
 
 
 def _count(number: int, word: str) -> str:

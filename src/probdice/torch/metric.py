@@ -69,7 +69,7 @@ class RegionDice(Metric):
     background : int or str, optional
         A class that the means over classes leave out. Scores and accuracy count every pixel.
     names : sequence of str, optional
-        What the classes are called.
+        What the classes are called; under ``match="labels"`` the clusters have the same names.
     **kwargs
         Of `torchmetrics.Metric`: ``sync_on_compute``, ``process_group`` and so on.
 
@@ -166,6 +166,8 @@ class RegionDice(Metric):
             )
         self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
         self.classes = _classes(names, self.regions[0])
+        by_label = self.options.match == "labels"
+        self.clusters = _clusters(self.classes if by_label else (), self.regions[1])
         self._named = names is not None
         if background is not None and background not in self.classes:
             raise InputError(
@@ -263,9 +265,10 @@ class RegionDice(Metric):
             return self._compare(sums, (reference.crisp, prediction.crisp))
         if not check_values(prediction, reference):
             return None
-        names = self.classes if self._named else None
         images = Images.of(
-            image_of(reference, names), image_of(prediction, None), workers=torch.get_num_threads()
+            image_of(reference, self.classes if self._named else None),
+            image_of(prediction, self.clusters if self._named else None),
+            workers=torch.get_num_threads(),
         )
         return compare_images(images, self.options)
 
@@ -277,7 +280,7 @@ class RegionDice(Metric):
         savings = sums.savings.cpu().numpy()
         volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
         reference = {k: label for k, label in enumerate(self.classes) if crisp[0] or label != k}
-        prediction: dict[int, Label] = {k: k for k in range(self.regions[1]) if crisp[1]}
+        prediction = {k: label for k, label in enumerate(self.clusters) if crisp[1] or label != k}
         kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
         savings = savings[np.ix_(*kept)]
         if all(crisp):
@@ -404,6 +407,11 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
     if isinstance(names, str) or len(classes) != count or len(set(classes)) != count:
         raise InputError(f"names must be {count} different names, one a class, found {names!r}")
     return classes
+
+
+def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
+    """What the regions of the prediction are called: as the classes, then by their numbers."""
+    return (*classes[:count], *range(len(classes), count))
 
 
 def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:

@@ -1,5 +1,25 @@
 """Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
-from probdice.engine.kernels import absolute, aitchison, distribution, information, known, labels
+from probdice.engine.kernels import (
+    absolute,
+    aitchison,
+    calibration,
+    distribution,
+    information,
+    known,
+    labels,
+    moments,
+)
+from probdice.engine.kernels._jit import watch_compiler
 
-__all__ = ["absolute", "aitchison", "distribution", "information", "known", "labels"]
+__all__ = [
+    "absolute",
+    "aitchison",
+    "calibration",
+    "distribution",
+    "information",
+    "known",
+    "labels",
+    "moments",
+    "watch_compiler",
+]

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
+from numba.core import event, types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
@@ -25,6 +25,7 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": 
 _njit: Any = numba.njit  # the types of both lack what they can do
 _intrinsic: Any = intrinsic
 _FunctionCache: Any = FunctionCache
+_event: Any = event
 
 SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
@@ -69,6 +70,27 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return dispatcher
 
 
+class _Watcher(event.Listener):
+    def __init__(self, began: Callable[[], None], ended: Callable[[], None]) -> None:
+        self.began, self.ended = began, ended
+        self.depth = 0  # a kernel compiles the functions that it calls
+
+    def on_start(self, event: Any) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self.began()
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.ended()
+
+
+def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None:
+    """Call these whenever a kernel is compiled, not loaded, from now on in this process."""
+    _event.register("numba:compile", _Watcher(began, ended))
+
+
 def inner(function: Callable[P, R]) -> Callable[P, R]:
     """Compile for use in kernels only: without what a call from Python needs."""
     compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
@@ -111,6 +133,16 @@ def _exponent(builder: Any, bits: Any, digits: int, one: int) -> Any:
 
 mantissa = _from_bits(_mantissa)  # of a positive number: between 1 and 2
 exponent = _from_bits(_exponent)  # of a positive number, plus a constant
+
+
+@_intrinsic
+def alike(_typing: Any, number: Any, value: Any) -> Any:
+    """A number in the floating type of a value: mixed types are computed in the wider one."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], signature.args[0], signature.return_type)
+
+    return value(types.float64, value), generate
 
 
 @_intrinsic

@@ -18,8 +18,17 @@ from probdice.engine.kernels.rows import (
     nearly,
     survey,
 )
+from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
 STEP = 4096  # pixels whose rows stay in the cache while every pair of them is visited
+
+
+@inner
+def _smaller(x: float, y: float) -> float:
+    return min(x, y)
+
+
+_minima = pair_sums_of(_smaller)
 
 
 @kernel
@@ -38,7 +47,7 @@ def pairs(
     sums = np.empty(STEP, p.dtype)
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
     p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
-    shared = np.empty((p.shape[0] + 1, q.shape[0] + 3))  # room for whole tiles
+    shared = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
@@ -48,11 +57,12 @@ def pairs(
             p_volumes[i] += p_step[i]
         for j in range(q.shape[0]):
             q_volumes[j] += q_step[j]
-        p_count, q_count = active(p_step, p_active), active(q_step, q_active)
-        _minima(p, p_from, p_active[:p_count], q, q_from, q_active[:q_count], step, shared)
-        for a in range(p_count):
-            for b in range(q_count):
-                i, j = p_active[a], q_active[b]
+        p_listed = p_active[: active(p_step, p_active)]
+        q_listed = q_active[: active(q_step, q_active)]
+        _minima(p, p_from, p_listed, q, q_from, q_listed, step, shared)
+        for a in range(p_listed.size):
+            for b in range(q_listed.size):
+                i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
                 # Equal rows share their volume to the last bit, however either was summed.
                 if (
@@ -63,61 +73,6 @@ def pairs(
                     saving = p_step[i]
                 savings[i, j] += saving
     return p_sound, q_sound
-
-
-@inner
-def _minima(
-    p: Rows,
-    p_start: int,
-    p_rows: Indices,
-    q: Rows,
-    q_start: int,
-    q_rows: Indices,
-    size: int,
-    into: Sums,
-) -> None:
-    """Sum min(p_i, q_j) over the pixels for every pair of the listed rows.
-
-    By tiles of two rows against four; where fewer are left, the last one is taken again.
-    """
-    last_p, last_q = p_rows.size - 1, q_rows.size - 1
-    for a in range(0, p_rows.size, 2):
-        for b in range(0, q_rows.size, 4):
-            _tile(
-                p[p_rows[a], p_start : p_start + size],
-                p[p_rows[min(a + 1, last_p)], p_start : p_start + size],
-                q[q_rows[b], q_start : q_start + size],
-                q[q_rows[min(b + 1, last_q)], q_start : q_start + size],
-                q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
-                q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
-                into[a : a + 2, b : b + 4],
-            )
-
-
-@inner
-def _tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
-    """Eight sums at once, so that each value that is loaded is used several times."""
-    size = np.uint64(p0.size)
-    into[:] = 0
-    for start in range(np.uint64(0), size, SHORT):
-        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
-        for k in range(start, min(start + SHORT, size)):
-            s00 += min(p0[k], q0[k])
-            s01 += min(p0[k], q1[k])
-            s02 += min(p0[k], q2[k])
-            s03 += min(p0[k], q3[k])
-            s10 += min(p1[k], q0[k])
-            s11 += min(p1[k], q1[k])
-            s12 += min(p1[k], q2[k])
-            s13 += min(p1[k], q3[k])
-        into[0, 0] += s00
-        into[0, 1] += s01
-        into[0, 2] += s02
-        into[0, 3] += s03
-        into[1, 0] += s10
-        into[1, 1] += s11
-        into[1, 2] += s12
-        into[1, 3] += s13
 
 
 @inner

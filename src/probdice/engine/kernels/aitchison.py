@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from probdice.engine.kernels._jit import exponent, inner, kernel, mantissa
+from probdice.engine.kernels._jit import alike, exponent, inner, kernel, mantissa
 from probdice.engine.kernels.absolute import difference
 from probdice.engine.kernels.rows import (
     SHORT,
@@ -27,12 +27,30 @@ from probdice.engine.kernels.rows import (
     survey_rest,
     volume,
 )
+from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of them is visited
 # The logit of certainty: far from all others, and equal to itself, which infinity is not.
 CERTAIN = 1e30
 UNIT = math.log(2) / math.sqrt(2)  # from a difference of logits in base two to a distance
 UPSCALE = 2.0**64  # lifts what is subnormal to where every bit pattern has an exponent
+
+
+@inner
+def _similar(x: float, y: float) -> float:
+    """f of two logits."""
+    one = alike(1.0, x)
+    return one / (one + alike(UNIT, x) * abs(x - y))
+
+
+@inner
+def _one_more(x: float, y: float) -> float:
+    """1 + f of two logits, or 0 where f is."""
+    f = _similar(x, y)
+    return f + alike(1.0, x) if f > alike(0.0, x) else alike(0.0, x)
+
+
+_similarities, _similarities_and_one = pair_sums_of(_similar), pair_sums_of(_one_more)
 
 
 @kernel
@@ -66,7 +84,8 @@ def pairs(
     with_floor = 1 if floor > 0 else 0
     p_alones = np.empty((p_count * with_floor, STEP), p.dtype)
     q_alones = np.empty((q_count * with_floor, STEP), p.dtype)
-    saved = np.empty((p_count + 1, q_count + 3))  # room for whole tiles
+    saved = np.empty((p_count + ROOM[0], q_count + ROOM[1]))
+    every = np.arange(max(p_count, q_count))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
@@ -87,7 +106,10 @@ def pairs(
                 p_logits, p_alones, p_listed.size, q_logits, q_alones, q_listed.size, step, saved
             )
         else:
-            _savings(p_logits, p_listed.size, q_logits, q_listed.size, step, zeros, saved)
+            _savings(
+                p_logits, every[: p_listed.size], q_logits, every[: q_listed.size],
+                step, zeros, saved,
+            )  # fmt: skip
         for i in range(p_count):
             p_volumes[i] += p_step[i]
         for j in range(q_count):
@@ -218,85 +240,17 @@ def _logarithm(ratio: float, like: Rows) -> float:
 
 @inner
 def _savings(
-    p: Rows, p_count: int, q: Rows, q_count: int, size: int, zeros: bool, into: Sums
+    p: Rows, p_rows: Indices, q: Rows, q_rows: Indices, size: int, zeros: bool, into: Sums
 ) -> None:
-    """What every pair of logits saves when no floor is set: ½ (1 + f) where both are present.
-
-    By tiles of two against four; where fewer are left, the last one is taken again.
-    """
-    last_p, last_q = p_count - 1, q_count - 1
-    for a in range(0, p_count, 2):
-        for b in range(0, q_count, 4):
-            p0, p1 = p[a], p[min(a + 1, last_p)]
-            q0, q1 = q[b], q[min(b + 1, last_q)]
-            q2, q3 = q[min(b + 2, last_q)], q[min(b + 3, last_q)]
-            if zeros:
-                _tile_zeros(p0, p1, q0, q1, q2, q3, size, into[a : a + 2, b : b + 4])
-            else:
-                _tile(p0, p1, q0, q1, q2, q3, size, into[a : a + 2, b : b + 4])
-
-
-@inner
-def _tile(
-    p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, size: int, into: Sums
-) -> None:
-    """Eight sums at once, so that each value that is loaded is used several times."""
-    unit, one = p0.dtype.type(UNIT), p0.dtype.type(1)
-    into[:] = 0.5 * size
-    for start in range(np.uint64(0), np.uint64(size), SHORT):
-        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
-        for k in range(start, min(start + SHORT, np.uint64(size))):
-            s00 += one / (one + unit * abs(p0[k] - q0[k]))
-            s01 += one / (one + unit * abs(p0[k] - q1[k]))
-            s02 += one / (one + unit * abs(p0[k] - q2[k]))
-            s03 += one / (one + unit * abs(p0[k] - q3[k]))
-            s10 += one / (one + unit * abs(p1[k] - q0[k]))
-            s11 += one / (one + unit * abs(p1[k] - q1[k]))
-            s12 += one / (one + unit * abs(p1[k] - q2[k]))
-            s13 += one / (one + unit * abs(p1[k] - q3[k]))
-        into[0, 0] += 0.5 * s00
-        into[0, 1] += 0.5 * s01
-        into[0, 2] += 0.5 * s02
-        into[0, 3] += 0.5 * s03
-        into[1, 0] += 0.5 * s10
-        into[1, 1] += 0.5 * s11
-        into[1, 2] += 0.5 * s12
-        into[1, 3] += 0.5 * s13
-
-
-@inner
-def _tile_zeros(
-    p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, size: int, into: Sums
-) -> None:
-    """The same where some regions are absent: f is 0 there, and nothing is saved."""
-    unit, one, none = p0.dtype.type(UNIT), p0.dtype.type(1), p0.dtype.type(0)
-    into[:] = 0
-    for start in range(np.uint64(0), np.uint64(size), SHORT):
-        s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
-        for k in range(start, min(start + SHORT, np.uint64(size))):
-            s00 += _saved(p0[k], q0[k], unit, one, none)
-            s01 += _saved(p0[k], q1[k], unit, one, none)
-            s02 += _saved(p0[k], q2[k], unit, one, none)
-            s03 += _saved(p0[k], q3[k], unit, one, none)
-            s10 += _saved(p1[k], q0[k], unit, one, none)
-            s11 += _saved(p1[k], q1[k], unit, one, none)
-            s12 += _saved(p1[k], q2[k], unit, one, none)
-            s13 += _saved(p1[k], q3[k], unit, one, none)
-        into[0, 0] += 0.5 * s00
-        into[0, 1] += 0.5 * s01
-        into[0, 2] += 0.5 * s02
-        into[0, 3] += 0.5 * s03
-        into[1, 0] += 0.5 * s10
-        into[1, 1] += 0.5 * s11
-        into[1, 2] += 0.5 * s12
-        into[1, 3] += 0.5 * s13
-
-
-@inner
-def _saved(x: float, y: float, unit: float, one: float, none: float) -> float:
-    """1 + f of two logits, or 0 where f is."""
-    f = one / (one + unit * abs(x - y))
-    return f + one if f > none else none
+    """What every pair of logits saves when no floor is set: ½ (1 + f) where both are present."""
+    if zeros:
+        _similarities_and_one(p, 0, p_rows, q, 0, q_rows, size, into)
+    else:
+        _similarities(p, 0, p_rows, q, 0, q_rows, size, into)
+    everywhere = 0 if zeros else size
+    for a in range(p_rows.size):
+        for b in range(q_rows.size):
+            into[a, b] = 0.5 * (into[a, b] + everywhere)
 
 
 @inner

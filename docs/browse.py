@@ -1,0 +1,92 @@
+"""Open every page of the built site in a browser: nothing is fetched from elsewhere, nothing goes wrong,
+nothing is wider than the screen, and axe-core has no serious finding.
+
+python docs/browse.py docs/_build/html [FOLDER for screenshots]
+
+Narrow and wide, light and dark. Needs Playwright and axe-playwright-python (both in the extra
+`test`) and a chromium on the path.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, sync_playwright
+
+__all__ = ["faults_of", "main", "pages_of"]
+
+VIEWS = ((380, "dark"), (1400, "light"), (380, "light"), (1400, "dark"))
+SERIOUS = ("serious", "critical")
+
+
+def pages_of(site: Path) -> list[Path]:
+    """Every page that a person wrote, and one of each kind that was generated."""
+    pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    kept = [
+        path
+        for path in pages
+        if path.parent.name not in ("generated", "pages", "gallery") or path.stem == "index"
+    ]
+    for folder in ("generated", "gallery"):
+        kept += [path for path in pages if path.parent.name == folder and path.stem != "index"][:3]
+    return kept
+
+
+def faults_of(page: Page, path: Path) -> list[str]:
+    """What is wrong with a page as it is shown."""
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+    page.on(
+        "request",
+        lambda request: request.url.startswith(("file:", "data:", "blob:"))
+        or troubles.append(f"fetches {request.url}"),
+    )
+    page.goto(path.as_uri())
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    if wide > 0:
+        troubles.append(f"{wide} pixels wider than the screen")
+    found = Axe().run(page, options={"iframes": False}).response["violations"]
+    troubles += [
+        f"axe: {finding['id']}: {node['html'][:120]}"
+        for finding in found
+        if finding["impact"] in SERIOUS
+        for node in finding["nodes"]
+    ]
+    return troubles
+
+
+def main() -> None:
+    """Visit all pages in all views; say what is wrong."""
+    site = Path(sys.argv[1]).resolve()
+    shots = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        sys.exit("no chromium on the path")
+    wrong: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
+        for width, scheme in VIEWS:
+            context = browser.new_context(
+                viewport={"width": width, "height": 900}, color_scheme=scheme
+            )
+            for path in pages_of(site):
+                page = context.new_page()
+                name = path.relative_to(site)
+                wrong += [f"{name} ({width}, {scheme}): {one}" for one in faults_of(page, path)]
+                if shots:
+                    shots.mkdir(parents=True, exist_ok=True)
+                    stem = "-".join(name.with_suffix("").parts)
+                    page.screenshot(path=shots / f"{stem}-{width}-{scheme}.png", full_page=True)
+                page.close()
+            context.close()
+        browser.close()
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print(f"{len(pages_of(site))} pages in {len(VIEWS)} views: nothing wrong")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""How the documentation is built: `make docs`, or `python -m sphinx -W docs docs/_build/html`."""
+
+import sys
+from pathlib import Path
+
+from probdice import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+from drawn import figures_of_a_block
+
+project = "probdice"
+author = "the probdice developers"
+copyright = f"{author}, BSD-3-Clause"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "commands",
+    "executed",
+    "tree",
+]
+exclude_patterns = ["_build", "examples", "**/README.md"]
+suppress_warnings = ["config.cache"]  # a function among the gallery's options is not kept
+
+# -- pages ---------------------------------------------------------------------------------------
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+highlight_language = "none"  # a block says what it is
+
+# -- reference -----------------------------------------------------------------------------------
+
+default_role = "py:obj"  # `compare` in a docstring is a link where there is such a name
+add_module_names = False
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+autosummary_generate = True
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+toc_object_entries_show_parents = "hide"
+python_display_short_literal_types = True
+
+# -- gallery -------------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "image_scrapers": (figures_of_a_block,),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "only_warn_on_example_error": False,
+    "abort_on_example_error": True,
+    "default_thumb_file": None,
+}
+
+# -- looks ---------------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = "probdice"
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/probdice.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_show_search_summary = False  # it would ask a server for the pages
+html_sidebars = {"changelog": [], "index": []}
+html_theme_options = {
+    "logo": {
+        "text": "probdice",
+        "image_light": "_static/probdice.svg",
+        "image_dark": "_static/probdice.svg",
+        "alt_text": "",
+    },
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 6,
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_context = {"default_mode": "auto"}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True

@@ -1,0 +1,27 @@
+"""
+The absolute similarity
+=======================
+
+One minus half the sum of absolute differences: linear in the probabilities, and at home with
+zeros. It is the default.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import probdice
+
+f = probdice.Absolute()
+print(f([0.9, 0.1], [0.8, 0.2]))
+print(f([0.2, 0.3, 0.5], [0.1, 0.6, 0.3]))
+
+# %%
+# With two regions it falls evenly with the difference, wherever the reference lies.
+p = np.linspace(0, 1, 201)
+curves = Figure(figsize=(7, 3.2), layout="constrained")
+axes = curves.subplots()
+for reference in (0.5, 0.9, 0.99):
+    values = f([[reference], [1 - reference]], [p, 1 - p])
+    axes.plot(p, values, label=f"reference {reference}")
+axes.set(xlabel="prediction of the first region", ylabel="similarity", ylim=(0, 1.02))
+axes.legend()

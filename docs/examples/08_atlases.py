@@ -1,0 +1,32 @@
+"""
+Two atlases of different granularity
+====================================
+
+One atlas has four parcels, another has fourteen, and none shares a name. Which fine parcels make
+up a coarse one, and does the fine atlas respect its boundaries?
+"""
+
+import probdice
+from probdice.synthesis import deform, split, voronoi
+
+coarse = voronoi((120, 120), regions=4, softness=0, doubt=0, seed=8)
+fine = split(deform(coarse, 2.5, seed=1), 10, seed=3)
+coarse_labels = probdice.Segmentation.from_labels(
+    coarse.array.argmax(axis=0), names=["front", "side", "back", "deep"]
+)
+fine_labels = fine.array.argmax(axis=0) + 100
+
+result = probdice.compare(coarse_labels, fine_labels, merge="prediction")
+for group in result.groups:
+    print(", ".join(group.reference), "=", *group.prediction, f"  Dice {group.dice:.3f}")
+
+# %%
+# How much of one atlas the other determines. The fine one determines the coarse one almost
+# wholly; the other way round, the coarse one cannot say which of its parts a pixel is in.
+print({side: round(share, 3) for side, share in result.explained.items()})
+
+# %%
+figure = result.plot("overview")
+
+# %%
+correspondence = result.plot("correspondence")

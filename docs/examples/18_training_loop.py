@@ -1,0 +1,43 @@
+"""
+In a training loop
+==================
+
+``RegionDice`` is a metric of torchmetrics. A tiny network learns to tell stripes apart; its
+probabilities are scored as they are, without an argmax.
+"""
+
+import torch
+from matplotlib.figure import Figure
+
+from probdice.synthesis import stripes
+from probdice.torch import RegionDice
+
+torch.manual_seed(0)
+target = torch.tensor(stripes((48, 48), regions=3).array.argmax(axis=0))[None]
+image = target[:, None] / 2 + 0.2 * torch.randn(1, 1, 48, 48)
+network = torch.nn.Sequential(
+    torch.nn.Conv2d(1, 8, 5, padding=2), torch.nn.ReLU(), torch.nn.Conv2d(8, 3, 1)
+)
+optimiser = torch.optim.Adam(network.parameters(), lr=0.02)
+metric = RegionDice(3, match="labels", logits=True)
+
+scores, accuracies = [], []
+for _ in range(60):
+    logits = network(image)
+    loss = torch.nn.functional.cross_entropy(logits, target)
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    metric.update(logits.detach(), target)
+    scores.append(metric.compute()["score"].item())
+    accuracies.append((logits.argmax(1) == target).float().mean().item())
+    metric.reset()
+
+# %%
+# The labels are right long before the network is sure of them: the score sees the difference.
+curves = Figure(figsize=(7, 3.2), layout="constrained")
+axes = curves.subplots()
+axes.plot(scores, label="score of the probabilities")
+axes.plot(accuracies, label="labels that agree")
+axes.set(xlabel="step", ylim=(0, 1.02))
+axes.legend()

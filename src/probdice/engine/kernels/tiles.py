@@ -1,0 +1,68 @@
+"""Sums over the pixels for every pair of rows: the one loop that all tables of pairs share."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from probdice.engine.kernels._jit import inner
+from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
+
+ROOM = (1, 3)  # rows and columns that whole tiles may need beyond those that are listed
+
+PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums], None]
+
+
+def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
+    """A function for use in kernels that sums value(p_i, q_j) over the pixels of every pair."""
+
+    @inner
+    def tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
+        """Eight sums at once, so that each value that is loaded is used several times."""
+        size = np.uint64(p0.size)
+        into[:] = 0
+        for start in range(np.uint64(0), size, SHORT):
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+            for k in range(start, min(start + SHORT, size)):
+                s00 += value(p0[k], q0[k])
+                s01 += value(p0[k], q1[k])
+                s02 += value(p0[k], q2[k])
+                s03 += value(p0[k], q3[k])
+                s10 += value(p1[k], q0[k])
+                s11 += value(p1[k], q1[k])
+                s12 += value(p1[k], q2[k])
+                s13 += value(p1[k], q3[k])
+            into[0, 0] += s00
+            into[0, 1] += s01
+            into[0, 2] += s02
+            into[0, 3] += s03
+            into[1, 0] += s10
+            into[1, 1] += s11
+            into[1, 2] += s12
+            into[1, 3] += s13
+
+    @inner
+    def pair_sums(
+        p: Rows,
+        p_start: int,
+        p_rows: Indices,
+        q: Rows,
+        q_start: int,
+        q_rows: Indices,
+        size: int,
+        into: Sums,
+    ) -> None:
+        """By tiles of two rows against four; where fewer are left, the last one is taken again."""
+        last_p, last_q = p_rows.size - 1, q_rows.size - 1
+        for a in range(0, p_rows.size, 2):
+            for b in range(0, q_rows.size, 4):
+                tile(
+                    p[p_rows[a], p_start : p_start + size],
+                    p[p_rows[min(a + 1, last_p)], p_start : p_start + size],
+                    q[q_rows[b], q_start : q_start + size],
+                    q[q_rows[min(b + 1, last_q)], q_start : q_start + size],
+                    q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
+                    q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
+                    into[a : a + 2, b : b + 4],
+                )
+
+    return pair_sums

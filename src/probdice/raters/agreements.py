@@ -1,0 +1,235 @@
+"""How several raters agree: with each other, and each with the consensus of the others."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probdice.atomic_files import null_for_nan
+from probdice.comparison import Comparison, compare_images
+from probdice.engine.images import Images
+from probdice.errors import MissingExtraError
+from probdice.formatting import decimal
+from probdice.overlaps import Floats
+from probdice.raters.common import Panel
+from probdice.raters.fused import mean_of
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+__all__ = ["FORMAT", "AgainstOthers", "Agreement"]
+
+FORMAT = 1  # version of what to_dict and to_json write
+
+
+@dataclass(frozen=True)
+class AgainstOthers:
+    """One rater against the mean of all others.
+
+    Attributes
+    ----------
+    name : str
+    score, adjusted_score : float
+        Of the rater against that mean.
+    explained : float
+        The share of the rater's variance that the others determine.
+    """
+
+    name: str
+    score: float
+    adjusted_score: float
+    explained: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement:
+    """How raters agree. `probdice.agreement` makes one.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The raters, in the order in which they were given.
+    score, adjusted_score : ndarray
+        Of every pair, rater × rater; 1 on the diagonal.
+    explained : ndarray
+        The share of the row's rater that the column's rater determines.
+    others : tuple of AgainstOthers
+        Each rater against the mean of all others: what a method that is as good as a rater may be
+        expected to reach. With two raters, that is the other one.
+    pixels : int
+
+    Examples
+    --------
+    >>> import probdice
+    >>> agreement = probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
+    >>> agreement.score
+    array([[1.  , 0.75, 1.  ],
+           [0.75, 1.  , 0.75],
+           [1.  , 0.75, 1.  ]])
+    >>> agreement.mean_score
+    0.8333333333333334
+    >>> [round(one.score, 3) for one in agreement.others]
+    [0.875, 0.75, 0.875]
+    """
+
+    names: tuple[str, ...]
+    score: Floats
+    adjusted_score: Floats
+    explained: Floats
+    others: tuple[AgainstOthers, ...]
+    pixels: int
+
+    @property
+    def mean_score(self) -> float:
+        """The mean of the scores of all pairs."""
+        return self._mean(self.score)
+
+    @property
+    def mean_adjusted_score(self) -> float:
+        """The mean of the adjusted scores of all pairs."""
+        return self._mean(self.adjusted_score)
+
+    @property
+    def mean_explained(self) -> float:
+        """The mean of the explained shares of all pairs, both ways."""
+        return self._mean(self.explained)
+
+    def _mean(self, matrix: Floats) -> float:
+        apart = matrix[~np.eye(len(self.names), dtype=np.bool_)]
+        known = apart[~np.isnan(apart)]
+        return float(known.mean()) if known.size else nan
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Raters so that those who agree are neighbours: the leaves of average linkage."""
+        if len(self.names) < 3:
+            return tuple(range(len(self.names)))
+        from scipy.cluster.hierarchy import leaves_list, linkage
+        from scipy.spatial.distance import squareform
+
+        apart = np.clip(1 - (self.score + self.score.T) / 2, 0, None)
+        np.fill_diagonal(apart, 0)
+        condensed = squareform(apart, checks=False)
+        leaves = leaves_list(linkage(condensed, "average", optimal_ordering=True))
+        return tuple(int(k) for k in leaves)
+
+    def plot(self) -> "Figure":
+        """The matrix of scores, raters who agree side by side, as a Matplotlib figure.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> figure = probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]]).plot()
+        >>> len(figure.axes[0].texts)
+        9
+        """
+        from probdice.pictures.raters import draw_agreement
+
+        return draw_agreement(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain types, with the version of the format.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_dict()["score"]
+        [[1.0, 0.75], [0.75, 1.0]]
+        """
+        return {
+            "format": FORMAT,
+            "raters": list(self.names),
+            "pixels": self.pixels,
+            "score": self.score.tolist(),
+            "adjusted_score": self.adjusted_score.tolist(),
+            "explained": self.explained.tolist(),
+            "mean_score": self.mean_score,
+            "mean_adjusted_score": self.mean_adjusted_score,
+            "mean_explained": self.mean_explained,
+            "others": [vars(one) for one in self.others],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON; what is not a number becomes null.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.agreement([[1, 2], [3, 3]]).to_json()[:38]
+        '{"format": 1, "raters": ["1", "2"], "p'
+        """
+        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for every ordered pair of raters.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_frame()["score"].tolist()
+        [0.75, 0.75]
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+        pairs = [(i, j) for i in range(len(self.names)) for j in range(len(self.names)) if i != j]
+        return pandas.DataFrame(
+            {
+                "rater": [self.names[i] for i, _ in pairs],
+                "other": [self.names[j] for _, j in pairs],
+                "score": [self.score[pair] for pair in pairs],
+                "adjusted_score": [self.adjusted_score[pair] for pair in pairs],
+                "explained": [self.explained[pair] for pair in pairs],
+            }
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Agreement of {len(self.names)} raters over {self.pixels} pixels",
+            f"  mean of all pairs: score {decimal(self.mean_score)}   adjusted "
+            f"{decimal(self.mean_adjusted_score)}   explained {decimal(self.mean_explained)}",
+            "  each against the mean of the others:",
+        ]
+        width = max(len(name) for name in self.names)
+        lines += [
+            f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
+            f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
+            for one in self.others
+        ]
+        return "\n".join(lines)
+
+
+def agreement_of(panel: Panel) -> Agreement:
+    """All pairs, and each rater against the others."""
+    names = panel.names
+    score, adjusted, explained = (np.eye(len(names)) for _ in range(3))
+    for (first, second), comparison in panel.comparisons.items():
+        i, j = names.index(first), names.index(second)
+        score[i, j] = score[j, i] = comparison.score
+        adjusted[i, j] = adjusted[j, i] = comparison.adjusted_score
+        explained[i, j] = comparison.explained["reference"]
+        explained[j, i] = comparison.explained["prediction"]
+    pixels = next(iter(panel.comparisons.values())).pixels
+    others = tuple(_against_others(panel, name) for name in names)
+    return Agreement(names, score, adjusted, explained, others, pixels)
+
+
+def _against_others(panel: Panel, name: str) -> AgainstOthers:
+    comparison = against_mean(panel, name)
+    return AgainstOthers(
+        name, comparison.score, comparison.adjusted_score, comparison.explained["prediction"]
+    )
+
+
+def against_mean(panel: Panel, name: str) -> Comparison:
+    """A rater as the prediction of what the others say on average."""
+    others = [other for other in panel.names if other != name]
+    several = panel.several
+    reference = several.sides[others[0]] if len(others) == 1 else mean_of(panel, others)
+    images = Images(reference, several.sides[name], several.mask, several.workers)
+    return compare_images(images, panel.options)

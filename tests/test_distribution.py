@@ -1,0 +1,112 @@
+"""What is released: the wheel works in an environment of its own, from another folder."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from extras import require
+
+require("build", "hatchling")
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """The sdist, and the wheel made from it; nothing is fetched."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(dist, tmp_path_factory):
+    """A new environment with the wheel; the packages that it needs are those of this one.
+
+    They come in by a .pth file. Such a file is not read in the folders that it names, so that the
+    editable installation of this environment stays out.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    (wheel,) = dist.glob("*.whl")
+    install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run([python, *install], check=True, capture_output=True, env=plain())
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder
+
+
+def plain():
+    """The environment without what would lead Python back to this checkout."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def test_the_wheel_is_what_is_imported(installed, tmp_path):
+    code = "import probdice; print(probdice.__file__)"
+    done = subprocess.run(
+        [installed / "bin" / "python", "-c", code],
+        cwd=tmp_path,
+        env=plain(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert Path(done.stdout.strip()).is_relative_to(installed)
+
+
+def test_the_demonstration_runs_from_another_folder(installed, tmp_path):
+    done = subprocess.run(
+        [installed / "bin" / "probdice", "demo", "-o", "out"],
+        cwd=tmp_path,
+        env=plain(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "adjusted score" in done.stdout
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"reference.nii.gz", "prediction.nii.gz", "page.html"} <= written
+
+
+def test_the_wheel_holds_the_package_and_its_data_alone(dist):
+    (wheel,) = dist.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"probdice"}
+    assert {"probdice/py.typed", "probdice/report/assets/viewer.js"} <= set(names)
+    sources = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src").rglob("*.*")
+        if "__pycache__" not in path.parts and path.is_file()
+    }
+    assert sources <= set(names)
+
+
+def test_the_sdist_has_the_tests_and_the_documentation(dist):
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[-1] for name in archive.getnames()}
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "docs/conf.py"} <= names
+    assert "tests/test_distribution.py" in names
+
+
+def test_the_metadata_is_complete(dist):
+    (wheel,) = dist.glob("*.whl")
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(archive.read(name).decode())
+    import probdice
+
+    assert metadata["Version"] == probdice.__version__
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert "make demo" in metadata.get_payload()
+    assert len(metadata.get_all("Classifier")) > 5 and metadata.get_all("Project-URL")

@@ -1,0 +1,156 @@
+"""The documentation is complete and true: names, options, formats, fields, notes, claims."""
+
+import doctest
+import re
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import probdice
+from probdice.comparison_json import comparison_to_dict
+from probdice.evaluation.journal import TYPES
+from probdice.files import FORMATS
+from probdice.pictures import Kind
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def extension(name: str):
+    """A module of docs/extensions."""
+    from importlib import import_module
+
+    sys.path.insert(0, str(DOCS / "extensions"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
+# -- complete ------------------------------------------------------------------------------------
+
+
+def test_the_reference_has_every_public_name():
+    listed = re.findall(r"^   ([\w.]+)$", page("reference/python.md"), re.MULTILINE)
+    assert set(probdice.__all__) <= set(listed)
+
+
+def test_the_table_of_formats_has_every_suffix():
+    table = page("reference/formats.md")
+    missing = [
+        suffix
+        for family in FORMATS
+        if not family.name.endswith("of ITK")  # it has dozens
+        for suffix in family.suffixes
+        if not suffix.endswith((".hdr.gz", ".img.gz")) and f"`{suffix}`" not in table
+    ]
+    assert missing == []
+
+
+def test_the_schemas_have_every_field():
+    text = page("reference/schemas.md")
+    soft = probdice.compare([[0.9, 0.1], [0.1, 0.9]], [[0.8, 0.3], [0.2, 0.7]])
+    _ = soft.chance, soft.explained
+    content = comparison_to_dict(soft)
+    fields = {*content, *content["groups"][0], *TYPES, "comparison", "failure"}
+    fields |= {*content["overlap"], *content["overlap"]["reference"]} - {"reference", "prediction"}
+    assert [name for name in sorted(fields) if not re.search(rf"`(\w+\.|….)?{name}", text)] == []
+
+
+def test_every_kind_of_note_is_explained():
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    kinds = {kind for text in sources for kind in re.findall(r'Note\(\s*"([a-z-]+)"', text)}
+    assert kinds >= {"unmatched", "crossed", "infinite"}
+    explained = re.findall(r"^\| `([a-z-]+)` \|", page("reference/notes.md"), re.MULTILINE)
+    assert kinds <= set(explained)
+
+
+def test_every_kind_of_picture_is_shown():
+    shown = set(re.findall(r'plot\("(\w+)"\)', page("reference/plots.md")))
+    assert set(get_args(Kind)) <= shown
+
+
+def test_every_command_and_option_is_in_the_reference():
+    pytest.importorskip("sphinx", reason="not installed: pip install '.[docs]'")
+    import typer
+
+    from probdice.cli.app import COMMANDS, app
+
+    text = extension("commands").command_pages()
+    for command in COMMANDS:
+        assert f"### probdice {command.__name__}\n" in text
+    for command in typer.main.get_command(app).commands.values():
+        for entry in command.params:
+            assert all(word in text or word == entry.name for word in entry.opts)
+
+
+# -- true ----------------------------------------------------------------------------------------
+
+
+def test_the_decisions_can_be_worked_by_hand():
+    path = str(DOCS / "explanation" / "decisions.md")
+    failed, tried = doctest.testfile(path, module_relative=False)
+    assert tried > 15 and failed == 0
+
+
+def test_every_number_is_deceived_both_ways():
+    spots = extension("blind_spots")
+    values = {name: case.numbers() for name, case in spots.CASES.items()}
+    for number in spots.NUMBERS:
+        for verdict in ("bad", "good"):
+            assert any(
+                case.deceives(values[name][number])
+                for name, case in spots.CASES.items()
+                if case.verdict == verdict
+            ), (number, verdict)
+
+
+def test_every_blind_spot_is_on_its_page():
+    text = page("explanation/blind-spots.md")
+    for name, case in extension("blind_spots").CASES.items():
+        assert f"({name})=\n### {case.title}\n" in text
+        assert f'CASES["{name}"].figure()' in text and f'CASES["{name}"].table()' in text
+
+
+def test_every_leaf_of_the_tree_has_a_sentence_of_this_version():
+    pytest.importorskip("sphinx", reason="not installed: pip install '.[docs]'")
+    text = page("explanation/which-number.md")
+    for leaf in extension("tree").leaves():
+        section = text.split(f"({leaf.anchor})=")[1].split("\n(")[0]
+        sentence = " ".join(re.findall(r"^> (.*)", section, re.MULTILINE))
+        assert f"probdice {probdice.__version__}" in sentence
+
+
+def test_the_newest_heading_and_the_citation_have_the_version():
+    newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert [newest] == cited == [probdice.__version__]
+
+
+# -- the site ------------------------------------------------------------------------------------
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    check = tmp_path / "site"
+    check.mkdir()
+    (check / "index.html").write_text(
+        '<a href="a.html#here">1</a><a href="a.html#there">2</a><a href="b.html">3</a>'
+        '<a href="https://elsewhere">4</a><img src="https://elsewhere/a.png">'
+    )
+    (check / "a.html").write_text('<p id="here">')
+    sys.path.insert(0, str(DOCS))
+    try:
+        from check import faults
+    finally:
+        sys.path.pop(0)
+    assert faults(check) == [
+        "index.html: loads https://elsewhere/a.png from elsewhere",
+        "index.html: a.html#there leads to no such place on that page",
+        "index.html: b.html leads to no file",
+    ]

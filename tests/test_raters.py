@@ -1,0 +1,311 @@
+"""Several raters: common regions, the mean, STAPLE, and how they agree."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import probdice
+from probdice import Geometry, InputError, Segmentation, TooLargeError
+from probdice.raters.common import climb, panel_of
+from probdice.raters.fusing import Evidence, Model, _shares_of_true, expected, staple
+
+
+def noisy(labels, share, regions, seed):
+    """A label map with some of its pixels drawn anew."""
+    rng = np.random.default_rng(seed)
+    wrong = rng.random(labels.shape) < share
+    return np.where(wrong, rng.integers(0, regions, labels.shape), labels)
+
+
+def soft(labels, regions, seed):
+    """Probabilities that lean towards a label map."""
+    rng = np.random.default_rng(seed)
+    values = rng.random((regions, *labels.shape)) + 2 * (
+        labels == np.arange(regions)[:, None, None]
+    )
+    return values / values.sum(axis=0)
+
+
+def by_content(segmentation):
+    """The maps of all regions, whatever they are called."""
+    return sorted(row.tobytes() for row in segmentation.probabilities())
+
+
+TRUTH = np.repeat(np.repeat(np.arange(6).reshape(2, 3), 5, axis=0), 4, axis=1)
+PEOPLE = [noisy(TRUTH, share, 6, seed) for seed, share in enumerate((0.1, 0.2, 0.3, 0.5))]
+
+
+def test_mean_of_label_maps_with_other_labels_is_that_of_equal_ones():
+    renamed = [np.array([3, 5, 1, 0, 9, 7])[PEOPLE[1]], PEOPLE[0], 40 + PEOPLE[2]]
+    mean = probdice.consensus(renamed).segmentation
+    assert len(mean.regions) == 6
+    counts = sum((np.arange(6)[:, None, None] == rater).astype(int) for rater in PEOPLE[:3])
+    expected_maps = sorted((row / np.float32(3)).astype(np.float32).tobytes() for row in counts)
+    assert by_content(mean) == expected_maps
+
+
+@pytest.mark.parametrize("method", ["mean", "staple"])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_neither_the_order_of_raters_nor_their_labels_matter(method, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    raters = [noisy(TRUTH, 0.3, int(n), int(rng.integers(99))) for n in rng.integers(1, 8, 4)]
+    before = probdice.consensus(raters, method=method)
+    order = rng.permutation(4)
+    renamed = [rng.permutation(9)[raters[k]] for k in order]
+    after = probdice.consensus(renamed, method=method)
+    assert by_content(before.segmentation) == by_content(after.segmentation)
+    first, second = probdice.agreement(raters), probdice.agreement(renamed)
+    assert np.array_equal(first.score[np.ix_(order, order)], second.score)
+    assert [first.others[k].score for k in order] == [one.score for one in second.others]
+
+
+def test_neither_order_nor_channels_of_soft_raters_matter():
+    raters = [soft(rater, 6, seed) for seed, rater in enumerate(PEOPLE[:3])]
+    rng = np.random.default_rng(5)
+    for method in ("mean", "staple"):
+        before = probdice.consensus(raters, method=method).segmentation.probabilities()
+        exchanged = [raters[k][rng.permutation(6)] for k in (2, 0, 1)]
+        after = probdice.consensus(exchanged, method=method).segmentation.probabilities()
+        ordered = [np.array(sorted(rows.reshape(6, -1).tolist())) for rows in (before, after)]
+        assert np.allclose(*ordered, rtol=0, atol=1e-12)
+
+
+def test_raters_that_are_all_symmetrical_are_settled_by_what_they_hold():
+    # Every rater agrees equally well with every other one, and every region overlaps two others
+    # equally: only the places of regions can tell which is which.
+    raters = [np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 1])]
+    results = set()
+    for order in ([0, 1, 2], [1, 2, 0], [2, 1, 0]):
+        for swapped in (0, 1):
+            given_maps = [raters[k] if k else (raters[k] + swapped) % 2 for k in order]
+            results.add(tuple(by_content(probdice.consensus(given_maps).segmentation)))
+    assert len(results) == 1
+
+
+def test_a_region_that_only_some_have_is_a_region_of_the_consensus():
+    raters = [[1, 1, 1, 1, 2, 2], [1, 1, 1, 3, 2, 2], [5, 5, 5, 6, 4, 4]]
+    consensus = probdice.consensus(raters)
+    maps = dict(
+        zip(consensus.segmentation.regions, consensus.segmentation.probabilities(), strict=True)
+    )
+    assert consensus.segmentation.regions == (1, 2, 3)
+    assert maps[3].tolist() == pytest.approx([0, 0, 0, 2 / 3, 0, 0])
+    assert [rater.correspondence for rater in consensus.raters] == [
+        {1: 1, 2: 2},
+        {1: 1, 3: 3, 2: 2},
+        {5: 1, 6: 3, 4: 2},
+    ]
+
+
+def test_refining_finds_what_a_single_round_misses():
+    # Rater 1 pairs its region 0 with either region of rater 0; only rater 2 tells which.
+    volumes = [np.array([2, 2]), np.array([4]), np.array([4])]
+
+    def pairs(rows, columns, savings):
+        from probdice.overlaps import Pairs
+
+        return Pairs(*(np.array(part) for part in (rows, columns, savings)))
+
+    tables = {
+        (0, 1): pairs([0, 1], [0, 0], [2, 2]),
+        (0, 2): pairs([0, 1], [0, 0], [1, 3]),
+        (1, 2): pairs([0], [0], [4]),
+    }
+    tables |= {
+        (j, i): pairs(table.columns, table.rows, table.savings) for (i, j), table in tables.items()
+    }
+    first, second, third = climb(volumes, tables)
+    assert second == third == [first[1]]
+
+
+def test_equal_labels_correspond_where_that_is_asked_for():
+    consensus = probdice.consensus([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels")
+    assert consensus.segmentation.probabilities().tolist() == [[0.5] * 4] * 2
+    assert probdice.agreement([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels").score[0, 1] == 0
+
+
+def test_weights_count_in_the_mean():
+    raters = {"a": [1, 1, 2], "b": [1, 2, 2]}
+    mean = probdice.consensus(raters, weights={"a": 3, "b": 1}).segmentation.probabilities()
+    assert mean.tolist() == [[1, 0.75, 0], [0, 0.25, 1]]
+
+
+def test_soft_raters_count_as_they_are():
+    raters = [np.array([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1])]
+    mean = probdice.consensus(raters).segmentation.probabilities()
+    assert np.allclose(mean, [[0.95, 0.1], [0.05, 0.9]])
+
+
+def test_binary_staple_is_that_of_itk():
+    sitk = pytest.importorskip("SimpleITK", reason="needs the extra itk")
+    truth = np.indices((12, 40, 40))[1] > 15
+    raters = [noisy(truth, share, 2, seed) for seed, share in enumerate((0.1, 0.2, 0.4))]
+    raters = [rater.astype(np.uint8) for rater in raters]
+    filter_ = sitk.STAPLEImageFilter()
+    filter_.SetForegroundValue(1)
+    image = filter_.Execute([sitk.GetImageFromArray(rater) for rater in raters])
+    consensus = probdice.consensus(raters, method="staple", match="labels")
+    ours = consensus.segmentation.probabilities()[1]
+    assert np.allclose(ours, sitk.GetArrayFromImage(image), rtol=0, atol=1e-6)
+    for k, rater in enumerate(consensus.raters):
+        assert rater.sensitivity[1] == pytest.approx(filter_.GetSensitivity()[k], abs=1e-6)
+        assert rater.specificity[1] == pytest.approx(filter_.GetSpecificity()[k], abs=1e-6)
+    assert consensus.iterations == filter_.GetElapsedIterations()
+
+
+def by_hand():
+    """Three pixels of each of three regions on which all agree, and one on which they do not."""
+    agreed = [1] * 3 + [2] * 3 + [3] * 3
+    panel = panel_of(
+        [[*agreed, 1], [*agreed, 1], [*agreed, 2]], match="labels", mask=None, workers=1
+    )
+    common = panel.common(("1", "2", "3"))
+    return common, Evidence(panel.several.only(common.names), common)
+
+
+def test_multi_label_staple_worked_by_hand():
+    common, evidence = by_hand()
+    mean = Model(np.ones(3), 3)
+    theta = _shares_of_true(expected(evidence, mean))
+    one, two, three = (common.labels.index(label) for label in (1, 2, 3))
+    first, last = common.names.index("1"), common.names.index("3")
+    # The pixel is 2/3 of region 1 and 1/3 of region 2, so region 1 has 3 2/3 pixels, on all of
+    # which rater 1 says 1; region 2 has 3 1/3, on 1/3 of which rater 1 says 1.
+    assert theta[first][one, one] == pytest.approx(1)
+    assert theta[first][one, two] == pytest.approx(1 / 10)
+    assert theta[first][two, two] == pytest.approx(9 / 10)
+    assert theta[last][two, one] == pytest.approx(2 / 11)
+    assert theta[last][two, two] == pytest.approx(1)
+    assert theta[last][three, three] == pytest.approx(1)
+    # π = 11/30, 10/30, 9/30; the pixel is 11/30 · 2/11 against 10/30 · 1/100.
+    prior = np.empty(3)
+    prior[[one, two, three]] = 11 / 30, 10 / 30, 9 / 30
+    model = Model(np.ones(3), 3, prior, theta)
+    said = [np.array([two if name == "3" else one]) for name in common.names]
+    assert model(said, 1)[[one, two, three], 0].tolist() == pytest.approx([20 / 21, 1 / 21, 0])
+    result = staple(evidence, mean)
+    assert result.model.prior.tolist() == pytest.approx(prior.tolist())
+    assert result.settled and result.model(said, 1)[one, 0] == pytest.approx(1, abs=1e-6)
+
+
+def test_certain_probabilities_are_label_maps_to_staple():
+    one_hot = [(np.arange(6)[:, None, None] == rater).astype(np.float32) for rater in PEOPLE]
+    soft_one = probdice.consensus(one_hot, method="staple", match="labels")
+    crisp_one = probdice.consensus(PEOPLE, method="staple", match="labels")
+    assert np.allclose(
+        soft_one.segmentation.probabilities(), crisp_one.segmentation.probabilities(), atol=1e-6
+    )
+    assert soft_one.raters[3].accuracy == pytest.approx(crisp_one.raters[3].accuracy)
+
+
+def test_every_step_of_staple_raises_the_likelihood_of_soft_raters():
+    raters = [soft(rater, 6, seed) for seed, rater in enumerate(PEOPLE[:3])]
+    panel = panel_of(raters, match="labels", mask=None, workers=1)
+    common = panel.common(panel.names)
+    evidence = Evidence(panel.several.only(common.names), common)
+    prior, theta = np.full(6, 1 / 6), _shares_of_true(expected(evidence, Model(np.ones(3), 6)))
+
+    def log_likelihood(decisions, counts):
+        total = np.repeat(prior[:, None], counts.size, axis=1)
+        for decision, of_rater in zip(decisions, theta, strict=True):
+            total = total * (of_rater.T @ decision)
+        return np.array(np.log(total.sum(axis=0)).sum())
+
+    values = []
+    for _ in range(8):
+        values.append(float(evidence.total(log_likelihood)))
+        theta = _shares_of_true(expected(evidence, Model(np.ones(3), 6, prior, theta)))
+    assert np.all(np.diff(values) >= -1e-9)
+
+
+def test_more_pixels_than_float32_counts():
+    pattern = [[1, 1, 2, 2], [1, 1, 1, 2], [1, 2, 2, 2]]
+    copies = 2**22 + 1
+    raters = [np.tile(np.array(row, np.uint8), copies) for row in pattern]
+    consensus = probdice.consensus(raters, method="staple", match="labels")
+    small = probdice.consensus(pattern, method="staple", match="labels")
+    assert consensus.pixels == 2**24 + 4
+    for large_one, small_one in zip(consensus.raters, small.raters, strict=True):
+        assert large_one.accuracy == pytest.approx(small_one.accuracy, rel=1e-9)
+        assert np.allclose(large_one.confusion, small_one.confusion, rtol=1e-9, atol=0)
+    mean = probdice.consensus(raters, match="labels").segmentation.array[:, -4:]
+    assert np.allclose(mean, [[1, 2 / 3, 1 / 3, 0], [0, 1 / 3, 2 / 3, 1]])
+
+
+def test_pixels_outside_the_mask_do_not_count():
+    mask = np.array([1, 1, 1, 0])
+    consensus = probdice.consensus([[1, 1, 2, 9], [1, 2, 2, 8]], mask=mask)
+    assert consensus.pixels == 3 and consensus.segmentation.regions == (1, 2)
+    assert consensus.entropy().tolist() == pytest.approx([0, 1, 0, np.nan], nan_ok=True)
+    again = probdice.compare(consensus.segmentation, [1, 1, 2, 7], mask=mask)
+    assert again.score == pytest.approx(5 / 6)
+
+
+def test_the_consensus_lies_where_the_raters_lie_whatever_their_axes():
+    place = Geometry((2, 3), np.diag([2.0, 1.0, 1.0]))
+    turned = Geometry((3, 2), np.array([[0, 2.0, 0], [-1, 0, 2], [0, 0, 1]]))
+    labels = np.array([[1, 1, 2], [1, 2, 2]])
+    raters = [
+        Segmentation.from_labels(labels, geometry=place),
+        Segmentation.from_labels(np.array([[2, 2], [1, 2], [1, 1]]), geometry=turned),
+    ]
+    for given_raters in (raters, raters[::-1]):
+        consensus = probdice.consensus(given_raters)
+        assert consensus.segmentation.geometry is not None
+        assert probdice.compare(raters[0], consensus.segmentation).score == 1
+
+
+def test_agreement_is_that_of_compare():
+    agreement = probdice.agreement({"a": PEOPLE[0], "b": PEOPLE[1], "c": PEOPLE[2]})
+    result = probdice.compare(PEOPLE[0], PEOPLE[2])
+    assert agreement.score[0, 2] == agreement.score[2, 0] == result.score
+    assert agreement.adjusted_score[0, 2] == result.adjusted_score
+    assert agreement.explained[0, 2] == result.explained["reference"]
+    assert agreement.explained[2, 0] == result.explained["prediction"]
+    mean = probdice.consensus(PEOPLE[1:3]).segmentation
+    alone = probdice.compare(mean, PEOPLE[0])
+    assert agreement.others[0].score == pytest.approx(alone.score)
+    assert agreement.others[0].explained == pytest.approx(alone.explained["prediction"])
+
+
+def test_neighbours_in_the_order_agree():
+    groups = [PEOPLE[0], 5 - PEOPLE[3].T.reshape(PEOPLE[3].shape), PEOPLE[1], PEOPLE[2]]
+    order = probdice.agreement(groups).order
+    assert order.index(1) in (0, 3)
+
+
+def test_more_regions_than_confusion_matrices_hold_are_averaged_all_the_same():
+    many = np.arange(6000).reshape(60, 100)
+    consensus = probdice.consensus([many, many[::-1]])
+    assert len(consensus.segmentation.regions) == 6000
+    with pytest.raises(TooLargeError, match="6,000 common regions"):
+        _ = consensus.raters
+
+
+@pytest.mark.parametrize(
+    ("raters", "options", "message"),
+    [
+        ([[1, 2]], {}, "raters must be at least 2, found 1"),
+        (np.zeros((2, 2), int), {}, "raters must be a list or a mapping"),
+        ([[1, 2], [1, 2]], {"method": "vote"}, "method must be 'mean' or 'staple'"),
+        ([[1, 2], [1, 2]], {"match": "paper"}, "match must be 'overlap' or 'labels'"),
+        ([[1, 2], [1, 2]], {"weights": [1]}, "weights must be one for each of the 2 raters"),
+        ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights must be at least 0"),
+        ([[1, 2], [1, 2]], {"weights": [1, 2], "method": "staple"}, "weights do not go with"),
+        ([[1, 2], [1, 2, 3]], {}, "1 and 2, as reference and prediction: .*shape"),
+        ([[1, 2], [[0.5, 0.5], [0.5, 0.1]]], {}, "2: probabilities sum to 0.6 at pixel \\(1,\\)"),
+        ([[1, 2], ["a"]], {}, "rater 2: "),
+    ],
+)
+def test_what_cannot_be_fused_is_refused_by_name(raters, options, message):
+    with pytest.raises(InputError, match=message):
+        probdice.consensus(raters, **options)
+
+
+def test_json_holds_everything_but_the_pixels():
+    content = probdice.consensus(PEOPLE[:3], method="staple").to_dict()
+    assert content["method"] == "staple" and content["iterations"] > 1
+    assert len(content["raters"]) == len(content["agreement"]["others"]) == 3
+    assert np.shape(content["raters"][0]["confusion"]) == (6, 6)
