@@ -438,14 +438,16 @@ def _joined(
 
 
 def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]) -> Scores:
-    return passes.scores(blocks.ready(block), similarity, groups, blocks.dtype)[0]
+    ready = blocks.ready(block)
+    return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
 
 
 def _map(
     blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]
 ) -> NDArray[np.float32]:
     ready = blocks.ready(block)
-    _, f = passes.scores(ready, similarity, groups, blocks.dtype)
+    f = np.empty(ready.size, blocks.dtype)
+    passes.scores(ready, similarity, groups, f)
     return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
 
 

@@ -21,9 +21,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
+from probdice.engine.threads import memory
 from probdice.errors import ProbdiceError
 from probdice.evaluation.pairing import ROLES, Job
 from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
@@ -95,16 +95,6 @@ def _located(request: Request) -> Request:
     job = request.job
     files = (tuple(absolute(path) for path in job.files(role)) for role in ROLES)
     return replace(request, job=Job(job.case, job.method, *files))
-
-
-def memory() -> int:
-    """What this machine, or the container, has: bytes."""
-    available = 2**33  # where nothing can be known
-    with suppress(AttributeError, ValueError, OSError):
-        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):
-        available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return available
 
 
 def _shared_out(

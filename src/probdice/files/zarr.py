@@ -55,11 +55,16 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    node = _open(source.store)
+    return _image_at(source.store)
+
+
+def _image_at(store: str) -> Image:
+    """The image at a place: an array, or a group that holds one."""
+    node = _open(store)
     if not hasattr(node, "shape"):
-        return _image_of_group(node, source.store)
-    level = _level_of(source.store)
-    return _plain(node, source.store) if level is None else _image(node, source.store, level)
+        return _image_of_group(node, store)
+    level = _level_of(store)
+    return _plain(node, store) if level is None else _image(node, store, level)
 
 
 def _contents(source: Source) -> list[Content]:
@@ -69,7 +74,7 @@ def _contents(source: Source) -> list[Content]:
         return []
     contents = []
     for inside in _inside(node):
-        image = _read(Source(source.path, "", b"", False, f"{source.store}/{inside}"))
+        image = _image_at(f"{source.store}/{inside}")
         shape, dtype = tuple(image.array.shape), image.array.dtype
         meaning = meaning_of(shape, dtype, image.regions, labels=image.regions is None)
         contents.append(Content(f"/{inside}", shape, dtype, meaning, joint=""))
@@ -160,7 +165,7 @@ def _image_of_group(group: Any, store: str) -> Image:
             f"holds {len(inside)} images or arrays ({listed or 'none'}): say which one, as in "
             f"{store.rstrip('/').split('/')[-1]}/{inside[0] if inside else 'path'}"
         )
-    return _read(Source(Path(store), "", b"", False, f"{store}/{inside[0]}"))
+    return _image_at(f"{store}/{inside[0]}")
 
 
 def _check_no_intensities(group: Any, store: str, level: Mapping[str, Any]) -> None:
