@@ -224,7 +224,7 @@ def test_labels_are_understood(row, tmp_path):
     labels = LABELS[:, :, 0] if holds == "flat labels" else LABELS
     segmentation = as_segmentation(make(tmp_path, labels), "reference")
     assert segmentation.crisp
-    assert np.array_equal(segmentation.array[...], labels)
+    assert np.array_equal(np.asarray(segmentation.array[...]), labels)
     assert (segmentation.geometry == PLACE) == placed
     if ".seg.nrrd" in row:
         assert segmentation.names == {0: "air", 1: "bone", 2: "skin"}

@@ -90,10 +90,14 @@ class Grid(Sequence[Block]):
         self.shape = shape
         self.cuts = tuple(tuple(edges) for edges in cuts)
         self.counts = tuple(len(edges) - 1 for edges in self.cuts)
+        self._count = prod(self.counts)
         self._steps = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
     def __len__(self) -> int:
-        return prod(self.counts)
+        return self._count
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[k] for k in range(self._count))
 
     @overload
     def __getitem__(self, index: int) -> Block: ...
@@ -102,7 +106,7 @@ class Grid(Sequence[Block]):
     def __getitem__(self, index: int | slice) -> Block | list[Block]:
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
-        if not 0 <= index < len(self):
+        if not 0 <= index < self._count:
             raise IndexError(index)
         box = []
         for edges, count in zip(reversed(self.cuts), reversed(self.counts), strict=True):
