@@ -105,8 +105,9 @@ def evaluate(
             metavar="PATTERN",
             rich_help_panel=READING,
             help="Where the case stands in the names, such as '{case}_seg.nii.gz'. For one side "
-            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, name:PATTERN. "
-            "'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be repeated.",
+            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
+            "name:PATTERN. 'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be "
+            "repeated.",
         ),
     ] = None,
     probabilities: Annotated[
@@ -124,6 +125,14 @@ def evaluate(
             metavar="DIR",
             rich_help_panel=COMPARING,
             help="A folder with a mask for every case: compare only where it is not 0.",
+        ),
+    ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            rich_help_panel=OUTPUT,
+            help="A folder with the images that were segmented, for the pages of cases to show.",
         ),
     ] = None,
     missing: Annotated[
@@ -264,6 +273,7 @@ def evaluate(
                 out=out,
                 pattern=_patterns(pattern or (), methods),
                 mask=mask,
+                image=image,
                 probabilities=probabilities,
                 missing=None if missing is None else missing.value,
                 rank_by=None if rank_by is None else rank_by.value,
@@ -313,10 +323,10 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
     patterns: dict[str, str] = {}
     for word in words:
         which, _, rest = word.partition(":")
-        if which in ("reference", "prediction", "mask", *methods):
+        if which in ("reference", "prediction", "mask", "image", *methods):
             patterns[which] = rest
         else:
-            patterns = dict.fromkeys(("reference", "prediction", "mask"), word) | patterns
+            patterns = dict.fromkeys(("reference", "prediction", "mask", "image"), word) | patterns
     return patterns or None
 
 
@@ -358,8 +368,7 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     def notify(progress: "Progress") -> None:
         latest = progress.latest
-        counts = progress.doing == "comparisons"  # what fails before will fail again
-        if counts and latest is not None and latest.failure is not None:
+        if latest is not None and latest.failure is not None:
             message = in_command(latest.failure.message)
             if line := failures.line(latest.case, latest.method, message):
                 complain(f"failed: {line}")

@@ -23,7 +23,7 @@ from probdice.errors import InputError, MissingExtraError, Option, Words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
-from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
+from probdice.evaluation.pairing import Job, Missing, describe_missing, find_images, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
 from probdice.evaluation.running import run
@@ -105,6 +105,7 @@ def evaluate(
     priority: "Priority | Mapping[Side, Priority]" = (),
     pattern: str | Mapping[str, str] | None = None,
     mask: Folder | None = None,
+    image: Folder | None = None,
     probabilities: bool = False,
     missing: MissingRule | None = None,
     rank_by: Measure | None = None,
@@ -156,10 +157,12 @@ def evaluate(
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
         ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
         folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
-        ``"prediction"``, ``"mask"`` or the name of a method. ``"{case}_{method}.nii.gz"`` for the
-        prediction finds several methods in one folder.
+        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method;
+        ``"{case}_{method}.nii.gz"`` for the prediction finds several methods in one folder.
     mask : path, optional
         A folder with a mask for every case; only pixels where it is not 0 are compared.
+    image : path, optional
+        A folder with the images that were segmented, for the pages of cases to show.
     probabilities : bool, optional
         Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
     missing : {"worst", "zero", "exclude"}, optional
@@ -240,6 +243,7 @@ def evaluate(
         out=out,
         pattern=pattern,
         mask=mask,
+        image=image,
         probabilities=probabilities,
         missing=missing,
         rank_by=rank_by,
@@ -261,6 +265,7 @@ def evaluate_folders(
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
     mask: Folder | None,
+    image: Folder | None,
     probabilities: bool,
     missing: MissingRule | None,
     rank_by: Measure | None,
@@ -289,6 +294,8 @@ def evaluate_folders(
         mask=None if mask is None else Path(mask),
         probabilities=probabilities,
     )
+    if image is not None:
+        find_images(Path(image), patterns.image, dict.fromkeys(job.case for job in jobs))
     if lacking and missing is None:
         cases = "case has" if len(lacking) == 1 else "cases have"
         raise InputError(
@@ -333,6 +340,7 @@ def evaluate_folders(
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
+            image=None if image is None else os.fspath(image),
             patterns=replace(
                 patterns,
                 methods={
@@ -346,7 +354,7 @@ def evaluate_folders(
     if out is None:
         with TemporaryDirectory(prefix="probdice-") as temporary:
             return result_in(Path(temporary), None)
-    images = [reference, *methods.values(), *([] if mask is None else [mask])]
+    images = [reference, *methods.values(), *(one for one in (mask, image) if one is not None)]
     target = _folder_for_results(Path(out), images)
     with locked(target):
         result = result_in(target, target)
@@ -424,8 +432,11 @@ def _finished(
         waiting = [request for key, request in requests.items() if key not in records]
 
         def notify(latest: Record | None) -> None:
-            if progress is not None:
-                progress(Progress(doing, len(requests), len(records), failed, resumed, latest))
+            if progress is None:
+                return
+            now = Progress(doing, len(requests), len(records), failed, resumed, latest)
+            # What fails while overlaps are computed will fail again, and is told then.
+            progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
 
         notify(None)
         with closing(run(waiting, workers, compiling)) as lines:
