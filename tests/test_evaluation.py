@@ -959,7 +959,7 @@ def test_methods_are_ranked_by_what_is_asked_for(folders: Path) -> None:
     assert foreground.values()["poor"][0] == expected
     with pytest.raises(InputError, match="foreground_dice needs to know what is no foreground"):
         run(folders, rank_by="foreground_dice")
-    with pytest.raises(InputError, match="measure must be one of score, .*found 'dice'"):
+    with pytest.raises(InputError, match=r"measure must be one of score, .*found 'dice'"):
         run(folders, rank_by="dice")
 
 
