@@ -19,6 +19,7 @@ from probdice.cli.options import (
     MapOption,
     MaskOption,
     MatchOption,
+    MaxBytesOption,
     MergeName,
     MergeOption,
     NamesOption,
@@ -134,6 +135,7 @@ def compare(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
     report: ReportOption = None,
@@ -167,6 +169,7 @@ def compare(
             priority=priority,
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
         )
         file = file_of_match(match)
         check_outputs(

@@ -34,6 +34,7 @@ __all__ = [
     "MapOption",
     "MaskOption",
     "MatchOption",
+    "MaxBytesOption",
     "MeasureName",
     "MergeName",
     "MergeOption",
@@ -255,6 +256,17 @@ ToleranceOption = Annotated[
         help="How many pixels the corners of the two grids may lie apart; 0.1 by default.",
     ),
 ]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        min=1,
+        metavar="N",
+        rich_help_panel=READING,
+        help="How much memory the values of one file may take where they have to be unpacked; all "
+        "that the machine has by default.",
+    ),
+]
 IgnoreGeometryOption = Annotated[
     bool,
     typer.Option(
@@ -367,6 +379,7 @@ def options_of(
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     correspondence: "Correspondence" = "case",
+    max_bytes: int | None = None,
 ) -> "Options":
     """What the options that compare and evaluate share ask for.
 
@@ -393,6 +406,7 @@ def options_of(
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
             correspondence=correspondence,
+            max_bytes=max_bytes,
         )
 
 
