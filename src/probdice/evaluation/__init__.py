@@ -306,6 +306,7 @@ def evaluate_folders(
         _evaluated,
         options=options,
         mask=mask,
+        image=image,
         probabilities=probabilities,
         missing=missing,
         rank_by=rank_by,
@@ -346,11 +347,12 @@ def _with_raters(
     general = {name: found for name, found in said.methods.items() if found is not None}
     if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references, too
         general |= {name: pattern.get(name, pattern["reference"]) for name in raters}
-    masks = {} if said.mask is None else {"mask": said.mask}
+    shared = {"mask": said.mask, "image": said.image}  # by all references
+    besides = {name: found for name, found in shared.items() if found is not None}
     against = {}
     for rater, folder in raters.items():
         compared = methods | {name: path for name, path in raters.items() if name != rater}
-        patterns = {name: general[name] for name in compared if name in general} | masks
+        patterns = {name: general[name] for name in compared if name in general} | besides
         if rater in general:
             patterns["reference"] = general[rater]
         against[rater] = run_one(
@@ -360,7 +362,7 @@ def _with_raters(
     found = [name for name in first.methods if name not in raters]
     yardstick = yardstick_of(against, found, raters, first.rank_by)
     spanning = write_consensus(against, first.options, place, cores())
-    patterns = {name: general[name] for name in methods if name in general} | masks
+    patterns = {name: general[name] for name in methods if name in general} | besides
     if spanning is not None:
         patterns["reference"] = spanning
     if reference is None:
@@ -380,6 +382,7 @@ def _evaluated(
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
     mask: Folder | None,
+    image: Folder | None,
     probabilities: bool,
     missing: MissingRule | None,
     rank_by: Measure | None,
