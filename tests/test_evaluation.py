@@ -894,7 +894,7 @@ def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     np.save(clusters / "mine" / "d", np.array([9, 9, 9, 9, 9, 9]))
     more = run_set(clusters, out=out, merge="prediction")  # another correspondence is found
     assert more.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
-    assert Evaluation.load(out).values("score")["mine"].tolist() == [0.5, 1.0, 0.5, 1.0]
+    assert Evaluation.load(out).values("score")["mine"].tolist() == [0.75, 1.0, 0.25, 1.0]
     first.report(out / "page.html")
 
 
