@@ -111,6 +111,15 @@ def evaluate(
             help="Cores, by processes and threads together; all by default.",
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            rich_help_panel=COMPARING,
+            help="Compare on a cluster of Dask, tcp://host:8786, a case a task; its workers must "
+            "see the files under the same paths.",
+        ),
+    ] = None,
     pattern: Annotated[
         list[str] | None,
         typer.Option(
@@ -294,6 +303,7 @@ def evaluate(
                 missing=None if missing is None else missing.value,
                 rank_by=None if rank_by is None else rank_by.value,
                 workers=workers,
+                scheduler=scheduler,
                 verify=verify,
                 parquet=parquet,
                 others=Others(indices, background is not None, background_of(background)),

@@ -26,7 +26,7 @@ from probdice.evaluation.journal import Journal, locked, read_lines
 from probdice.evaluation.pairing import Job, Missing, describe_missing, find_images, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
-from probdice.evaluation.running import run
+from probdice.evaluation.running import run, run_on_cluster
 from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
 from probdice.evaluation.tables import Others
 from probdice.evaluation.yardstick import (
@@ -122,6 +122,7 @@ def evaluate(
     geometry_tolerance: float | None = None,
     max_bytes: int | None = None,
     workers: int | None = None,
+    scheduler: str | None = None,
     verify: bool = False,
     parquet: bool = False,
     indices: bool = False,
@@ -198,6 +199,9 @@ def evaluate(
     workers : int, optional
         Cores to use, by processes and threads together; all by default. The result does not
         depend on it.
+    scheduler : str, optional
+        The address of a scheduler of Dask, ``tcp://host:8786``: cases are then compared by the
+        workers of that cluster, one a thread. They must see the files under the same paths.
     verify : bool, optional
         Whether a finished case is recognised by the content of its files, not by their size and
         time of modification.
@@ -268,6 +272,7 @@ def evaluate(
         missing=missing,
         rank_by=rank_by,
         workers=workers,
+        scheduler=scheduler,
         verify=verify,
         parquet=parquet,
         others=Others(indices, background is not None, background),
@@ -291,6 +296,7 @@ def evaluate_folders(
     missing: MissingRule | None,
     rank_by: Measure | None,
     workers: int | None,
+    scheduler: str | None,
     verify: bool,
     parquet: bool,
     others: Others,
@@ -311,6 +317,7 @@ def evaluate_folders(
         missing=missing,
         rank_by=rank_by,
         workers=as_workers(workers) or cores(),
+        scheduler=scheduler,
         verify=verify,
         parquet=parquet,
         others=others,
@@ -387,6 +394,7 @@ def _evaluated(
     missing: MissingRule | None,
     rank_by: Measure | None,
     workers: int,
+    scheduler: str | None,
     verify: bool,
     parquet: bool,
     others: Others,
@@ -430,6 +438,7 @@ def _evaluated(
             _finished,
             out=folder,
             workers=workers,
+            scheduler=scheduler,
             verify=verify,
             progress=progress,
             compiling=compiling,
@@ -536,6 +545,7 @@ def _finished(
     *,
     out: Path,
     workers: int,
+    scheduler: str | None,
     verify: bool,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
@@ -554,7 +564,12 @@ def _finished(
             progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
 
         notify(None)
-        with closing(run(waiting, workers, compiling)) as lines:
+        running = (
+            run(waiting, workers, compiling)
+            if scheduler is None
+            else run_on_cluster(waiting, scheduler)
+        )
+        with closing(running) as lines:
             for line in lines:
                 journal.append(line)
                 record = Record.from_line(loads(line), out)
