@@ -20,6 +20,7 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     IgnoreOption,
     MatchOption,
+    MaxBytesOption,
     MeasureName,
     MergeName,
     MergeOption,
@@ -176,6 +177,7 @@ def evaluate(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     indices: Annotated[
         bool,
         typer.Option(
@@ -261,6 +263,7 @@ def evaluate(
             priority=priority,
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
         )
         if save_config is not None:
             save_configuration(context, save_config, methods)

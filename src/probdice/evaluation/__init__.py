@@ -119,6 +119,7 @@ def evaluate(
     rank_by: Measure | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
+    max_bytes: int | None = None,
     workers: int | None = None,
     verify: bool = False,
     parquet: bool = False,
@@ -188,6 +189,9 @@ def evaluate(
         Whether to compare by array order, wherever the images lie; then without a tolerance.
     geometry_tolerance : float, optional
         How far the grids may lie apart, in pixels; 0.1 by default.
+    max_bytes : int, optional
+        How much memory the values of one file may take where they have to be unpacked, as in
+        `read`.
     workers : int, optional
         Cores to use, by processes and threads together; all by default. The result does not
         depend on it.
@@ -246,6 +250,7 @@ def evaluate(
         priority=priority,
         ignore_geometry=ignore_geometry,
         geometry_tolerance=geometry_tolerance,
+        max_bytes=max_bytes,
     )
     return evaluate_folders(
         reference,
@@ -407,6 +412,8 @@ def _evaluated(
             " to rank by the cases that all methods have",
         )
 
+    named_by = {Path(folder): name for name, folder in methods.items()}
+
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
         inputs = _inputs(jobs, workers, verify)
         finished = partial(
@@ -437,7 +444,13 @@ def _evaluated(
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
-            patterns=patterns,
+            patterns=replace(
+                patterns,
+                methods={
+                    name: patterns.methods[name if name in methods else named_by[path]]
+                    for name, path in folders.items()
+                },
+            ),
             probabilities=probabilities,
             yardstick=yardstick,
         )
