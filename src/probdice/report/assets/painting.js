@@ -61,7 +61,9 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
       for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
         const value = differing || !entry.codes[pixel] ? similarity(pixel) : 1;
         if (value < 0) {
-          if (shown) image.set([shown[from], shown[from + 1], shown[from + 2], 255], at);
+          if (shown) {
+            image[at] = shown[from]; image[at + 1] = shown[from + 1]; image[at + 2] = shown[from + 2]; image[at + 3] = 255;
+          }
           continue;
         }
         let red = 0, green = 0, blue = 0, sum = 0, alpha = 0;
