@@ -73,22 +73,22 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
     const wide = width + 2;
-    const fields = new Map();
+    const fields = [];
+    const shown = Int32Array.from(entry.group, (group) => (isShown(group) ? group : -2));
     for (let row = 0; row < height; row++) {
       for (let column = 0, pixel = first + row * down; column < width; column++, pixel += right) {
         for (let k = 0, at = pixel; k < entry.kept; k++, at += total) {
           const code = entry.codes[at];
           if (code === 0) break;
-          const group = entry.group[code];
-          if (!isShown(group)) continue;
-          let field = fields.get(group);
-          if (!field) fields.set(group, (field = new Float32Array(wide * (height + 2))));
-          field[(row + 1) * wide + column + 1] += entry.values[at] / scale;
+          const group = shown[code];
+          if (group < 0) continue;
+          fields[group] ??= new Float32Array(wide * (height + 2));
+          fields[group][(row + 1) * wide + column + 1] += entry.values[at] / scale;
         }
       }
     }
     const path = [];
-    for (const field of fields.values()) for (const level of state.levels) lines(field, width, height, level, path);
+    for (const field of fields) if (field) for (const level of state.levels) lines(field, width, height, level, path);
     return path;
   }
 
