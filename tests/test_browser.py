@@ -1,16 +1,24 @@
 """The pages in a browser: they work, by mouse and by keyboard, and ask the network for nothing."""
 
+import csv
 import os
 import re
 import shutil
+import subprocess
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from threading import Thread
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import probdice
-from probdice import Geometry, Segmentation, compare, overlap
+from probdice import Comparison, Geometry, Segmentation, compare, overlap
 from probdice.evaluation import evaluate
+from probdice.report import write
 
 HOSTILE = "<script>alert(1)</script>"
 SHAPE = (14, 16, 12)
@@ -53,7 +61,14 @@ def visit(browser):
     contexts, troubles = [], []
 
     def open_page(
-        file, *, width=1280, height=900, scheme="light", ready="#viewer[data-ready]", linked=()
+        file,
+        *,
+        address=None,
+        width=1280,
+        height=900,
+        scheme="light",
+        ready="#viewer[data-ready]",
+        linked=(),
     ):
         known = {one.as_uri() for one in (file, *linked)}
         context = browser.new_context(
@@ -65,8 +80,15 @@ def visit(browser):
         page.on("console", lambda message: troubles.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: request.url in known or troubles.append(request.url))
-        page.goto(file.as_uri())
+        page.on(
+            "request",
+            lambda request: (
+                request.url.split("#")[0] in known
+                or request.url.startswith(("data:", "blob:"))
+                or troubles.append(request.url)
+            ),
+        )
+        page.goto(address or file.as_uri())
         if ready:
             page.wait_for_selector(ready, state="attached")
         return page
@@ -118,13 +140,44 @@ def picture(tmp_path_factory):
     return file
 
 
+class Scan:
+    """Two label maps with background on an image, in slices that are thick along the first axis."""
+
+    def __init__(self, folder):
+        shape = (6, 20, 24)
+        geometry = Geometry(shape, np.diag([5.0, 1.0, 1.0, 1.0]))
+        self.reference = np.zeros(shape, int)
+        self.reference[1:5, 5:13, 6:12] = 1
+        self.reference[1:5, 5:13, 12:18] = 2
+        self.prediction = self.reference.copy()
+        self.prediction[1:5, 5:13, 12:13] = 1
+        self.prediction[3, 8:13, 12:18] = 0  # the worst of region 2
+        self.scan = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        self.result = compare(
+            Segmentation.from_labels(self.reference, geometry=geometry, names={2: "tumour"}),
+            Segmentation.from_labels(self.prediction, geometry=geometry, names={2: "tumour"}),
+        )
+        self.file = folder / "scan.html"
+        write(
+            self.result,
+            self.file,
+            image=[self.scan, -self.scan],
+            command="probdice compare 'a b.nii' c.nii --image t1.nii",
+        )
+
+
+@pytest.fixture(scope="module")
+def scan(tmp_path_factory):
+    return Scan(tmp_path_factory.mktemp("pages"))
+
+
 def shown_place(page):
-    text = page.inner_text(".panel[data-side=f] .where")
+    text = page.inner_text("#values-f .where").split("·")[0]
     return tuple(int(k) for k in re.findall(r"\d+", text))
 
 
 def shown_values(page, side):
-    lines = page.query_selector_all(f".panel[data-side={side}] .values li")
+    lines = page.query_selector_all(f"#values-{side} li")
     return {
         line.query_selector(".name").inner_text(): line.query_selector(".amount").inner_text()
         for line in lines
@@ -139,15 +192,16 @@ def point_at(page, side, x, y):
     page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
 
 
-def painted(page, side):
+def painted(page, side, plane=None):
     """Red, green, blue and opacity of the pixels of a panel."""
+    which = f".panel[data-side={side}]" + (f"[data-plane={plane}]" if plane else "")
     values = page.evaluate(
-        """(side) => {
-            const canvas = document.querySelector(`.panel[data-side=${side}] canvas`);
+        """(which) => {
+            const canvas = document.querySelector(`${which} canvas`);
             const image = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
             return [canvas.height, canvas.width, [...image.data]];
         }""",
-        side,
+        which,
     )
     return np.array(values[2]).reshape(values[0], values[1], 4)
 
@@ -200,7 +254,30 @@ def test_the_pointer_is_over_the_pixel_that_is_told(visit, volume):
     point_at(page, "reference", 0.5 / 14, 0.5 / 16)
     assert shown_place(page)[:2] == (13, 15)
     point_at(page, "reference", 13.5 / 14, 12.5 / 16)
-    assert shown_place(page)[:2] == (0, 3)
+    x, y, z = shown_place(page)
+    assert (x, y) == (0, 3)
+    told = page.inner_text("#values-f .where")
+    assert f"· 0.0, 6.0, {3 * z:.1f} mm" in told
+
+
+def test_a_click_puts_the_cross_hair_there_in_all_three_planes(visit, volume):
+    page = visit(volume.file)
+    page.check("input[name=plane][value=all]", force=True)
+    planes = ("axial", "coronal", "sagittal")
+    before = {plane: painted(page, "reference", plane) for plane in planes}
+    canvas = page.locator(".panel[data-plane=axial] canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.click(box["x"] + 3.5 / 14 * box["width"], box["y"] + 4.5 / 16 * box["height"])
+    x, y, z = shown_place(page)
+    assert (x, y) == (10, 11)
+    np.testing.assert_array_equal(painted(page, "reference", "axial"), before["axial"])
+    # The other two are cut through that pixel now: their colours there are the same.
+    axial = painted(page, "reference", "axial")[15 - 11, 13 - 10]
+    np.testing.assert_array_equal(painted(page, "reference", "coronal")[11 - z, 13 - 10], axial)
+    np.testing.assert_array_equal(painted(page, "reference", "sagittal")[11 - z, 15 - 11], axial)
+    values = page.locator("#sliders input").evaluate_all("all => all.map(one => one.value)")
+    assert sorted(map(int, values)) == sorted((x, y, z))
 
 
 # --- what is painted
@@ -232,16 +309,147 @@ def test_the_three_ways_to_paint_the_regions(visit, volume):
     grey = painted(page, "f")[turned["mask"]]
     np.testing.assert_allclose(grey[:, 0], 255 * turned["f"][turned["mask"]][:, 0], atol=1)
     assert np.ptp(grey[:, :3], axis=1).max() == 0
+    mean = np.nanmean(np.where(volume.mask[..., z], volume.f[..., z], np.nan))
+    assert page.inner_text(".panel[data-side=f] .mean") == f"slice {mean:.4f}"
+
+
+def test_label_maps_are_painted_by_region_and_have_no_probabilities(visit, picture):
+    page = visit(picture)
+    modes = page.eval_on_selector_all("input[name=mode]", "all => all.map(one => one.value)")
+    assert modes == ["probabilities", "f"]
+    assert page.inner_text("input[name=mode][value=probabilities] + span") == "Regions"
+    rows, columns = np.mgrid[:60, :80]
+    labels = rows // 12 * 8 + columns // 10
+    moved = np.where(rows < 24, np.roll(labels, 3, axis=1), np.roll(labels, 1, axis=1))
+    np.testing.assert_array_equal(painted(page, "f")[..., 0], np.where(labels == moved, 255, 0))
+    assert page.locator(".values .amount").count() == 0
+
+
+def test_the_map_does_not_glare_by_night(visit, picture):
+    page = visit(picture, scheme="dark")
+    levels = set(painted(page, "f")[..., 0].ravel().tolist())
+    assert levels == {30, 255}  # what is the same is as dark as the page
+
+
+# --- where it opens
+
+
+def test_it_opens_at_the_worst_place_in_the_finest_plane_framed(visit, scan):
+    page = visit(scan.file)
+    assert page.locator("input[name=plane]:checked").input_value() == "sagittal"
+    place = shown_place(page)
+    assert scan.reference[place] != scan.prediction[place] and place[0] == 3
+    *_, w, h = map(float, page.get_attribute(".overlay", "viewBox").split())
+    # Rows 5–12 and columns 6–17 are not background; drawn with what is up on top.
+    assert 10 <= w <= 18 and 12 <= h <= 22
+    assert w < 20 or h < 24
+
+
+def test_a_row_leads_to_the_worst_slice_of_its_group(visit, scan):
+    page = visit(scan.file, height=500)
+    row = page.locator(".groups tbody tr", has_text="tumour")
+    assert row.locator("td").nth(0).inner_text() == "tumour"
+    page.locator("#sliders input").fill("0")
+    row.locator("td").nth(1).click()
+    place = shown_place(page)
+    assert place[0] == 3 and 2 in (scan.reference[place], scan.prediction[place])
+    assert scan.reference[place] != scan.prediction[place]
+    page.wait_for_function("document.querySelector('#viewer').getBoundingClientRect().top < 5")
+    assert "place 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
+        "#place"
+    )
+    page.click("#next-place")
+    assert "place 2 of" in page.inner_text("#place") and shown_place(page) != place
+    page.click("#previous-place")
+    assert shown_place(page) == place
+    page.focus("canvas >> nth=0")
+    page.keyboard.press("n")
+    assert "place 2 of" in page.inner_text("#place")
+
+
+# --- on an image
+
+
+def test_regions_are_painted_on_the_image(visit, scan):
+    from probdice.pictures.colours import colours_of, triples
+
+    page = visit(scan.file)
+    k = shown_place(page)[0]
+    data = page.evaluate("pixels.then(({data}) => data.images.map(({window, name}) => window))")
+    low, high = data[0]
+    turned = scan.scan[k].T[::-1, ::-1]  # sagittal: the nose to the left, the top up
+    grey = np.clip(np.rint(255 * (turned - low) / (high - low)), 0, 255)
+    np.testing.assert_allclose(painted(page, "contours")[..., 0], grey, atol=2)
+    labels = scan.reference[k].T[::-1, ::-1]
+    page.locator("#opacity").fill("25")
+    palette = 255 * triples(colours_of(scan.result).regions["reference"])
+    shown = painted(page, "reference")[..., :3]
+    for label in (1, 2):
+        expected = 0.75 * grey[labels == label][:, None] + 0.25 * palette[label]
+        np.testing.assert_allclose(shown[labels == label], expected, atol=3)
+    np.testing.assert_allclose(
+        shown[labels == 0], np.repeat(grey[labels == 0][:, None], 3, 1), atol=2
+    )
+    differ = (scan.reference[k] != scan.prediction[k]).T[::-1, ::-1]
+    red = painted(page, "f")[..., :3]
+    assert (np.ptp(red, axis=2) > 20)[differ].all() and np.ptp(red[~differ], axis=1).max() == 0
+    page.select_option("#image", "1")
+    np.testing.assert_array_less(painted(page, "contours")[0, 0, 0], 256)
+    assert (painted(page, "contours")[..., 0] != grey).any()
+    page.locator("#width").fill("1")
+    assert len(np.unique(painted(page, "contours")[..., 0])) <= 8
+
+
+def test_contours_of_label_maps_run_along_the_edges_of_pixels(visit, scan):
+    page = visit(scan.file)
+    paths = page.eval_on_selector_all(
+        ".panel[data-side=contours] .contour", "all => all.map(one => one.getAttribute('d'))"
+    )
+
+    def length(path):
+        moves = re.findall(r"M(\d+) (\d+)([HV])(\d+)", path)
+        return sum(abs(int(to) - int(x if kind == "H" else y)) for x, y, kind, to in moves)
+
+    k = shown_place(page)[0]
+    for path, side in zip(paths, (scan.reference[k], scan.prediction[k]), strict=True):
+        framed = np.pad(side, 1)
+        edges = (framed[1:] != framed[:-1]).sum() + (framed[:, 1:] != framed[:, :-1]).sum()
+        assert length(path) == edges
+
+
+def test_contours_of_probabilities_are_lines_of_one_value(visit, tmp_path):
+    rows, columns = np.mgrid[:41, :41]
+    inside = np.clip(1 - np.hypot(rows - 20, columns - 20) / 20, 0, 1)
+    values = np.stack([1 - inside, inside])
+    result = compare(
+        Segmentation.from_probabilities(values, names=["background", "ball"]),
+        Segmentation.from_probabilities(values, names=["background", "ball"]),
+    )
+    result.report(tmp_path / "page.html", image=inside)
+    page = visit(tmp_path / "page.html")
+
+    def distances():
+        path = page.get_attribute(".panel[data-side=contours] .contour >> nth=0", "d")
+        points = np.array(re.findall(r"[ML]([\d.]+) ([\d.]+)", path), float)
+        return np.hypot(*(points - 20.5).T)
+
+    assert np.allclose(distances(), 10, atol=0.1)
+    page.fill("#levels", "0.25, 0.8")
+    page.keyboard.press("Enter")
+    far = distances()
+    assert np.allclose(np.where(far > 10, 15, 4), far, atol=0.15)
+    assert (far > 10).any() and (far < 10).any()
 
 
 # --- slices, planes, zoom
 
 
-def test_the_slider_and_the_keys_change_the_slice(visit, volume):
+def test_the_slider_the_keys_and_the_wheel_change_the_slice(visit, volume):
     page = visit(volume.file)
     slider = page.locator("#sliders input")
     slider.fill("4")
-    assert shown_place(page)[2] == 4 and "4 (0–11)" in page.inner_text("#sliders output")
+    assert shown_place(page)[2] == 4
+    assert "4 (0–11) · 12.0 mm" in page.inner_text("#sliders output")
     before = painted(page, "prediction")
     page.focus(".panel[data-side=reference] canvas")
     page.keyboard.press("ArrowRight")
@@ -260,6 +468,11 @@ def test_the_slider_and_the_keys_change_the_slice(visit, volume):
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert shown_place(page)[2] == 2
+    point_at(page, "f", 0.5, 0.5)
+    page.mouse.wheel(0, -100)
+    page.wait_for_function("document.querySelector('#sliders input').value === '3'")
+    page.mouse.wheel(0, 100)
+    page.wait_for_function("document.querySelector('#sliders input').value === '2'")
 
 
 def test_the_point_moves_by_keys_and_is_spoken(visit, volume):
@@ -273,7 +486,7 @@ def test_the_point_moves_by_keys_and_is_spoken(visit, volume):
     spoken = page.inner_text("#spoken")
     assert str(place) in spoken
     if volume.mask[place]:
-        assert f"f {volume.f[place]:.4f}" in spoken
+        assert f"similarity {volume.f[place]:.4f}" in spoken
 
 
 def test_planes_show_the_other_axes(visit, volume):
@@ -291,13 +504,12 @@ def test_zooming_keeps_the_point_in_sight_and_the_numbers_right(visit, volume):
     wide = page.locator(".panel[data-side=f] canvas").bounding_box()["width"]
     page.click("#zoom-in")
     page.focus(".panel[data-side=f] canvas")
-    page.keyboard.press("+")
-    assert page.inner_text("#zoom-reset") == "4×"
+    for _ in range(2):
+        page.keyboard.press("+")
+    assert page.inner_text("#zoom-reset") == "3.4×"
     canvas = page.locator(".panel[data-side=f] canvas").bounding_box()
-    assert canvas["width"] == pytest.approx(4 * wide, rel=1e-3)
+    assert canvas["width"] == pytest.approx(1.5**3 * wide, rel=1e-3)
     frame = page.locator(".panel[data-side=f] .frame").bounding_box()
-    point = page.locator(".panel[data-side=f] .point").bounding_box()
-    assert frame["x"] <= point["x"] + 1 and point["x"] < frame["x"] + frame["width"]
     page.mouse.move(frame["x"] + 50, frame["y"] + 60)
     x, *_ = shown_place(page)
     column = int((frame["x"] + 50 - canvas["x"]) / canvas["width"] * 14)
@@ -308,7 +520,7 @@ def test_zooming_keeps_the_point_in_sight_and_the_numbers_right(visit, volume):
     moved = page.locator(".panel[data-side=f] canvas").bounding_box()
     assert moved["x"] > canvas["x"] or canvas["x"] == pytest.approx(frame["x"] + 1, abs=2)
     page.keyboard.press("0")
-    assert page.inner_text("#zoom-reset") == "1×"
+    assert page.inner_text("#zoom-reset") == "Fit"
 
 
 # --- highlighting
@@ -316,7 +528,6 @@ def test_zooming_keeps_the_point_in_sight_and_the_numbers_right(visit, volume):
 
 def test_a_group_is_highlighted_everywhere_from_wherever_it_is_chosen(visit, volume):
     page = visit(volume.file)
-    plain = painted(page, "reference")
     groups = volume.result.groups
     page.click("tbody tr[data-group='1'] td:nth-child(2)")
     assert chosen(page) == {1}
@@ -325,10 +536,9 @@ def test_a_group_is_highlighted_everywhere_from_wherever_it_is_chosen(visit, vol
         groups[1].reference + groups[1].prediction
     )
     faded = painted(page, "reference")
-    assert (faded != plain).any()
     page.keyboard.press("Escape")
     assert chosen(page) == set()
-    np.testing.assert_array_equal(painted(page, "reference"), plain)
+    assert (painted(page, "reference") != faded).any()
     page.locator(".graph .region[data-group='2']").first.click()
     assert chosen(page) == {2}
     page.locator(".graph .region[data-group='0']").first.focus()
@@ -342,12 +552,13 @@ def test_a_group_is_highlighted_everywhere_from_wherever_it_is_chosen(visit, vol
     assert chosen(page) == {2}
 
 
-def test_a_click_into_an_image_chooses_the_most_likely_region(visit, volume):
+def test_a_double_click_into_an_image_chooses_the_most_likely_region(visit, volume):
     page = visit(volume.file)
     point_at(page, "prediction", 0.4, 0.3)
     place = shown_place(page)
-    page.mouse.down()
-    page.mouse.up()
+    canvas = page.locator(".panel[data-side=prediction] canvas")
+    box = canvas.bounding_box()
+    page.mouse.dblclick(box["x"] + 0.4 * box["width"], box["y"] + 0.3 * box["height"])
     label = [10, 2, 30, 4][int(volume.q[(slice(None), *place)].argmax())]
     (number,) = chosen(page)
     assert label in volume.result.groups[number].prediction
@@ -356,36 +567,54 @@ def test_a_click_into_an_image_chooses_the_most_likely_region(visit, volume):
 # --- tables
 
 
-def test_the_table_is_sorted_by_a_click_on_a_heading(visit, picture):
+def test_the_table_starts_with_the_worst_and_is_sorted_and_filtered(visit, picture):
     page = visit(picture)
 
     def column(number):
         return page.eval_on_selector_all(
-            f".sortable tbody td:nth-child({number})",
+            f".sortable tbody tr:not([hidden]) td:nth-child({number})",
             "cells => cells.map(cell => cell.dataset.value)",
         )
 
-    page.click(".sortable thead button:has-text('Dice')")
+    header = page.locator(".sortable th", has=page.locator("button:has-text('Dice')"))
     values = [float(value) for value in column(3)]
     assert values == sorted(values) and len(set(values)) > 1
+    assert header.get_attribute("aria-sort") == "ascending"
     page.click(".sortable thead button:has-text('Dice')")
     assert [float(value) for value in column(3)] == sorted(values, reverse=True)
-    header = page.locator(".sortable th", has=page.locator("button:has-text('Dice')"))
     assert header.get_attribute("aria-sort") == "descending"
     page.click(".sortable thead button >> text=/^Reference$/")
     assert column(1) == [str(k) for k in range(40)]  # 2 before 10
+    page.fill("#group-filter", "3")
+    assert column(1) == ["3", "13", "23", *(str(k) for k in range(30, 40))]
+    assert page.inner_text("#group-count") == "13 of 40 shown"
+
+
+def test_a_table_and_a_drawing_are_one_tab_stop_each(visit, picture):
+    page = visit(picture)
+    assert page.locator("tbody .pick[tabindex='0']").count() == 1
+    assert page.locator(".graph .region[tabindex='0']").count() == 1
+    stops = page.evaluate(
+        """() => [...document.querySelectorAll("a[href], button, input, select, [tabindex]")]
+            .filter((one) => one.tabIndex >= 0 && one.getClientRects().length).length"""
+    )
+    assert stops < 45
+    page.locator("tbody .pick[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    second = page.locator("tbody tr").nth(1)
+    assert second.locator(".pick").evaluate("one => one === document.activeElement")
+    page.keyboard.press("Enter")
+    assert chosen(page) == {int(second.get_attribute("data-group"))}
 
 
 def test_a_picture_has_no_slices_and_its_keys_move_the_point(visit, picture):
     page = visit(picture)
     assert page.locator("#planes").is_hidden() and page.locator("#sliders input").count() == 0
-    point_at(page, "reference", 0.5, 0.5)
     row, column = shown_place(page)
     page.focus(".panel[data-side=reference] canvas")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    assert shown_place(page) == (row + 1, column + 1)
-    assert list(shown_values(page, "reference").values()) == ["1"]
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowDown" if row < 59 else "ArrowUp")
+    assert shown_place(page) == (row + (1 if row < 59 else -1), max(column - 1, 0))
 
 
 def test_pairs_that_share_no_pixel_are_drawn_dashed(visit, tmp_path):
@@ -406,11 +635,89 @@ def test_pairs_that_share_no_pixel_are_drawn_dashed(visit, tmp_path):
 def test_a_page_without_images_is_whole(visit, tmp_path):
     result = overlap(soft(3, 0), soft(4, 1), similarity="aitchison").compare()
     result.report(tmp_path / "page.html")
-    page = visit(tmp_path / "page.html", ready=None)
+    page = visit(tmp_path / "page.html", ready="main[data-ready]")
     assert page.locator("canvas").count() == 0
     assert page.inner_text(".figures .main dd >> nth=0") == "–"
     page.click(".sortable thead button:has-text('Dice')")
     assert page.locator(".groups tbody tr").count() == 4
+
+
+# --- out of the page
+
+
+def test_a_link_leads_to_exactly_this_view(visit, scan):
+    page = visit(scan.file)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.check("input[name=plane][value=axial]", force=True)
+    page.check("input[name=mode][value=f]", force=True)
+    page.locator(".groups tbody tr", has_text="tumour").locator(".pick").click()
+    page.click("#zoom-in")
+    page.locator("#opacity").fill("80")
+    page.select_option("#image", "1")
+    page.locator("#sliders input").fill("9")
+    place, seen = shown_place(page), painted(page, "prediction")
+    window = page.get_attribute(".overlay", "viewBox")
+    page.click("#copy-link")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(scan.file.as_uri() + "#")
+    other = visit(scan.file, address=link)
+    assert shown_place(other) == place and place[2] == 9
+    np.testing.assert_array_equal(painted(other, "prediction"), seen)
+    assert other.get_attribute(".overlay", "viewBox") == window
+    assert other.locator("input[name=plane]:checked").input_value() == "axial"
+    assert chosen(other) == chosen(page) and other.locator("#opacity").input_value() == "80"
+
+
+def test_a_link_that_says_nonsense_opens_the_page_as_ever(visit, scan):
+    plain = shown_place(visit(scan.file))
+    for nonsense in ("at=a.b.c", "at=1", "at=99.-5.3&plane=x&zoom=-1&group=77&window=3_3", "main"):
+        page = visit(scan.file, address=f"{scan.file.as_uri()}#{nonsense}")
+        assert all(0 <= k < n for k, n in zip(shown_place(page), (6, 20, 24), strict=True))
+        if "99" not in nonsense:
+            assert shown_place(page) == plain
+
+
+def test_numbers_and_the_command_can_be_taken_out(visit, scan):
+    page = visit(scan.file)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    with page.expect_download() as download:
+        page.click("#save-csv")
+    assert download.value.suggested_filename == "scan-groups.csv"
+    rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    tumour = next(group for group in scan.result.groups if group.reference == ("tumour",))
+    (row,) = [row for row in rows if row["reference"] == "tumour"]
+    assert float(row["dice"]) == pytest.approx(tumour.dice)
+    assert float(row["reference_volume_ml"]) == pytest.approx(tumour.reference_volume * 5 / 1000)
+    with page.expect_download() as download:
+        page.click("#save-json")
+    stored = Comparison.from_json(download.value.path().read_text())
+    assert stored.score == scan.result.score and stored.groups == scan.result.groups
+    page.click("#copy-command")
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert text == "probdice compare 'a b.nii' c.nii --image t1.nii"
+
+
+def test_every_picture_is_saved_as_png_and_svg(visit, scan):
+    page = visit(scan.file)
+    for side in ("contours", "reference", "prediction", "f"):
+        panel = page.locator(f".panel[data-side={side}]")
+        with page.expect_download() as download:
+            panel.locator("button", has_text="PNG").click()
+        name = download.value.suggested_filename
+        assert name == f"scan-{'similarity' if side == 'f' else side}-sagittal-3.png"
+        with Image.open(download.value.path()) as image:
+            assert image.width >= 900 and len(image.getcolors(10**6)) > 1
+        with page.expect_download() as download:
+            panel.locator("button", has_text="SVG").click()
+        drawing = ElementTree.parse(download.value.path()).getroot()
+        namespace = "{http://www.w3.org/2000/svg}"
+        (picture,) = drawing.iter(f"{namespace}image")
+        assert picture.get("href").startswith("data:image/png;base64,")
+        assert len(list(drawing.iter(f"{namespace}path"))) == (2 if side == "contours" else 0)
+    for suffix in ("png", "svg"):
+        with page.expect_download() as download:
+            page.click(f"#graph-{suffix}")
+        assert download.value.suggested_filename == f"scan-correspondence.{suffix}"
 
 
 # --- a folder run
@@ -528,11 +835,13 @@ def test_hostile_names_stay_text(visit, volume):
 def file_of(request, which):
     """The page of a fixture, which is made only where it is asked for."""
     made = request.getfixturevalue(which)
-    return {"volume": lambda: made.file, "picture": lambda: made, "run": lambda: made[1]}[which]()
+    if which == "run":
+        return made[1]
+    return made if which == "picture" else made.file
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["volume", "picture", "run"])
+@pytest.mark.parametrize("which", ["volume", "picture", "scan", "run"])
 def test_nothing_overflows_a_phone(visit, request, which, scheme):
     page = visit(file_of(request, which), width=380, scheme=scheme, ready="[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
@@ -546,14 +855,14 @@ def test_nothing_overflows_a_phone(visit, request, which, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["volume", "run"])
+@pytest.mark.parametrize("which", ["volume", "scan", "run"])
 def test_axe_finds_no_serious_issue(visit, request, which, scheme):
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         unavailable("axe-core is not installed: pip install axe-playwright-python")
     page = visit(file_of(request, which), scheme=scheme, ready="[data-ready]")
-    if which == "volume":
+    if which != "run":
         page.click("tbody tr[data-group='1'] td:nth-child(2)")
     else:
         page.fill("#filter", "case12")  # few rows: they are all alike
@@ -593,10 +902,137 @@ def test_headings_are_in_order(visit, volume):
     assert levels[0] == 1 and all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_a_printed_page_has_images_and_the_whole_table(visit, picture):
+@pytest.mark.parametrize("which", ["volume", "scan"])
+def test_a_wide_screen_is_used(visit, request, which):
+    page = visit(file_of(request, which), width=2560, height=1440)
+    panels = page.locator(".panels").bounding_box()
+    frame = page.locator(".frame").first.bounding_box()
+    assert frame["height"] > 700 or panels["width"] > 2200
+    assert frame["height"] < 1440
+    table = page.locator(".groups").bounding_box()
+    assert table["x"] + table["width"] > 2300
+
+
+# --- on paper
+
+
+def printed(page, file):
+    """The pages that a printer gets, as pictures of 96 dots an inch."""
+    try:
+        import pypdfium2
+    except ImportError:
+        unavailable("pypdfium2 is not installed: pip install pypdfium2")
+    page.pdf(path=file, format="A4")
+    document = pypdfium2.PdfDocument(file)
+    try:
+        return [
+            np.asarray(sheet.render(scale=96 / 72).to_pil().convert("RGB")) for sheet in document
+        ]
+    finally:
+        document.close()
+
+
+def test_a_printed_picture_is_the_one_on_the_screen(visit, picture, tmp_path):
+    page = visit(picture, width=1000)
+    page.emulate_media(media="print")
+    boxes = [panel.bounding_box() for panel in page.locator(".frame").all()]
+    page.emulate_media(media="screen")
+    assert len({round(box["width"]) for box in boxes}) == 1
+    (first, *_) = printed(page, tmp_path / "page.pdf")
+    for side in ("reference", "prediction"):
+        seen = painted(page, side)[..., :3].reshape(-1, 3)
+        colours = [tuple(colour) for colour in np.unique(seen, axis=0)]
+        shares = np.array([(seen == colour).all(axis=1).mean() for colour in colours])
+        # Every region is on paper, about as large a share of what is coloured as on the screen.
+        found = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
+        assert (found > 0).all()
+        ratios = found / found.sum() / shares
+        assert ratios.min() > 0.5 and ratios.max() < 2
+    # What differs is black in the map.
+    assert ((first < 8).all(axis=-1)).sum() > 100
+
+
+def test_print_hides_controls_and_shows_the_whole_table(visit, picture):
     page = visit(picture)
     page.emulate_media(media="print")
-    assert page.locator(".controls").is_hidden()
+    for hidden in (".controls", ".tools", "#keys"):
+        assert page.locator(f"{hidden}:visible").count() == 0
     scroll = page.locator(".scroll").last
     assert scroll.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
     assert page.locator("canvas").first.is_visible()
+
+
+def test_a_page_seen_by_night_is_printed_by_day(visit, picture, tmp_path):
+    page = visit(picture, scheme="dark")
+    (first, *_) = printed(page, tmp_path / "page.pdf")
+    assert first[:20].mean() > 250
+    assert (first > 250).all(axis=-1).mean() > 0.4
+
+
+@pytest.mark.parametrize(("regions", "most"), [(100, 3), (1000, 10)])
+def test_many_regions_take_few_pages(visit, tmp_path, regions, most):
+    columns = 40
+    rows, places = np.mgrid[: 3 * (regions // columns + 1), : 3 * columns]
+    labels = np.minimum(rows // 3 * columns + places // 3, regions - 1)
+    compare(labels, np.roll(labels, 1, axis=1)).report(tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    sheets = printed(page, tmp_path / "page.pdf")
+    assert len(sheets) <= most
+    rows = page.locator(".groups tbody tr").count()
+    assert rows == regions
+    for sheet in sheets[:-1]:
+        assert (sheet < 200).any(axis=-1)[-300:].any(), "a page that is nearly empty"
+
+
+# --- in another browser
+
+
+class Waiting(BaseHTTPRequestHandler):
+    """Serves a page in a frame, beside a picture that comes seconds later.
+
+    Firefox takes its screenshot when everything is there: the picture gives the page time to
+    unpack its pixels.
+    """
+
+    content = b""
+
+    def do_GET(self):
+        answers = {
+            "/": b"<body><iframe src=page.html width=1240 height=1900></iframe><img src=late>"
+        }
+        if self.path == "/late":
+            time.sleep(5)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(self.content if self.path == "/page.html" else answers.get(self.path, b""))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("which", ["volume", "scan", "run"])
+def test_firefox_shows_the_page(request, tmp_path, which):
+    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
+    if firefox is None:
+        unavailable("no firefox on this machine: apt-get install firefox-esr")
+    handler = type("Handler", (Waiting,), {"content": file_of(request, which).read_bytes()})
+    shot, profile = tmp_path / "shot.png", tmp_path / "profile"
+    profile.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        command = [firefox, "--headless", "--no-remote", "--profile", profile]
+        subprocess.run(
+            [*command, "--window-size", "1280,2000", "--screenshot", shot, address],
+            check=True,
+            timeout=120,
+            capture_output=True,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
+        server.shutdown()
+    with Image.open(shot) as image:
+        picture = np.asarray(image.convert("RGB")).astype(int)
+    coloured = np.ptp(picture, axis=-1) > 60
+    # Text is grey: what is coloured are the regions, or the dots of cases.
+    assert coloured.mean() > (0.001 if which == "run" else 0.02)

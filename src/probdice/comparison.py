@@ -724,7 +724,9 @@ class Comparison:
 
         return pictures.plot(self, kind, ax=ax, figsize=figsize, place=place, palette=palette)
 
-    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self, path: str | PathLike[str], *, title: str | None = None, image: Any = ()
+    ) -> None:
         """Write a page to look at: one HTML file that needs no network. See `report.write`.
 
         Parameters
@@ -733,6 +735,8 @@ class Comparison:
             Where to.
         title : str, optional
             What stands on top; the names of the files by default.
+        image : array, path or image, or several, optional
+            What to show under the segmentations, such as the scan that they are of.
 
         Examples
         --------
@@ -746,7 +750,7 @@ class Comparison:
         """
         from probdice import report
 
-        report.write(self, path, title=title)
+        report.write(self, path, title=title, image=image)
 
     # -- storing ---------------------------------------------------------------------------------
 

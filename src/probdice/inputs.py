@@ -7,11 +7,12 @@ import numpy as np
 
 from probdice.arrays import AnyArray, as_array, region_dimension
 from probdice.errors import InputError, ProbdiceError
-from probdice.files import read, read_mask
+from probdice.files import read, read_mask, read_underlay
 from probdice.files.sources import is_image
+from probdice.files.underlays import Underlay
 from probdice.segmentation import Array, Segmentation
 
-__all__ = ["Comparable", "as_mask", "as_segmentation"]
+__all__ = ["Comparable", "as_mask", "as_segmentation", "as_underlay"]
 
 # What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
@@ -43,6 +44,18 @@ def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
         return read_mask(mask) if _is_file(mask) else as_array(mask)
     except ProbdiceError as error:
         raise error.prefixed("mask: ") from None
+
+
+def as_underlay(value: Underlay | Comparable, shape: tuple[int, ...]) -> Underlay:
+    """An image to show under segmentations of a shape; an array may have colours at its end."""
+    if isinstance(value, Underlay):
+        return value
+    if _is_file(value):
+        return read_underlay(value)
+    array = as_array(value)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"must hold numbers, found {array.dtype}")
+    return Underlay(array, colour=tuple(array.shape) == (*shape, 3))
 
 
 def _of_array(array: Array) -> Segmentation:

@@ -44,16 +44,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice compare truth.png mine.png --match labels --json result.json",
     ),
     "consensus": (
-        "probdice consensus first.nii.gz second.nii.gz third.nii.gz -o fused.nii.gz",
-        "probdice consensus a.nii.gz b.nii.gz c.nii.gz --method staple -o out.nii.gz",
+        "probdice consensus anna.nii.gz ben.nii.gz --output both.nii.gz",
+        "probdice consensus rater_*.nii.gz --method staple --report page.html",
     ),
     "agree": (
-        "probdice agree first.nii.gz second.nii.gz third.nii.gz",
-        "probdice agree a.nii.gz b.nii.gz c.nii.gz --report page.html",
+        "probdice agree anna.nii.gz ben.nii.gz cleo.nii.gz",
+        "probdice agree rater_*.png --report page.html",
     ),
     "evaluate": (
         "probdice evaluate truth/ mine/ --output results",
         "probdice evaluate truth/ first=a/ second=b/ --output results --workers 4",
+        "probdice evaluate --config challenge.toml --output results",
     ),
     "summarise": (
         "probdice summarise results",
@@ -78,6 +79,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice rank answers/ scores.csv --column D1",
         "probdice rank answers.csv scores.csv --plot study.png --json -",
     ),
+    "warm_up": ("probdice warm-up",),
 }
 
 app = typer.Typer(

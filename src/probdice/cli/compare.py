@@ -13,11 +13,13 @@ from probdice.cli.options import (
     FloorOption,
     IgnoreGeometryOption,
     IgnoreOption,
+    ImageOption,
     IndicesOption,
     JsonOption,
     MapOption,
     MaskOption,
     MatchOption,
+    MaxBytesOption,
     MergeName,
     MergeOption,
     NamesOption,
@@ -36,6 +38,7 @@ from probdice.cli.options import (
     ToleranceOption,
     WorkersOption,
     background_of,
+    command_line,
     file_of_match,
     options_of,
 )
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from probdice.comparison import Comparison
     from probdice.components import Instances
     from probdice.engine.images import Images
+    from probdice.files.underlays import Underlay
     from probdice.geometry import Geometry
     from probdice.options import Options
     from probdice.segmentation import Label
@@ -70,6 +74,7 @@ class Inputs:
     prediction: str
     mask: str | None = None
     workers: int | None = None
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,19 +101,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write; JSON goes to standard output as "-"."""
+    """The files to write; JSON goes to standard output as "-". The page shows the command."""
 
     map: str | None = None
     relabelled: str | None = None
     report: str | None = None
     json: str | None = None
     quiet: bool = False
+    command: str = ""
 
 
 PLAIN = Wanted()
 
 
 def compare(
+    context: typer.Context,
     reference: ReferenceArgument,
     prediction: PredictionArgument,
     similarity: SimilarityOption = SimilarityName.absolute,
@@ -128,9 +135,11 @@ def compare(
     priority: PriorityOption = None,
     geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
     report: ReportOption = None,
+    image: ImageOption = None,
     indices: IndicesOption = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -142,6 +151,10 @@ def compare(
     """
     with answering(debug=debug):
         wanted = _wanted(indices, components, background)
+        if image and report is None:
+            raise typer.BadParameter(
+                "is shown on a page; say with --report where to write it", param_hint="--image"
+            )
         options = options_of(
             similarity=similarity,
             floor=floor,
@@ -156,6 +169,7 @@ def compare(
             priority=priority,
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
         )
         file = file_of_match(match)
         check_outputs(
@@ -169,12 +183,13 @@ def compare(
                 "--reference-names": reference_names,
                 "--prediction-names": prediction_names,
                 "--match": None if file is None else str(file),
+                **{f"--image {one}": one for one in image or ()},
             },
         )
         run(
-            Inputs(reference, prediction, mask, workers),
+            Inputs(reference, prediction, mask, workers, tuple(image or ())),
             options,
-            Outputs(map_, relabelled, report, json, quiet),
+            Outputs(map_, relabelled, report, json, quiet, command_line(context)),
             wanted,
         )
 
@@ -190,8 +205,9 @@ def run(
             display.say("components")
             images = _divided(images, wanted.label)
         _rehearse(images, outputs)
+        underlays = _underlays(images, options, inputs.images)
         result = _compared(images, options, outputs, display)
-        written = _write(result, geometry, inputs, outputs, wanted, display)
+        written = _write(result, geometry, inputs, outputs, wanted, underlays, display)
     if outputs.json == "-":
         print_text(_as_json(result, inputs, wanted) + "\n")
     elif outputs.quiet:
@@ -343,6 +359,17 @@ def _rehearse(images: "Images", outputs: Outputs) -> None:
         rehearse(outputs.relabelled, like(pixel if crisp else pixel[None]))
 
 
+def _underlays(
+    images: "Images", options: "Options", files: tuple[str, ...]
+) -> "tuple[Underlay, ...]":
+    """The images for the page; one that does not fit is refused before the work, not after."""
+    if not files:
+        return ()
+    from probdice.report.underlays import underlays_of
+
+    return underlays_of(images, options, files)
+
+
 def _compared(
     images: "Images", options: "Options", outputs: Outputs, display: Progress
 ) -> "Comparison":
@@ -379,6 +406,7 @@ def _write(
     inputs: Inputs,
     outputs: Outputs,
     wanted: Wanted,
+    underlays: "tuple[Underlay, ...]",
     display: Progress,
 ) -> Sequence[str]:
     """The files that were asked for, and a word on each."""
@@ -400,7 +428,9 @@ def _write(
         from probdice import report
 
         display.say("page")
-        report.write(result, outputs.report, words="command")
+        report.write(
+            result, outputs.report, image=underlays, words="command", command=outputs.command
+        )
         written.append(f"{outputs.report}: a page to open in a browser")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, _as_json(result, inputs, wanted) + "\n")

@@ -44,10 +44,10 @@ class MethodName(StrEnum):
 
 def consensus(
     files: FilesArgument,
-    out: Annotated[
+    output: Annotated[
         str | None,
         typer.Option(
-            "--out",
+            "--output",
             "-o",
             metavar="FILE",
             rich_help_panel=OUTPUT,
@@ -89,8 +89,8 @@ def consensus(
     with answering(debug=debug):
         inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask}
         check_outputs(
-            {"--out": out, "--entropy": entropy, "--report": report, "--json": json},
-            images=("--out", "--entropy"),
+            {"--output": output, "--entropy": entropy, "--report": report, "--json": json},
+            images=("--output", "--entropy"),
             inputs=inputs,
         )
         written = []
@@ -111,10 +111,10 @@ def consensus(
             result = consensus_of(panel, method.value, None)
             if json is not None or report is not None or not quiet:
                 _ = result.raters, result.agreement  # while the bar is shown
-            if out is not None:
+            if output is not None:
                 display.say("writing")
-                write(out, result.segmentation)
-                written.append(f"the consensus to {out}")
+                write(output, result.segmentation)
+                written.append(f"the consensus to {output}")
             if entropy is not None:
                 display.say("writing")
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)

@@ -36,11 +36,11 @@ def demo(
         for path, segmentation in zip((reference, prediction), demo_pair(), strict=True):
             write(path, segmentation)
         page, similarity = str(folder / "page.html"), str(folder / "similarity.nii.gz")
+        words = ["probdice", "compare", reference, prediction, "--merge", "both"]
+        command = shlex.join([*words, "--map", similarity, "--report", page])
         run(
             Inputs(reference, prediction),
             Options.of(merge="both"),
-            Outputs(map=similarity, report=page),
+            Outputs(map=similarity, report=page, command=command),
         )
-        words = ["compare", reference, prediction, "--merge", "both"]
-        words += ["--map", similarity, "--report", page]
-        print_text(f"\nthe same again:\n  probdice {shlex.join(words)}\n")
+        print_text(f"\nthe same again:\n  {command}\n")

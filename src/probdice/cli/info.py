@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, SumsName, names_in, usage
+from probdice.cli.options import DebugOption, MaxBytesOption, SumsName, names_in, usage
 from probdice.cli.outcome import answering
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def info(
         str | None,
         typer.Option(metavar="NAMES", help="Where masks overlap, the first of these regions wins."),
     ] = None,
+    max_bytes: MaxBytesOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show what a file holds: labels or probabilities, which regions, and where it lies.
@@ -66,7 +67,9 @@ def info(
 
         def read_by(sums: "Sums") -> "Segmentation":
             order = names_in(priority or "")
-            return read(file, names=names, scale=scale, sums=sums, priority=order)
+            return read(
+                file, names=names, scale=scale, sums=sums, priority=order, max_bytes=max_bytes
+            )
 
         refusal = None
         try:

@@ -34,6 +34,7 @@ __all__ = [
     "MapOption",
     "MaskOption",
     "MatchOption",
+    "MaxBytesOption",
     "MeasureName",
     "MergeName",
     "MergeOption",
@@ -54,6 +55,7 @@ __all__ = [
     "SumsOption",
     "ToleranceOption",
     "WorkersOption",
+    "command_line",
     "file_of_match",
     "match_of",
     "names_in",
@@ -254,6 +256,17 @@ ToleranceOption = Annotated[
         help="How many pixels the corners of the two grids may lie apart; 0.1 by default.",
     ),
 ]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        min=1,
+        metavar="N",
+        rich_help_panel=READING,
+        help="How much memory the values of one file may take where they have to be unpacked; all "
+        "that the machine has by default.",
+    ),
+]
 IgnoreGeometryOption = Annotated[
     bool,
     typer.Option(
@@ -287,6 +300,15 @@ ReportOption = Annotated[
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="Write a page to look at, one HTML file.",
+    ),
+]
+ImageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image",
+        metavar="FILE",
+        rich_help_panel=OUTPUT,
+        help="Show the page's regions on this image, such as the scan. Can be repeated.",
     ),
 ]
 BackgroundOption = Annotated[
@@ -357,6 +379,7 @@ def options_of(
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     correspondence: "Correspondence" = "case",
+    max_bytes: int | None = None,
 ) -> "Options":
     """What the options that compare and evaluate share ask for.
 
@@ -383,6 +406,7 @@ def options_of(
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
             correspondence=correspondence,
+            max_bytes=max_bytes,
         )
 
 
@@ -525,3 +549,24 @@ def _earlier(file: Path) -> "Match":
         raise FormatError(f"{file}: cannot be read: {reason}") from error
     except InputError as error:
         raise error.prefixed(f"{file}: is not what --json wrote: ") from error
+
+
+def command_line(context: typer.Context) -> str:
+    """What was typed, in full words and quoted where a shell needs it."""
+    import shlex
+    from enum import Enum
+
+    words, flags = ["probdice", context.info_name or ""], []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[parameter.name or ""]
+        for one in value if isinstance(value, list | tuple) else (value,):
+            text = str(one.value if isinstance(one, Enum) else one)
+            if parameter.param_type_name == "argument":
+                words.append(text)
+            else:
+                flag = max(parameter.opts, key=len)
+                flags += [flag] if isinstance(one, bool) else [flag, text]
+    return shlex.join([*words, *flags])

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from os.path import join, normpath
+from os.path import abspath, join, relpath
 from typing import Any
 
 from rich.console import RenderableType
@@ -71,7 +71,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
     chosen = measure or summary["rank_by"]
     measured = summary["measures"][chosen]
     several = len(summary["methods"]) > 1
-    reference = normpath(join(out, summary["reference"]))
+    reference = abspath(join(out, summary["reference"]))
+    reference = min(reference, relpath(reference), key=len)
     parts: list[RenderableType] = [
         Text(f"{reference} ↔ {', '.join(summary['methods'])}", style="bold"),
         _asked(summary),
@@ -79,12 +80,16 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         Text(_title(summary, chosen), style="bold"),
         _methods(summary, chosen),
     ]
-    parts += [
+    remarks = [
         note_line(f"{method}: {'; '.join(texts)}")
         for method, texts in summary["remarks"].items()
         if texts
     ]
-    parts += ["", Text("means by every measure", style="bold"), _means(summary, chosen)]
+    parts += [*remarks, ""] if remarks else []
+    if summary["yardstick"] is not None:
+        title = f"mean {NAMES[summary['yardstick']['measure']]} against each rater"
+        parts += [Text(title, style="bold"), _raters(summary["yardstick"]), ""]
+    parts += [Text("means by every measure", style="bold"), _means(summary, chosen)]
     if several:
         parts += [
             Text("places by every measure, and how often they are kept", style="bold"),
@@ -154,6 +159,25 @@ def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
             quartiles = f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}"
             cells += [decimal(row["median"]), quartiles]
         table.add_row(*map(Text, cells))
+    return table
+
+
+def _raters(yardstick: dict[str, Any]) -> FittingTable:
+    """Methods and raters against each rater, and on average."""
+    table = plain_table("", *(f">{name}" for name in yardstick["raters"]), ">mean", "95 % interval")
+    rows = {name: yardstick["methods"][name] for name in yardstick["methods"]}
+    for name, means in sorted(yardstick["means"].items(), key=lambda row: row[0] not in rows):
+        cells = [decimal(means[rater]) if rater in means else "–" for rater in yardstick["raters"]]
+        summary = rows.get(name)
+        own = ["", ""]
+        if summary is not None:
+            own = [decimal(summary["mean"]), _interval(summary["interval"])]
+        table.add_row(Text(name), *cells, *own)
+    among = yardstick["among"]
+    blank = [""] * len(yardstick["raters"])
+    table.add_row(
+        "raters among themselves", *blank, decimal(among["mean"]), _interval(among["interval"])
+    )
     return table
 
 

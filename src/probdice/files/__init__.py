@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from probdice.arrays import has_type
+from probdice.engine.threads import memory
 from probdice.errors import (
     FormatError,
     GeometryError,
@@ -27,25 +29,29 @@ from probdice.files.images import JPEG, PNG, TIFF
 from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.model import Content, Format, Image, Source
+from probdice.files.metaimage import METAIMAGE
+from probdice.files.model import Content, Format, Image, Source, printable
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
 from probdice.files.strangers import described
+from probdice.files.underlays import Underlay, photograph, underlay_of
 from probdice.files.writing import payload_of, write_atomically
 from probdice.geometry import Geometry
-from probdice.options import as_priority, as_scale
+from probdice.options import as_max_bytes, as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.value_checks import MASK, Sums
 
-__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "write"]
+__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "read_underlay", "write"]
 
 # A path, an image of nibabel or SimpleITK, or several of them, one for each region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
 # DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
 # are; ITK last, since it knows the others as well.
-FORMATS: tuple[Format, ...] = (NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, ITK)
+FORMATS: tuple[Format, ...] = (
+    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, METAIMAGE, ITK),
+)
 
 
 def read(
@@ -56,6 +62,7 @@ def read(
     sums: Sums = "error",
     priority: str | Sequence[str] = (),
     ignore: Iterable[int] | int = (),
+    max_bytes: int | None = None,
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
@@ -89,6 +96,9 @@ def read(
         that several claim: ``("tumour", "kidney")``. The result is a label map.
     ignore : int or iterable of int, optional
         One label or several whose pixels are left out of the comparison; only for a reference.
+    max_bytes : int, optional
+        How much memory the values of one file may take where they have to be unpacked; all that
+        the machine has by default. Values that stay on disk do not count.
 
     Returns
     -------
@@ -103,6 +113,8 @@ def read(
         When files of one segmentation do not lie on one grid.
     MissingExtraError
         When the format needs an extra that is not installed.
+    TooLargeError
+        When the values would take more memory than `max_bytes`.
 
     Examples
     --------
@@ -126,12 +138,13 @@ def read(
     sums = as_sums(sums)
     ignored = several_labels(ignore, "ignore")
     order = as_priority(priority)
+    most = _most(max_bytes)
     parts = parts_of(path)
     source = ",".join(part.source for part in parts)
     if len(parts) == 1:
         with _naming(source):
             segmentation = segmentation_of(
-                _image(parts[0].file), scale=scale, sums=sums, ignore=ignored, priority=order
+                _image(parts[0].file, most), scale=scale, sums=sums, ignore=ignored, priority=order
             )
             if parts[0].name:
                 segmentation = called(segmentation, parts[0].name)
@@ -146,7 +159,7 @@ def read(
         images = []
         for part in parts:
             with _naming(part.source):
-                images.append((part.source, _image(part.file)))
+                images.append((part.source, _image(part.file, most)))
         segmentation = segmentation_of_many(
             images, names_of(parts), scale=scale, sums=sums, priority=order
         )
@@ -155,17 +168,32 @@ def read(
     return replace(segmentation, source=source)
 
 
-def read_mask(path: Readable) -> Segmentation:
+def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
     """A mask from a file or an image of another library: whole numbers, of which 0 is outside."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"a mask is one file, found {len(parts)}")
     with _naming(parts[0].source):
-        image = _image(parts[0].file)
+        image = _image(parts[0].file, _most(max_bytes))
         if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is one of space
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
     return replace(segmentation, source=parts[0].source)
+
+
+def read_underlay(path: Readable) -> Underlay:
+    """An image to show under segmentations; photographs (JPEG, PNG) may be in colour."""
+    parts = parts_of(path)
+    if len(parts) > 1:
+        raise InputError(f"an image is one file, found {len(parts)}")
+    (part,) = parts
+    with _naming(part.source):
+        source = open_source(part.file) if isinstance(part.file, str) else None
+        if source is not None and _format(source) in (JPEG, PNG):
+            underlay = photograph(source)
+        else:
+            underlay = underlay_of(_image(part.file, memory()))
+    return replace(underlay, name=part.name or os.path.basename(part.source))
 
 
 def write(
@@ -231,19 +259,26 @@ def contents_of(path: str) -> list[Content]:
         return form.contents(source)
 
 
-def _image(file: Any) -> Image:
+def _most(max_bytes: int | None) -> int:
+    """The memory that the values of a file may take: that of the machine, or what the user says."""
+    return memory() if max_bytes is None else as_max_bytes(max_bytes)
+
+
+def _image(file: Any, max_bytes: int) -> Image:
     """What a file holds, by the first format that knows it, or an image of another library."""
     if not isinstance(file, str):
-        return of_simpleitk(file) if has_type(file, "SimpleITK", "Image") else of_nibabel(file)
-    source = open_source(file)
+        if has_type(file, "SimpleITK", "Image"):
+            return of_simpleitk(file, max_bytes=max_bytes)
+        return of_nibabel(file)
+    source = open_source(file, max_bytes)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
         raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
-    image = form.read(source)
+    image = _with_printable_names(form.read(source))
     if image.beside is None:
         return image
     with _naming(str(image.beside)):
-        label_source = open_source(str(image.beside))
+        label_source = open_source(str(image.beside), max_bytes)
         label_image = _format(label_source).read(label_source)
     shape = image.array.shape[1:]
     if tuple(label_image.array.shape) != tuple(shape):
@@ -252,6 +287,19 @@ def _image(file: Any) -> Image:
             f"{image.beside.name}, has shape {tuple(label_image.array.shape)}"
         )
     return replace(image, affine=label_image.affine)
+
+
+def _with_printable_names(image: Image) -> Image:
+    if not image.label_names and image.region_names is None:
+        return image
+    regions = image.region_names
+    return replace(
+        image,
+        label_names={label: printable(name) for label, name in image.label_names.items()},
+        region_names=None
+        if regions is None
+        else [printable(name) if isinstance(name, str) else name for name in regions],
+    )
 
 
 def _format(source: Source) -> Format:
@@ -283,13 +331,16 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
 
     Only errors of ours, of the operating system and of memory are about the file; readers turn
     those of the libraries they call into ours. All others are faults of this package, and pass.
+    Numbers of a damaged file may overflow; what then is not finite is refused where it is used.
     """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except ProbdiceError as error:
         if str(error).startswith(f"{path}: "):  # values that were read late name their file
             raise
-        raise error.prefixed(f"{path}: ") from error
+        said = [printable(part) if isinstance(part, str) else part for part in error.args]
+        raise type(error)(*said).prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:

@@ -57,13 +57,15 @@ class Scaled(Lazy):
         self.dtype = np.dtype(np.float64 if wide else np.float32)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        values = np.asarray(self.array[index]).astype(self.dtype)
-        if self.slope != 1:
-            values *= self.dtype.type(self.slope)
-        if self.inter != 0:
-            values += self.dtype.type(self.inter)
-        if self.divisor != 1:
-            values /= self.dtype.type(self.divisor)
+        # What overflows is infinite, which the comparison refuses.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(self.array[index]).astype(self.dtype)
+            if self.slope != 1:
+                values *= self.dtype.type(self.slope)
+            if self.inter != 0:
+                values += self.dtype.type(self.inter)
+            if self.divisor != 1:
+                values /= self.dtype.type(self.divisor)
         return values
 
 

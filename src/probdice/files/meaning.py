@@ -43,6 +43,8 @@ def segmentation_of(
 ) -> Segmentation:
     """The segmentation that one image is."""
     image = _without_single_region(image)
+    if image.regions is not None and image.array.shape[image.regions] == 0:
+        raise FormatError(f"holds no regions: its shape is {tuple(image.array.shape)}")
     ignore = tuple(ignore)
     values = _scaled(image, scale)
     geometry = _geometry(image)

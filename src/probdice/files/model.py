@@ -31,6 +31,7 @@ __all__ = [
     "lps_to_ras",
     "meaning_of",
     "need",
+    "printable",
 ]
 
 
@@ -42,6 +43,7 @@ class Source:
     inside: str  # what follows the colon: the data set, key or variable; or ""
     head: bytes  # the first bytes, unpacked where the file is gzipped
     gzipped: bool
+    max_bytes: int  # what its values may take where they have to lie in memory
 
     @property
     def name(self) -> str:
@@ -150,6 +152,13 @@ def as_label(name: str) -> Label:
     """The name of a region: an integer where it is a whole number, as the labels of a map are."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
+
+
+def printable(text: str) -> str:
+    """The text without what would move the cursor or colour the terminal: a file may hold it."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def distinct_names(names: Mapping[int, str]) -> dict[int, str]:

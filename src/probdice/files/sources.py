@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def is_image(value: object) -> bool:
     return has_type(value, "nibabel", "FileBasedImage") or has_type(value, "SimpleITK", "Image")
 
 
-def open_source(path: str) -> Source:
+def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
     """The file and its first bytes; it exists, can be read and is not empty."""
     file, inside = split_inside(path)
     try:
@@ -113,7 +114,7 @@ def open_source(path: str) -> Source:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
         except zlib.error as error:
             raise FormatError(f"is gzipped, but damaged: {error}") from error
-    return Source(file, inside, head[:HEAD], gzipped)
+    return Source(file, inside, head[:HEAD], gzipped, max_bytes)
 
 
 def names_of(parts: Sequence[Part]) -> list[Label]:

@@ -18,7 +18,16 @@ from probdice.errors import InputError
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Side
 
-__all__ = ["NEUTRAL", "PALETTE", "RGB", "Colours", "Palette", "colours_of", "triples"]
+__all__ = [
+    "NEUTRAL",
+    "PALETTE",
+    "RGB",
+    "Colours",
+    "Palette",
+    "background_group",
+    "colours_of",
+    "triples",
+]
 
 Palette = Literal["given", "safe", "rgb"]
 
@@ -119,7 +128,7 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
     if palette not in ("given", "safe"):
         raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
     given = _given(comparison) if palette == "given" else [None] * len(groups)
-    quiet = _background(groups)
+    quiet = background_group(groups)
     free = cycle([colour for colour in PALETTE if colour not in given] or PALETTE)
     return tuple(NEUTRAL if k == quiet else colour or next(free) for k, colour in enumerate(given))
 
@@ -146,7 +155,7 @@ def _given(comparison: Comparison) -> list[str | None]:
     return given
 
 
-def _background(groups: tuple[Group, ...]) -> int | None:
+def background_group(groups: tuple[Group, ...]) -> int | None:
     """The group that reads as background: the largest, if the reference calls it 0 or so.
 
     The method knows no background. An eye does: a strong colour over most of an image drowns the

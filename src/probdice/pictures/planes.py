@@ -5,6 +5,7 @@ up, the patient's right on the left, the nose to the left. Any other is shown as
 printed: the first axis down, the second to the right.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from probdice.geometry import Geometry
 
-__all__ = ["Plane", "planes_of"]
+__all__ = ["Plane", "finest", "planes_of"]
 
 # Along R, A, S: the name of a slice across it, the axis down and the axis to the right.
 ANATOMY = {2: ("axial", 1, 0), 1: ("coronal", 2, 0), 0: ("sagittal", 2, 1)}
@@ -92,6 +93,30 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
         for rows, columns in combinations(range(axes), 2)
     ]
     return tuple(reversed(planes))
+
+
+def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
+    """The plane to look at first: that of the smallest pixels, and where all are alike the first.
+
+    Where nobody knows how large pixels are it is the plane that has most of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice import Geometry
+    >>> from probdice.pictures.planes import finest, planes_of
+    >>> spine = Geometry((17, 512, 512), np.diag([4.0, 0.6, 0.6, 1.0]))
+    >>> finest(planes_of(3, spine), spine.shape, spine).name
+    'sagittal'
+    """
+
+    def coarseness(plane: Plane) -> float:
+        axes = [axis for axis in (plane.rows, plane.columns) if axis >= 0]
+        if geometry is None:
+            return -float(np.prod([shape[axis] for axis in axes]))
+        return float(f"{np.prod([geometry.spacing[axis] for axis in axes]):.3g}")
+
+    return min(planes, key=coarseness)
 
 
 def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:

@@ -3,7 +3,9 @@
 What is held is the chosen pixels alone, whatever the size of the images and wherever they are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 SORTED = 2**16  # pixels whose regions are sorted at once
+NARROW = 2**15  # regions that two bytes tell apart
 NEIGHBOURHOOD = 8  # the worst place is that of a box of an eighth of the image along each axis
 
 
@@ -43,18 +46,20 @@ class View:
     sides : dict of side to ndarray
         Probabilities with the regions along the first axis, or for a label map the index of each
         pixel's region (−1 outside Ω); regions as in the `…_labels` of the comparison.
+    inside : ndarray of bool
+        Which of the pixels are in Ω.
     f : ndarray of float32
-        Similarity after correspondence; NaN outside Ω.
+        Similarity after correspondence, computed when it is asked for; NaN outside Ω.
     """
 
     ranges: tuple[range, ...]
     sides: dict[Side, NDArray[Any]]
-    f: NDArray[np.float32]
+    inside: NDArray[np.bool_]
+    compare: Callable[[], NDArray[np.float32]]
 
-    @property
-    def inside(self) -> NDArray[np.bool_]:
-        """Which of the pixels are in Ω."""
-        return ~np.isnan(self.f)
+    @cached_property
+    def f(self) -> NDArray[np.float32]:
+        return self.compare()
 
     def crisp(self, side: Side) -> bool:
         """Whether a side is a label map."""
@@ -85,7 +90,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     regions = Both(comparison.overlap.reference, comparison.overlap.prediction)
     keys = regions.map(lambda side: side.keys[side.occupied])
     values: dict[Side, NDArray[Any]] = {
-        side: np.full(inside.shape, -1, np.int32)
+        side: np.full(inside.shape, -1, np.int16 if len(keys[side]) <= NARROW else np.int32)
         if regions[side].crisp
         else np.zeros((len(keys[side]), *inside.shape), blocks.dtype)
         for side in SIDES
@@ -116,7 +121,8 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
         None if whole.all() else whole,
         images.workers,
     )
-    return View(ranges, values, sample.map(comparison.similarity, _members(comparison)))
+    members = _members(comparison)
+    return View(ranges, values, whole, lambda: sample.map(comparison.similarity, members))
 
 
 def images_of(comparison: Comparison) -> Images:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probdice.comparison import Comparison
 from probdice.errors import Words
@@ -21,7 +21,9 @@ def write(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
+    image: Any = (),
     words: Words = "python",
+    command: str = "",
 ) -> None:
     """Write the page of a comparison.
 
@@ -33,8 +35,13 @@ def write(
         Where to; a file that is there is replaced when the new one is complete.
     title : str, optional
         What stands on top; the names of the files by default.
+    image : array, path or image, or several, optional
+        What to show under the segmentations, such as the scan that they are of. It must lie on
+        their grid, as strictly as they on each other's. A photograph may be in colour.
     words : {"python", "command"}, optional
         How notes name the options that they recommend: ``merge="both"`` or ``--merge both``.
+    command : str, optional
+        What was typed to make the page, for others to copy.
 
     Examples
     --------
@@ -47,7 +54,7 @@ def write(
     ...     os.listdir(folder)
     ['page.html']
     """
-    write_comparison(comparison, Path(path), title=title, words=words)
+    write_comparison(comparison, Path(path), title=title, image=image, words=words, command=command)
 
 
 def write_evaluation(

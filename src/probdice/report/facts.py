@@ -11,13 +11,14 @@ import numpy as np
 from probdice.comparison import Comparison
 from probdice.formatting import millilitres, percent
 from probdice.matching import listed
-from probdice.report.packing import shortened
+from probdice.report.encoding import shortened
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Side
 
 __all__ = [
     "Fact",
     "counted",
+    "extent",
     "merged_of",
     "names_of",
     "options_of",
@@ -104,8 +105,8 @@ def _omitted(comparison: Comparison) -> Fact | None:
     return Fact("Left out by", (f"{' and '.join(reasons)}: {share}",))
 
 
-def sides_of(comparison: Comparison) -> tuple[Fact, ...]:
-    """What each side was."""
+def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact, ...]:
+    """What each side was, and the names of the images under them."""
     empty = tuple(
         shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
         for side in SIDES
@@ -118,6 +119,8 @@ def sides_of(comparison: Comparison) -> tuple[Fact, ...]:
         Fact("Kind", tuple(_kind(side) for side in sides)),
         Fact("Empty regions", empty),
     ]
+    if images:
+        facts.append(Fact("Shown on", (shortened(listed(images), 300),)))
     if all(side.geometry is None for side in sides):
         facts.append(Fact("Size", tuple(size_of(side) for side in sides)))
         return (*facts, Fact("Place", ("unknown, taken to be the same",)))
@@ -171,3 +174,11 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
     size = millilitres(pixels, pixel_volume)
     text = f"{text}{unit} ({size})" if size else f"{text}{unit}"
     return text.replace(",", "\u2009")
+
+
+def extent(pixels: float, pixel_volume: float | None, *, unit: bool = True) -> str:
+    """A volume in millilitres, or in pixels where nobody knows how large they are."""
+    size = millilitres(pixels, pixel_volume)
+    if not size:
+        return volume(pixels) + (" px" if unit else "")
+    return (size if unit else size.removesuffix(" mL")).replace(",", "\u2009")

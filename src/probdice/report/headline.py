@@ -5,15 +5,35 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from probdice.comparison import Comparison
+from probdice.errors import Words, in_words
 from probdice.formatting import decimal, percent
 from probdice.matching import listed
+from probdice.report.encoding import shortened
 from probdice.report.facts import counted, merged_of
-from probdice.report.packing import shortened
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, Side, other
 from probdice.similarity import Absolute
 
-__all__ = ["Figure", "Scale", "figures_of", "scale_of", "sentences_of"]
+__all__ = [
+    "Figure",
+    "Scale",
+    "Sentence",
+    "figures_of",
+    "notes_of",
+    "scale_of",
+    "sentences_of",
+]
+
+LONGEST = 2000  # characters of a note
+DRAWN = ("apart", "crossed", "unmatched")  # the kinds of notes that have a drawing
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of the headline, and the drawing beside it: what a low value looks like."""
+
+    text: str
+    drawing: str
 
 
 @dataclass(frozen=True)
@@ -74,12 +94,34 @@ def scale_of(comparison: Comparison) -> Scale | None:
     return Scale(round(100 * score, 3), round(100 * chance, 3), f"On a line from 0 to 1, {about}")
 
 
-def sentences_of(comparison: Comparison) -> tuple[str, ...]:
+def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
     """What the numbers of the headline mean, a sentence each."""
+    partners: tuple[Sentence, ...] = ()
+    if not any(comparison.unmatched[side] for side in SIDES):
+        partners = (Sentence("Every region has a partner on the other side.", "unmatched"),)
     return (
-        *_score_sentences(comparison),
-        *(_explained_sentence(comparison, side) for side in SIDES),
+        Sentence(" ".join(_score_sentences(comparison)), "score"),
+        *(Sentence(_explained_sentence(comparison, side), side) for side in SIDES),
+        *partners,
     )
+
+
+def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
+    """What is worth knowing, after a notice; regions without a partner are among it."""
+    sentences = [
+        Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
+        for note in comparison.notes
+    ]
+    if notice:
+        sentences.insert(0, Sentence(notice, "note"))
+    return tuple(Sentence(_sentence(one.text), one.drawing) for one in sentences)
+
+
+def _sentence(text: str) -> str:
+    """A note as a sentence: it starts like one, unless with the name of a file, and is not long."""
+    short = shortened(text, LONGEST)
+    first, *_ = short.split(maxsplit=1) or [""]
+    return short[:1].upper() + short[1:] if first.isalpha() else short
 
 
 def _explained_figure(comparison: Comparison, side: Side) -> Figure:
@@ -143,8 +185,8 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
     if isnan(share):
         return f"The {side} is the same at every pixel: there is nothing to explain."
     return (
-        f"The {across} explains {percent(share)} of the {side}; it would be all of it if every "
-        f"region of the {across} lay inside one region of the {side}."
+        f"The {across} explains {percent(share)} of the {side}: all of it if every region of the "
+        f"{across} lay inside one region of the {side}, little where they straddle several."
     )
 
 

@@ -1,24 +1,36 @@
 """The page of one comparison, as data: every text and number that the template shows."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from probdice.comparison import Comparison, Group
-from probdice.errors import Words, as_words, in_words
+from probdice.errors import Words, as_words
+from probdice.files.underlays import Underlay
 from probdice.formatting import decimal
 from probdice.matching import listed
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, Link, arrange, width_of
+from probdice.report.encoding import encoded, shortened
 from probdice.report.facts import (
     Fact,
+    extent,
     names_of,
     options_of,
     sides_of,
     size_of,
     volume,
 )
-from probdice.report.headline import Figure, Scale, figures_of, scale_of, sentences_of
-from probdice.report.packing import pixels_of, shortened
+from probdice.report.headline import (
+    Figure,
+    Scale,
+    Sentence,
+    figures_of,
+    notes_of,
+    scale_of,
+    sentences_of,
+)
+from probdice.report.packing import pixels_of
 
 __all__ = ["Page", "page_of"]
 
@@ -26,7 +38,8 @@ __all__ = ["Page", "page_of"]
 DRAWN = 100  # groups in the drawing of the correspondence
 LISTED = 2000  # groups in the table
 LEGEND = 12  # groups up to which the images have a legend
-LONGEST = 2000  # characters of a note
+MOST_JSON = 1_000_000  # bytes of the result that a page carries, before base64
+PRINTED = 30  # rows of the drawing that are worth a printed page
 ROW = 38  # height of a region in the drawing
 ABOVE = 34  # height of the heading over the columns
 
@@ -71,7 +84,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The correspondence."""
+    """The correspondence; where it is long a printed page leaves it out."""
 
     dots: tuple[Dot, ...]
     lines: tuple[Line, ...]
@@ -79,6 +92,7 @@ class Drawing:
     hidden: int
     merged: bool
     apart: int
+    printed: bool
 
 
 @dataclass(frozen=True)
@@ -89,8 +103,8 @@ class Page:
     subtitle: str
     figures: tuple[Figure, ...]
     scale: Scale | None
-    sentences: tuple[str, ...]
-    notes: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+    notes: tuple[Sentence, ...]
     rows: tuple[Row, ...]
     hidden_rows: int
     legend: tuple[Row, ...]
@@ -98,8 +112,28 @@ class Page:
     options: tuple[Fact, ...]
     sides: tuple[Fact, ...]
     viewer: dict[str, Any] | None
+    left_out: str
     omissions: tuple[str, ...]
-    axes: int
+    command: str
+    result: str
+
+    @property
+    def axes(self) -> int:
+        """Of the images; 0 where there are none."""
+        return len(self.viewer["shape"]) if self.viewer else 0
+
+    @property
+    def crisp(self) -> bool:
+        """Whether both sides are label maps."""
+        return bool(self.viewer and self.viewer["crisp"])
+
+    @property
+    def panels(self) -> tuple[tuple[str, str], ...]:
+        """The pictures beside each other: what each shows, and its name."""
+        panels = (("reference", "Reference"), ("prediction", "Prediction"), ("f", "Similarity"))
+        if self.viewer and self.viewer["images"]:
+            return (("contours", "Contours"), *panels)
+        return panels
 
 
 def page_of(
@@ -107,38 +141,61 @@ def page_of(
     title: str | None = None,
     notice: str = "",
     words: Words = "python",
+    underlays: tuple[Underlay, ...] = (),
+    command: str = "",
 ) -> Page:
-    """The page of a comparison, with images where it still has them; a notice leads its notes."""
-    notes = [in_words(note.message, as_words(words)) for note in comparison.notes]
+    """The page of a comparison, with images where it still has them.
+
+    A notice leads its notes; `command` is what was typed to make it.
+    """
     colours = colours_of(comparison)
-    rows = tuple(
-        _row(k, group, colours.groups[k], comparison.pixel_volume)
-        for k, group in enumerate(comparison.groups[:LISTED])
+    # Worst first; what has no Dice comes last, and of equal ones the larger first.
+    order = sorted(
+        range(len(comparison.groups)),
+        key=lambda k: _badness(comparison.groups[k]),
     )
-    viewer, axes = None, 0
+    rows = tuple(
+        _row(k, comparison.groups[k], colours.groups[k], comparison.pixel_volume)
+        for k in order[:LISTED]
+    )
+    viewer, left_out = None, ""
     omissions: tuple[str, ...] = ("This comparison does not have its images any more.",)
     if comparison.images is not None:
-        pixels = pixels_of(comparison, colours)
-        viewer, omissions = pixels.content, pixels.omissions
-        axes = len(pixels.content["shape"])
+        pixels = pixels_of(comparison, colours, underlays)
+        viewer, left_out, omissions = pixels.content, pixels.left_out, pixels.omissions
     names = names_of(comparison)
+    figures = figures_of(comparison)  # before the result is stored: it computes what that holds
+    result = encoded(comparison.to_json().encode(), level=6)
     return Page(
         title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
         subtitle=_subtitle(comparison),
-        figures=figures_of(comparison),
+        figures=figures,
         scale=scale_of(comparison),
         sentences=sentences_of(comparison),
-        notes=tuple(shortened(text, LONGEST) for text in (notice, *notes) if text),
+        notes=notes_of(comparison, notice, as_words(words)),
         rows=rows,
         hidden_rows=len(comparison.groups) - len(rows),
-        legend=rows if len(comparison.groups) <= LEGEND else (),
+        legend=_legend(rows) if len(comparison.groups) <= LEGEND else (),
         drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
         options=options_of(comparison),
-        sides=sides_of(comparison),
+        sides=sides_of(comparison, tuple(one.name for one in underlays)),
         viewer=viewer,
+        left_out=left_out,
         omissions=omissions,
-        axes=axes,
+        command=command,
+        result=result if len(result) <= MOST_JSON * 4 / 3 else "",
     )
+
+
+def _badness(group: Group) -> tuple[bool, float, float]:
+    """What groups are sorted by: Dice, worst first."""
+    dice = group.dice
+    return isnan(dice), 0.0 if isnan(dice) else dice, -group.reference_volume
+
+
+def _legend(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The groups in their own order."""
+    return tuple(sorted(rows, key=lambda row: row.number))
 
 
 def _subtitle(comparison: Comparison) -> str:
@@ -153,10 +210,7 @@ def _subtitle(comparison: Comparison) -> str:
 
 
 def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> Row:
-    sizes = {
-        "reference": volume(group.reference_volume, pixel_volume),
-        "prediction": volume(group.prediction_volume, pixel_volume),
-    }
+    unit = "px" if pixel_volume is None else "mL"
     return Row(
         number,
         shortened(listed(group.reference), 300),
@@ -166,8 +220,13 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
             ("Dice", group.dice, decimal(group.dice)),
             ("Jaccard", group.jaccard, decimal(group.jaccard)),
             ("Similarity", group.similarity, decimal(group.similarity)),
-            ("Volume, reference", group.reference_volume, sizes["reference"]),
-            ("Volume, prediction", group.prediction_volume, sizes["prediction"]),
+            *(
+                (f"{side.capitalize()}, {unit}", size, extent(size, pixel_volume, unit=False))
+                for side, size in (
+                    ("reference", group.reference_volume),
+                    ("prediction", group.prediction_volume),
+                )
+            ),
         ),
     )
 
@@ -181,7 +240,7 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
             group=node.group,
             name=shortened(node.label, 18),
             full=shortened(node.label, 200),
-            volume=volume(node.volume, node.pixel_volume, unit=" px"),
+            volume=extent(node.volume, node.pixel_volume),
             colour=shades[node.side, node.label],
             y=ABOVE + ROW * (node.row + 0.5),
             alone=id(node) not in linked,
@@ -202,7 +261,7 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
     )
     height = ABOVE + ROW * layout.rows
     merged = any(line.merged for line in lines)
-    return Drawing(dots, lines, height, layout.hidden, merged, layout.apart)
+    return Drawing(dots, lines, height, layout.hidden, merged, layout.apart, layout.rows <= PRINTED)
 
 
 def _about(link: Link) -> str:

@@ -16,9 +16,9 @@ from probdice.formatting import decimal, percent
 from probdice.overlaps import Floats
 from probdice.pictures.raters import region_colours, slices_of
 from probdice.raters import Agreement, Consensus
+from probdice.report.encoding import shortened
 from probdice.report.facts import Fact, volume
 from probdice.report.headline import Figure
-from probdice.report.packing import shortened
 from probdice.report.rendering import render, write_page
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]

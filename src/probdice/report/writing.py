@@ -1,13 +1,20 @@
 """The page of one comparison, from its data to its file."""
 
 from pathlib import Path
+from typing import Any
 
 from probdice.comparison import Comparison
 from probdice.errors import Words
+from probdice.files.underlays import Underlay
+from probdice.pictures.views import images_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
+from probdice.report.underlays import underlays_of
 
 __all__ = ["write_comparison"]
+
+ALWAYS = ("numbers", "unpacking", "saving", "selection", "tables", "export")
+WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "viewer")
 
 
 def write_comparison(
@@ -15,15 +22,21 @@ def write_comparison(
     path: Path,
     *,
     title: str | None,
+    image: Any = (),
     notice: str = "",
     words: Words = "python",
+    command: str = "",
     alone: bool = False,
 ) -> None:
-    """Write the page; a notice stands before its notes. For `alone` see `storage.replacing`."""
-    page = page_of(comparison, title, notice, words)
-    scripts = ["assets/selection.js", "assets/tables.js"]
-    if page.viewer:
-        scripts += [f"assets/{name}.js" for name in ("numbers", "pixels", "painting", "viewer")]
-    values = {"page": page}
-    text = render("comparison.html", values, style="assets/page.css", scripts=tuple(scripts))
+    """Write the page; a notice stands before its notes. For `alone` see `atomic_files.replacing`.
+
+    `image` is one image or several to show under the segmentations.
+    """
+    underlays: tuple[Underlay, ...] = ()
+    if not (isinstance(image, tuple) and not image):
+        underlays = underlays_of(images_of(comparison), comparison.options, image)
+    page = page_of(comparison, title, notice, words, underlays, command)
+    names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
+    scripts = tuple(f"assets/{name}.js" for name in names)
+    text = render("comparison.html", {"page": page}, style="assets/page.css", scripts=scripts)
     write_page(path, text, alone=alone)

@@ -1,90 +1,132 @@
 "use strict";
-// The colours of one plane: of a side by its regions, or of f.
-const FADED = [196, 212, 230];
+// The colours of one plane: of a side by its regions, of f, or of the image alone.
+const APART = [255, 46, 99]; // where the sides differ, on an image
 
-function painterOf({ data, sides, scale, strides, total, f, outside }, state) {
+function painterOf({ data, scale, strides, total, similarity, share }, state) {
   const length = (axis) => (axis < 0 ? 1 : data.shape[axis]);
-  const size = () => [length(state.plane.columns), length(state.plane.rows)];
+  const sizeOf = (plane) => [length(plane.columns), length(plane.rows)];
 
-  function offset() {
-    return state.plane.across.reduce((sum, axis) => sum + state.here[axis] * strides[axis], 0);
-  }
-
-  // Where the first pixel of the plane is, and how far it is to the next column and row.
-  function walk() {
-    const { plane } = state;
-    const [width, height] = size();
+  // Where the first pixel of a plane is, and how far it is to the next column and row.
+  function walk(plane) {
+    const [width, height] = sizeOf(plane);
     const right = plane.columns < 0 ? 0 : strides[plane.columns];
     const down = plane.rows < 0 ? 0 : strides[plane.rows];
-    const first = offset() + (plane.flipColumns ? (width - 1) * right : 0) + (plane.flipRows ? (height - 1) * down : 0);
+    let first = plane.across.reduce((sum, axis) => sum + state.here[axis] * strides[axis], 0);
+    first += (plane.flipColumns ? (width - 1) * right : 0) + (plane.flipRows ? (height - 1) * down : 0);
     return [first, plane.flipColumns ? -right : right, plane.flipRows ? -down : down];
   }
 
-  function shareOf(group, pixel) {
-    let most = 0;
-    for (const side of sides) {
-      const { kept, values, codes, groups } = data[side];
-      let share = 0;
-      for (let at = pixel, k = 0; k < kept; k++, at += total) {
-        const value = values ? values[at] : scale;
-        if (value && groups[codes[at]] === group) share += value;
+  // The grey values or colours of an image in a plane, as they are shown: three bytes a pixel.
+  function under(plane) {
+    const image = data.images[state.image];
+    const [width, height] = sizeOf(plane);
+    const place = (axis, k) => Math.min(image.shape[axis] - 1, Math.floor((k * data.step) / image.step)) * image.strides[axis];
+    const along = (axis, count, flip) => Int32Array.from({ length: count }, (_, k) => (axis < 0 ? 0 : place(axis, flip ? count - 1 - k : k)));
+    const columns = along(plane.columns, width, plane.flipColumns);
+    const rows = along(plane.rows, height, plane.flipRows);
+    const first = plane.across.reduce((sum, axis) => sum + place(axis, state.here[axis]), 0);
+    const [low, high] = state.window;
+    const shades = Uint8ClampedArray.from({ length: image.levels + 1 }, (_, k) => (255 * (image.low + ((image.high - image.low) * k) / image.levels - low)) / (high - low));
+    const bytes = new Uint8ClampedArray(3 * width * height);
+    const next = image.colour ? 1 : 0;
+    for (let row = 0, at = 0; row < height; row++) {
+      for (let column = 0; column < width; column++, at += 3) {
+        const from = first + rows[row] + columns[column];
+        bytes[at] = shades[image.values[from]];
+        bytes[at + 1] = shades[image.values[from + next]];
+        bytes[at + 2] = shades[image.values[from + 2 * next]];
       }
-      most = Math.max(most, share / scale);
     }
-    return most;
+    return bytes;
   }
 
-  function paintSide(side, image) {
+  // What stands for "nothing to see": paper by day, and no glare by night.
+  const blank = () => (state.dark ? [30, 35, 39] : [255, 255, 255]);
+  const faded = () => (state.dark ? [62, 68, 74] : [200, 200, 200]);
+
+  function paintSide(side, plane, image) {
     const entry = data[side];
     const { chosen } = selection;
-    const [width, height] = size();
-    const kept = state.mode === "likely" ? 1 : entry.kept;
-    // What is not chosen fades to grey.
-    const shown = entry.rgb.map((rgb, k) => (chosen === null || entry.groups[k] === chosen ? rgb : rgb.map((v) => 0.12 * v + 0.88 * 200)));
-    const [first, right, down] = walk();
-    let at = 0;
-    for (let row = 0; row < height; row++) {
-      for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, pixel += right) {
-        if (f[pixel] === outside) continue;
-        let red = 0, green = 0, blue = 0, sum = 0;
-        for (let k = 0; k < kept; k++) {
-          const value = entry.values && state.mode !== "likely" ? entry.values[k * total + pixel] : 1;
-          if (value === 0) break;
-          const rgb = shown[entry.codes[k * total + pixel]];
-          red += value * rgb[0]; green += value * rgb[1]; blue += value * rgb[2]; sum += value;
-          if (!entry.values) break;
+    const [width, height] = sizeOf(plane);
+    const shown = state.image < 0 ? null : under(plane);
+    const kept = state.mode === "likely" || !entry.values ? 1 : entry.kept;
+    const differing = state.mode === "f";
+    // Without an image what is not chosen fades; on an image it is not painted, nor is background.
+    const quiet = (k) => (shown !== null && entry.group[k] === data.background) || (chosen !== null && entry.group[k] !== chosen);
+    const alphas = Float32Array.from(entry.rgb, (_, k) => (quiet(k) ? 0 : 1));
+    const [back, grey] = [blank(), faded()];
+    const colours = entry.rgb.map((rgb, k) => (shown === null && alphas[k] === 0 ? rgb.map((v, c) => 0.12 * v + 0.88 * grey[c]) : rgb));
+    const [first, right, down] = walk(plane);
+    for (let row = 0, at = 0, from = 0; row < height; row++) {
+      for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
+        const value = differing || !entry.codes[pixel] ? similarity(pixel) : 1;
+        if (value < 0) {
+          if (shown) image.set([shown[from], shown[from + 1], shown[from + 2], 255], at);
+          continue;
         }
-        const white = state.mode === "f" ? f[pixel] / scale : 0;
-        const share = sum ? (1 - white) / sum : 0;
-        image[at] = red * share + 255 * white;
-        image[at + 1] = green * share + 255 * white;
-        image[at + 2] = blue * share + 255 * white;
+        let red = 0, green = 0, blue = 0, sum = 0, alpha = 0;
+        for (let k = 0; k < kept; k++) {
+          const code = entry.codes[k * total + pixel];
+          if (code === 0) break;
+          const part = kept > 1 ? entry.values[k * total + pixel] : 1;
+          const rgb = colours[code];
+          const seen = shown ? part * alphas[code] : part;
+          red += seen * rgb[0]; green += seen * rgb[1]; blue += seen * rgb[2]; alpha += seen; sum += part;
+        }
+        if (alpha > 0) { red /= alpha; green /= alpha; blue /= alpha; }
+        let cover = sum > 0 ? alpha / sum : 0;
+        if (differing) cover *= 1 - value;
+        if (shown) cover *= state.opacity;
+        image[at] = red * cover + (shown ? shown[from] : back[0]) * (1 - cover);
+        image[at + 1] = green * cover + (shown ? shown[from + 1] : back[1]) * (1 - cover);
+        image[at + 2] = blue * cover + (shown ? shown[from + 2] : back[2]) * (1 - cover);
         image[at + 3] = 255;
       }
     }
   }
 
-  function paintSimilarity(image) {
+  // Returns the mean of f over the plane.
+  function paintSimilarity(plane, image) {
     const { chosen } = selection;
-    const [width, height] = size();
-    const [first, right, down] = walk();
-    let at = 0;
-    for (let row = 0; row < height; row++) {
-      for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, pixel += right) {
-        if (f[pixel] === outside) continue;
-        const grey = (255 * f[pixel]) / scale;
+    const [width, height] = sizeOf(plane);
+    const shown = state.image < 0 ? null : under(plane);
+    const [first, right, down] = walk(plane);
+    const [one, zero, grey] = [blank(), state.dark ? [255, 255, 255] : [0, 0, 0], state.dark ? [40, 56, 74] : [196, 212, 230]];
+    let [sum, count] = [0, 0];
+    for (let row = 0, at = 0, from = 0; row < height; row++) {
+      for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
+        const value = similarity(pixel);
+        if (value >= 0) { sum += value; count++; }
+        if (value < 0 && !shown) continue;
         // What is not chosen fades to a blue, which no value of f has.
-        const share = chosen === null ? 1 : Math.min(1, 0.1 + shareOf(chosen, pixel));
-        for (let k = 0; k < 3; k++) image[at + k] = grey * share + FADED[k] * (1 - share);
+        const part = chosen === null || value < 0 ? 1 : Math.min(1, Math.max(share("reference", chosen, pixel), share("prediction", chosen, pixel)) + (shown ? 0 : 0.1));
+        for (let k = 0; k < 3; k++) {
+          if (shown) {
+            const cover = value < 0 ? 0 : (1 - value) * part * Math.min(1, state.opacity * 1.4);
+            image[at + k] = shown[from + k] * (1 - cover) + APART[k] * cover;
+          } else {
+            image[at + k] = (value * one[k] + (1 - value) * zero[k]) * part + grey[k] * (1 - part);
+          }
+        }
         image[at + 3] = 255;
       }
     }
+    return count ? sum / count : null;
   }
 
-  function paint(side, image) {
-    if (side === "f") paintSimilarity(image);
-    else paintSide(side, image);
+  function paintImage(plane, image) {
+    const shown = under(plane);
+    for (let at = 0, from = 0; from < shown.length; at += 4, from += 3) {
+      image[at] = shown[from]; image[at + 1] = shown[from + 1]; image[at + 2] = shown[from + 2]; image[at + 3] = 255;
+    }
   }
 
-  return { size, paint };
+  function paint(content, plane, image) {
+    if (content === "f") return paintSimilarity(plane, image);
+    if (content === "contours") paintImage(plane, image);
+    else paintSide(content, plane, image);
+    return null;
+  }
+
+  return { sizeOf, walk, paint };
 }

@@ -6,36 +6,67 @@ const pixels = (async () => {
   const scale = 10 ** data.digits;
   const strides = data.shape.map((_, axis) => data.shape.slice(axis + 1).reduce((a, b) => a * b, 1));
   const total = data.shape.reduce((a, b) => a * b, 1);
+  const outside = data.digits > 2 ? 65535 : 255;
 
   async function unpack(text, wide) {
-    const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const bytes = await new Response(stream).arrayBuffer();
+    const bytes = await unpackBytes(text);
     return wide ? new Uint16Array(bytes) : new Uint8Array(bytes);
   }
 
   const colour = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
-  const f = await unpack(data.f, data.digits > 2);
-  const outside = data.digits > 2 ? 65535 : 255;
+  const f = data.f ? await unpack(data.f, data.digits > 2) : null;
   for (const side of sides) {
     const entry = data[side];
     entry.codes = await unpack(entry.codes, entry.wide);
     entry.values = entry.values ? await unpack(entry.values, data.digits > 2) : null;
-    entry.rgb = entry.colours.map(colour);
+    // Regions are counted from 1: 0 is no region, and in no group.
+    entry.rgb = [[0, 0, 0], ...entry.colours.map(colour)];
+    entry.group = Int32Array.from([-2, ...entry.groups]);
+  }
+  for (const image of data.images) {
+    image.values = await unpack(image.values, image.wide);
+    image.strides = image.shape.map((_, axis) => image.shape.slice(axis + 1).reduce((a, b) => a * b, image.colour ? 3 : 1));
   }
 
-  const number = (value) => decimal(value / scale, data.digits);
+  // f at a pixel, from 0 to 1; −1 where nothing was compared.
+  const { reference, prediction } = data;
+  function similarity(pixel) {
+    if (f) return f[pixel] === outside ? -1 : f[pixel] / scale;
+    const code = reference.codes[pixel];
+    if (code === 0) return -1;
+    return reference.group[code] === prediction.group[prediction.codes[pixel]] ? 1 : data.apart;
+  }
+
+  // How much of a pixel of one side is in a group, from 0 to 1.
+  function share(side, group, pixel) {
+    const { kept, values, codes, group: groups } = data[side];
+    if (!values) return groups[codes[pixel]] === group ? 1 : 0;
+    let sum = 0;
+    for (let at = pixel, k = 0; k < kept; k++, at += total) if (groups[codes[at]] === group) sum += values[at];
+    return sum / scale;
+  }
 
   // The regions of a pixel, largest first, as [region, value].
   function regionsAt(side, pixel) {
     const entry = data[side];
     const found = [];
     for (let k = 0; k < entry.kept; k++) {
-      const value = entry.values ? entry.values[k * total + pixel] : scale;
-      if (value > 0) found.push([entry.codes[k * total + pixel], value]);
+      const code = entry.codes[k * total + pixel];
+      if (code) found.push([code - 1, entry.values ? entry.values[k * total + pixel] : scale]);
     }
     return found;
   }
 
-  return { data, sides, scale, strides, total, f, outside, number, regionsAt };
+  const pixelAt = (here) => here.reduce((sum, k, axis) => sum + k * strides[axis], 0);
+  const number = (value) => decimal(value, data.crisp ? 4 : data.digits);
+
+  // Where a pixel lies in the image, and in millimetres where that is known.
+  const index = (here) => here.map((k) => k * data.step);
+  function millimetres(here) {
+    if (!data.affine) return null;
+    const place = index(here);
+    return data.affine.slice(0, -1).map((row) => row.reduce((sum, value, k) => sum + value * (k < place.length ? place[k] : 1), 0));
+  }
+
+  return { data, sides, scale, strides, total, similarity, share, regionsAt, pixelAt, number, index, millimetres };
 })();

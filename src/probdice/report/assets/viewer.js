@@ -1,324 +1,686 @@
 "use strict";
-// The images: three panels of one plane, which share the slice, the zoom and the point.
+// The images: panels of one plane or of three, which share the point, the slices and the zoom.
 (async () => {
   const loaded = await pixels.catch(() => null);
+  const box = document.querySelector(".panels");
   if (loaded === null) {
-    document.querySelector(".panels").textContent = "This browser is too old to show the images.";
+    box.textContent = "This browser is too old to show the images.";
     return;
   }
-  const { data, sides, scale, strides, f, outside, number, regionsAt } = loaded;
+  const { data, sides, similarity, regionsAt, pixelAt, number, index, millimetres } = loaded;
   const axes = data.shape.length;
-  const panels = [...document.querySelectorAll(".panel")].map((panel) => ({
-    side: panel.dataset.side,
-    frame: panel.querySelector(".frame"),
-    canvas: panel.querySelector("canvas"),
-    point: panel.querySelector(".point"),
-    values: panel.querySelector(".values"),
-    name: panel.querySelector("canvas").getAttribute("aria-label"),
-  }));
-  const state = { mode: "probabilities", plane: data.planes[0], here: data.here.slice(), zoom: 1, x: 0.5, y: 0.5 };
+  const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity" };
+  const CONTENTS = data.images.length ? ["contours", "reference", "prediction", "f"] : ["reference", "prediction", "f"];
+  const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // seen on grey, apart for all eyes
+  const night = matchMedia("(prefers-color-scheme: dark)");
+  const state = {
+    mode: "probabilities", plane: data.plane, all: false, content: CONTENTS[0], here: [], centre: [], zoom: 1,
+    image: data.images.length ? 0 : -1, opacity: 0.5, window: data.images[0]?.window.slice() ?? [0, 1], levels: [0.5],
+    dark: night.matches, hover: null, place: 0,
+  };
   const painter = painterOf(loaded, state);
-  const { size } = painter;
-  const step = (axis) => (axis < 0 ? 1 : data.step[axis]);
+  const frames = framesOf(loaded, state, painter);
+  const contours = contoursOf(loaded, state, painter);
+  const places = placesOf(loaded);
+  const { sizeOf } = painter;
+  const $ = (id) => document.getElementById(id);
+  const bounded = (value, low, high) => Math.min(high, Math.max(low, value));
+  const middle = () => data.frame.map(([first, last]) => (first + last) / 2);
+  let panels = [];
+  let layout = null; // shape and widths of the frames
 
-  // --- the point
+  // --- elements
 
-  function pointInPlane() {
-    const { plane, here } = state;
-    const [width, height] = size();
-    const c = plane.columns < 0 ? 0 : here[plane.columns];
-    const r = plane.rows < 0 ? 0 : here[plane.rows];
-    return [plane.flipColumns ? width - 1 - c : c, plane.flipRows ? height - 1 - r : r];
+  function make(tag, className = "", text = "") {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    if (text) element.textContent = text;
+    return element;
   }
 
-  function herePixel() {
-    return state.here.reduce((sum, k, axis) => sum + k * strides[axis], 0);
+  function svg(tag, attributes) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
   }
 
-  const place = (axis) => data.start[axis] + state.here[axis] * data.step[axis];
+  function button(text, label, act) {
+    const element = make("button", "tiny", text);
+    element.type = "button";
+    element.setAttribute("aria-label", label);
+    element.addEventListener("click", act);
+    return element;
+  }
 
   // --- panels
 
+  function planes() {
+    return state.all ? data.planes : [data.planes[state.plane]];
+  }
+
+  function build() {
+    const wanted = state.all ? data.planes.map((plane) => [state.content, plane]) : CONTENTS.map((content) => [content, planes()[0]]);
+    panels = wanted.map(([content, plane]) => panelOf(content, plane));
+    box.replaceChildren(...panels.map((panel) => panel.figure));
+    box.style.setProperty("--panels", panels.length);
+    $("contents").hidden = !state.all;
+    $("sliders").replaceChildren(...[...new Set(planes().flatMap((plane) => plane.across))].map(slider));
+    paint();
+  }
+
+  function panelOf(content, plane) {
+    const figure = make("figure", "panel");
+    figure.dataset.side = content;
+    figure.dataset.plane = plane.name;
+    const caption = make("figcaption");
+    const title = make("span", "title", state.all ? plane.name : NAMES[content]);
+    const about = make("span", "about");
+    const name = plane.name === "all" ? NAMES[content] : `${NAMES[content]}, ${plane.name}`;
+    const panel = { content, plane, figure, about, name };
+    const tools = make("span", "tools");
+    tools.append(button("PNG", `Save ${name} as PNG`, () => savePng(panel)), button("SVG", `Save ${name} as SVG`, () => saveSvg(panel)));
+    caption.append(title, about, tools);
+    panel.frame = make("div", "frame");
+    panel.canvas = make("canvas");
+    panel.canvas.tabIndex = 0;
+    panel.canvas.setAttribute("role", "img");
+    panel.canvas.setAttribute("aria-label", name);
+    panel.canvas.setAttribute("aria-describedby", "keys");
+    panel.overlay = svg("svg", { class: "overlay", preserveAspectRatio: "none", "aria-hidden": "true" });
+    panel.lines = Object.fromEntries(sides.map((side) => [side, svg("path", { class: "contour", fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 3 : 1.5 })]));
+    panel.cross = [svg("path", { class: "cross wide" }), svg("path", { class: "cross" })];
+    panel.overlay.append(...Object.values(panel.lines), ...panel.cross);
+    panel.frame.append(panel.canvas, panel.overlay);
+    plane.edges.forEach((letter, k) => {
+      if (letter) panel.frame.append(make("span", `edge ${["top", "right", "bottom", "left"][k]}`, letter));
+    });
+    figure.append(caption, panel.frame);
+    listenTo(panel);
+    return panel;
+  }
+
+  function describe(panel, mean) {
+    const { content, about } = panel;
+    about.replaceChildren();
+    if (content === "f") {
+      if (mean !== null && axes > 2) about.append(make("span", "mean", `slice ${number(mean)}`));
+      const ramp = make("span", state.image < 0 ? "ramp" : "ramp on-image");
+      ramp.setAttribute("role", "img");
+      ramp.setAttribute("aria-label", state.image < 0 ? "from 0, nothing shared, to 1, the same" : "the redder, the more they differ");
+      ramp.append(make("span", "", "0"), make("i"), make("span", "", "1"));
+      about.append(ramp);
+    } else if (content === "contours") {
+      for (const side of sides) {
+        const key = make("span", `key-${side}`, side);
+        about.append(key);
+      }
+    }
+  }
+
   function paint() {
-    const [width, height] = size();
     for (const panel of panels) {
-      panel.canvas.width = width;
-      panel.canvas.height = height;
+      const { canvas, content, plane } = panel;
+      const [width, height] = sizeOf(plane);
+      if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
       // Painted pixel by pixel, so it had better stay out of the graphics card.
-      const context = panel.canvas.getContext("2d", { willReadFrequently: true });
+      const context = canvas.getContext("2d", { willReadFrequently: true });
       const image = context.createImageData(width, height);
-      painter.paint(panel.side, image.data);
+      describe(panel, painter.paint(content, plane, image.data));
       context.putImageData(image, 0, 0);
+      for (const side of sides) panel.lines[side].setAttribute("d", content === "contours" ? contours(side, plane) : "");
     }
     arrange();
     tell();
   }
 
-  // Put canvas and point in their frames: fitted, then zoomed about a centre that is shared.
+  // Put what is painted and the cross-hair into the frames, by shares of the frames.
   function arrange() {
-    const [width, height] = size();
-    const { plane } = state;
-    let aspect = (plane.aspect * step(plane.rows)) / step(plane.columns);
-    if (plane.rows < 0) aspect = Math.max(1, (0.2 * width) / height);
-    const shape = Math.min(1.35, Math.max(0.12, (height * aspect) / width));
-    const [column, row] = pointInPlane();
-    let centre = null;
-    for (const { frame, canvas, point } of panels) {
-      frame.style.height = `${frame.offsetWidth * shape}px`;
+    layout = frames.shared(planes());
+    box.style.setProperty("--shape", layout.shape);
+    panels.forEach((panel) => {
+      const { plane, frame, canvas, overlay, cross } = panel;
+      const [width, height] = sizeOf(plane);
+      const [x, y, w, h] = frames.windowOf(plane, layout.shape, layout.widths[planes().indexOf(plane)]);
+      panel.window = [x, y, w, h];
+      frame.style.aspectRatio = layout.shape;
+      const percent = (value) => `${100 * value}%`;
+      Object.assign(canvas.style, { left: percent(-x / w), top: percent(-y / h), width: percent(width / w), height: percent(height / h) });
+      overlay.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
+      const [column, row] = frames.inPlane(plane, state.here);
+      const [gx, gy] = [Math.max(w * 0.03, 0.7), Math.max(h * 0.03 * layout.shape, 0.7)];
+      const d = `M${x} ${row}H${column - gx}M${column + gx} ${row}H${x + w}M${column} ${y}V${row - gy}M${column} ${row + gy}V${y + h}`;
+      for (const path of cross) path.setAttribute("d", d);
       frame.classList.toggle("zoomed", state.zoom > 1);
-      const [w, h] = [frame.clientWidth, frame.clientHeight];
-      const fit = Math.min(w / width, h / (height * aspect)) * state.zoom;
-      const [sx, sy] = [fit, fit * aspect];
-      const left = bounded(w / 2 - state.x * width * sx, w, width * sx);
-      const top = bounded(h / 2 - state.y * height * sy, h, height * sy);
-      centre ??= [(w / 2 - left) / (width * sx), (h / 2 - top) / (height * sy)];
-      canvas.style.transform = `translate(${left}px, ${top}px) scale(${sx}, ${sy})`;
-      point.style.transform = `translate(${left + column * sx}px, ${top + row * sy}px)`;
-      point.style.width = `${Math.max(sx, 3)}px`;
-      point.style.height = `${Math.max(sy, 3)}px`;
-    }
-    // At an edge the centre is where the frame shows it, so that a drag away from it moves at once.
-    [state.x, state.y] = centre;
-    document.getElementById("zoom-reset").textContent = `${state.zoom}×`;
-  }
-
-  // No gap at an edge where the image is larger than the frame; else in the middle.
-  function bounded(start, room, extent) {
-    if (extent <= room) return (room - extent) / 2;
-    return Math.min(0, Math.max(room - extent, start));
+    });
+    $("zoom-reset").textContent = Math.abs(state.zoom - 1) < 0.01 ? "Fit" : `${Number(state.zoom.toPrecision(2))}×`;
+    remember();
   }
 
   // --- the numbers under the panels
 
-  function item(text, className) {
-    const element = document.createElement("span");
-    element.textContent = text;
-    element.className = className;
-    return element;
-  }
-
   function listOf(side, pixel) {
-    const list = document.createElement("ol");
+    const list = make("ol");
     const entry = data[side];
-    const found = f[pixel] === outside ? [] : regionsAt(side, pixel);
+    const found = similarity(pixel) < 0 ? [] : regionsAt(side, pixel);
     for (const [region, value] of found) {
-      const line = document.createElement("li");
-      const chip = item("", "chip");
+      const line = make("li");
+      const chip = make("span", "chip");
       chip.style.background = entry.colours[region];
-      const level = item("", "level");
-      const bar = document.createElement("i");
-      bar.style.width = `${(100 * value) / scale}%`;
+      const level = make("span", "level");
+      const bar = make("i");
+      bar.style.width = `${(100 * value) / loaded.scale}%`;
       level.append(bar);
-      const name = item(entry.names[region], "name");
+      const name = make("span", "name", entry.names[region]);
       name.title = entry.names[region];
-      line.append(chip, name, level, item(entry.values ? number(value) : "1", "amount"));
+      line.append(chip, name);
+      if (entry.values) line.append(level, make("span", "amount", decimal(value / loaded.scale, data.digits)));
       list.append(line);
     }
     list.style.minHeight = `${1.5 * Math.min(entry.kept, entry.names.length)}rem`;
     return list;
   }
 
-  function coordinates() {
-    return `(${state.here.map((_, axis) => place(axis)).join(", ")})`;
+  const signed = (value) => value.toFixed(1).replace("-", "−");
+  const coordinates = (here) => `(${index(here).join(", ")})`;
+  function whereIs(here) {
+    const place = millimetres(here);
+    return `at pixel ${coordinates(here)}${place ? ` · ${place.map(signed).join(", ")} mm` : ""}`;
+  }
+
+  function valueOfImage(here) {
+    const image = data.images[state.image];
+    if (!image) return "";
+    const at = here.reduce((sum, k, axis) => sum + Math.min(image.shape[axis] - 1, Math.floor((k * data.step) / image.step)) * image.strides[axis], 0);
+    const value = (k) => Number((image.low + ((image.high - image.low) * image.values[at + k]) / image.levels).toPrecision(4));
+    return image.colour ? [0, 1, 2].map(value).join(", ") : String(value(0));
   }
 
   function tell() {
-    const pixel = herePixel();
-    const inside = f[pixel] !== outside;
-    for (const panel of panels) {
-      if (panel.side === "f") {
-        const value = item(inside ? number(f[pixel]) : "not compared", "big");
-        value.id = "similarity";
-        const where = item(` at pixel ${coordinates()}`, "where");
-        panel.values.replaceChildren(value, where);
-      } else {
-        panel.values.replaceChildren(listOf(panel.side, pixel));
-      }
-    }
+    const here = state.hover ?? state.here;
+    const pixel = pixelAt(here);
+    const value = similarity(pixel);
+    for (const side of sides) $(`values-${side}`).replaceChildren(listOf(side, pixel));
+    const big = make("span", "big", value < 0 ? "not compared" : number(value));
+    big.id = "similarity";
+    const lines = [big, make("span", "where", ` ${whereIs(here)}`)];
+    if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(here)}`));
+    $("values-f").replaceChildren(...lines);
   }
 
   function speak() {
-    const pixel = herePixel();
-    const told = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${number(value)}`).join(", ")}`);
-    const text = f[pixel] === outside ? "not compared" : `f ${number(f[pixel])}; ${told.join("; ")}`;
-    document.getElementById("spoken").textContent = `Pixel ${coordinates()}: ${text}`;
+    const pixel = pixelAt(state.here);
+    const told = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${decimal(value / loaded.scale, data.digits)}`).join(", ")}`);
+    const value = similarity(pixel);
+    $("spoken").textContent = `Pixel ${coordinates(state.here)}: ${value < 0 ? "not compared" : `similarity ${number(value)}; ${told.join("; ")}`}`;
+  }
+
+  // --- moving
+
+  function goTo(here) {
+    const before = state.here;
+    state.here = here.map((k, axis) => bounded(k, 0, data.shape[axis] - 1));
+    state.hover = null;
+    const across = new Set(planes().flatMap((plane) => plane.across));
+    if (state.here.some((k, axis) => k !== before[axis] && across.has(axis))) paint();
+    else { arrange(); tell(); }
+    for (const label of $("sliders").children) label.update();
+  }
+
+  function slice(plane, by) {
+    const [axis] = plane.across;
+    if (axis === undefined) return false;
+    const here = state.here.slice();
+    here[axis] = bounded(here[axis] + by, 0, data.shape[axis] - 1);
+    const moved = here[axis] !== state.here[axis];
+    if (moved) goTo(here);
+    return moved;
+  }
+
+  // The place of the pixel in a column and row of a plane.
+  function placeIn(plane, column, row) {
+    const [width, height] = sizeOf(plane);
+    const here = state.here.slice();
+    const [c, r] = [bounded(column, 0, width - 1), bounded(row, 0, height - 1)];
+    if (plane.columns >= 0) here[plane.columns] = plane.flipColumns ? width - 1 - c : c;
+    if (plane.rows >= 0) here[plane.rows] = plane.flipRows ? height - 1 - r : r;
+    return here;
+  }
+
+  function move(plane, columns, rows) {
+    const [column, row] = frames.inPlane(plane, state.here);
+    goTo(placeIn(plane, Math.floor(column) + columns, Math.floor(row) + rows));
+    keepInSight(plane);
+    speak();
+  }
+
+  // Bring the point back into the frames where it left them.
+  function keepInSight(plane) {
+    const panel = panels.find((one) => one.plane === plane);
+    const [x, y, w, h] = panel.window;
+    const [column, row] = frames.inPlane(plane, state.here);
+    if (column < x || row < y || column > x + w || row > y + h) {
+      state.centre = state.here.slice();
+      arrange();
+    }
+  }
+
+  function zoom(factor, centre = state.here) {
+    const least = Math.min(...planes().map((plane, k) => frames.least(plane, layout.shape, layout.widths[k])));
+    if (factor === 0) Object.assign(state, { zoom: 1, centre: middle() });
+    else Object.assign(state, { zoom: bounded(state.zoom * factor, least, 64), centre: centre.slice() });
+    arrange();
+  }
+
+  // --- places
+
+  function goToPlace(number, scroll = false) {
+    const found = places(selection.chosen);
+    state.place = (number + found.length) % found.length;
+    if (state.zoom > 1) state.centre = found[state.place].slice();
+    goTo(found[state.place]);
+    tellPlace();
+    speak();
+    if (scroll) scrollToPanels();
+  }
+
+  function tellPlace() {
+    const found = places(selection.chosen);
+    const at = found.findIndex((place) => place.every((k, axis) => k === state.here[axis]));
+    const of = selection.chosen === null ? "" : " of this group";
+    $("place").textContent = at < 0 ? `${found.length} ${found.length === 1 ? "place" : "places"}${of}` : `place ${at + 1} of ${found.length}${of}`;
+    for (const id of ["previous-place", "next-place"]) $(id).disabled = found.length === 1 && at === 0;
+  }
+
+  function scrollToPanels() {
+    const { top, bottom } = box.getBoundingClientRect();
+    if (top >= 0 && bottom <= innerHeight) return;
+    const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
+    $("viewer").scrollIntoView({ behavior, block: "start" });
+  }
+
+  // --- by mouse
+
+  function placeOf(event, panel, clamp = false) {
+    const edge = panel.frame.getBoundingClientRect();
+    const [x, y, w, h] = panel.window;
+    const [width, height] = sizeOf(panel.plane);
+    const column = Math.floor(x + ((event.clientX - edge.left) / edge.width) * w);
+    const row = Math.floor(y + ((event.clientY - edge.top) / edge.height) * h);
+    if (!clamp && (column < 0 || row < 0 || column >= width || row >= height)) return null;
+    return placeIn(panel.plane, column, row);
+  }
+
+  function listenTo(panel) {
+    const { frame, plane } = panel;
+    let drag = null;
+    let wheel = 0;
+    frame.addEventListener("pointermove", (event) => {
+      if (drag) {
+        drag.moved += Math.abs(event.movementX) + Math.abs(event.movementY);
+        if (drag.moved > 4 && state.zoom > 1) {
+          const edge = frame.getBoundingClientRect();
+          const shift = (axis, flip, by) => {
+            if (axis >= 0) state.centre[axis] = bounded(state.centre[axis] + (flip ? by : -by), 0, data.shape[axis] - 1);
+          };
+          shift(plane.columns, plane.flipColumns, (event.movementX / edge.width) * panel.window[2]);
+          shift(plane.rows, plane.flipRows, (event.movementY / edge.height) * panel.window[3]);
+          arrange();
+          return;
+        }
+        if (drag.moved > 4) goTo(placeOf(event, panel, true));
+        return;
+      }
+      state.hover = event.pointerType === "mouse" ? placeOf(event, panel) : null;
+      tell();
+    });
+    frame.addEventListener("pointerleave", () => {
+      state.hover = null;
+      tell();
+    });
+    frame.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      drag = { moved: 0 };
+      if (event.pointerType === "mouse") frame.setPointerCapture(event.pointerId);
+    });
+    frame.addEventListener("pointerup", (event) => {
+      const clicked = drag && drag.moved <= 4;
+      drag = null;
+      const found = clicked ? placeOf(event, panel) : null;
+      if (!found) return;
+      goTo(found);
+      tellPlace();
+    });
+    frame.addEventListener("pointercancel", () => { drag = null; });
+    frame.addEventListener("dblclick", (event) => {
+      const found = placeOf(event, panel);
+      if (found) chooseAt(panel.content, found);
+    });
+    frame.addEventListener("wheel", (event) => {
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        zoom(event.deltaY < 0 ? 1.25 : 0.8, placeOf(event, panel) ?? state.here);
+        return;
+      }
+      if (!plane.across.length) return;
+      // A wheel turns by a hundred or so, a touch pad by a few at a time.
+      wheel += event.deltaMode ? event.deltaY * 40 : event.deltaY;
+      const by = Math.trunc(wheel / 40);
+      if (!by) { event.preventDefault(); return; }
+      wheel = 0;
+      if (slice(plane, -Math.sign(by))) event.preventDefault();
+      tellPlace();
+    }, { passive: false });
+  }
+
+  function chooseAt(content, here) {
+    const side = content === "prediction" ? "prediction" : "reference";
+    const pixel = pixelAt(here);
+    const [largest] = regionsAt(side, pixel);
+    if (similarity(pixel) >= 0 && largest && data[side].groups[largest[0]] >= 0) selection.toggle(data[side].groups[largest[0]]);
+  }
+
+  // --- by keyboard
+
+  function onKey(event) {
+    if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const panel = panels.find((one) => one.canvas === event.target);
+    if (!panel && event.target !== document.body && !event.target.closest("#viewer")) return;
+    const plane = panel?.plane ?? planes()[0];
+    const [x, y] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
+    if (x || y) {
+      if (panel && (event.shiftKey || axes < 3)) move(plane, x, y);
+      else if (!event.shiftKey && axes > 2 && (panel || x)) { slice(plane, x - y); speak(); }
+      else return;
+      tellPlace();
+    } else if (panel && (event.key === "PageUp" || event.key === "PageDown")) {
+      slice(plane, event.key === "PageUp" ? 10 : -10);
+      speak();
+    } else if (panel && event.key === "Enter") chooseAt(panel.content, state.here);
+    else if (event.key === "n" || event.key === "p") goToPlace(state.place + (event.key === "n" ? 1 : -1));
+    else if ("+=".includes(event.key)) zoom(1.5);
+    else if ("-0".includes(event.key)) zoom(event.key === "0" ? 0 : 1 / 1.5);
+    else return;
+    event.preventDefault();
   }
 
   // --- controls
 
-  function buildPlanes() {
-    const box = document.getElementById("planes");
-    box.hidden = data.planes.length < 2;
-    for (const plane of data.planes) {
-      const label = document.createElement("label");
-      const input = document.createElement("input");
-      Object.assign(input, { type: "radio", name: "plane", checked: plane === state.plane, value: plane.name });
-      input.addEventListener("change", () => show(plane));
-      label.append(input, item(plane.name, ""));
+  function radios(box, name, entries, checked, act) {
+    for (const [value, text] of entries) {
+      const label = make("label");
+      const input = make("input");
+      Object.assign(input, { type: "radio", name, value, checked: value === checked });
+      input.addEventListener("change", () => act(value));
+      label.append(input, make("span", "", text));
       box.append(label);
     }
   }
 
-  function show(plane) {
-    Object.assign(state, { plane, zoom: 1, x: 0.5, y: 0.5 });
-    const box = document.getElementById("sliders");
-    box.replaceChildren(...plane.across.map(slider));
-    for (const { frame, canvas, name } of panels) {
-      for (const old of frame.querySelectorAll(".edge")) old.remove();
-      plane.edges.forEach((letter, k) => {
-        if (!letter) return;
-        const edge = item(letter, "edge");
-        const far = "calc(50% - .5rem)";
-        Object.assign(edge.style, [{ top: "2px", left: far }, { right: "2px", top: far }, { bottom: "2px", left: far }, { left: "2px", top: far }][k]);
-        frame.append(edge);
+  function buildControls() {
+    const several = data.planes.length > 1;
+    $("planes").hidden = !several;
+    if (several) {
+      const entries = data.planes.map((plane) => [plane.name, plane.name]);
+      if (axes === 3) entries.push(["all", "all three"]);
+      radios($("planes"), "plane", entries, data.planes[state.plane].name, (value) => {
+        state.all = value === "all";
+        if (!state.all) state.plane = data.planes.findIndex((plane) => plane.name === value);
+        Object.assign(state, { zoom: 1, centre: middle() });
+        build();
       });
-      canvas.setAttribute("aria-label", plane.name === "all" ? name : `${name}, ${plane.name}`);
     }
-    paint();
+    radios($("contents"), "content", CONTENTS.map((content) => [content, NAMES[content]]), state.content, (value) => {
+      state.content = value;
+      build();
+    });
+    for (const input of document.querySelectorAll("input[name=mode]")) input.addEventListener("change", () => { state.mode = input.value; paint(); });
+    if (data.images.length) buildImageControls();
+  }
+
+  function buildImageControls() {
+    const choice = $("image");
+    data.images.forEach((image, k) => {
+      const option = make("option", "", image.name);
+      option.value = k;
+      choice.append(option);
+    });
+    choice.closest("label").hidden = data.images.length < 2;
+    choice.addEventListener("change", () => {
+      state.image = Number(choice.value);
+      state.window = data.images[state.image].window.slice();
+      showImageControls();
+      paint();
+    });
+    $("opacity").addEventListener("input", () => { state.opacity = Number($("opacity").value) / 100; showImageControls(); paint(); });
+    for (const id of ["level", "width"]) {
+      $(id).addEventListener("input", () => {
+        const [level, width] = [Number($("level").value), Math.max(Number($("width").value), 1e-6)];
+        state.window = [level - width / 2, level + width / 2];
+        showImageControls();
+        paint();
+      });
+    }
+    $("levels")?.addEventListener("change", () => {
+      const levels = $("levels").value.split(/[\s,;]+/).map(Number).filter((level) => level > 0 && level < 1);
+      if (levels.length) state.levels = [...new Set(levels)].sort();
+      showImageControls();
+      paint();
+    });
+    showImageControls();
+  }
+
+  function showImageControls() {
+    const image = data.images[state.image];
+    if (!image) return;
+    const range = image.high - image.low;
+    const [low, high] = state.window;
+    const short = (value) => String(Number(value.toPrecision(4)));
+    $("image").value = state.image;
+    $("opacity").value = Math.round(state.opacity * 100);
+    $("opacity-value").textContent = `${Math.round(state.opacity * 100)} %`;
+    Object.assign($("level"), { min: image.low, max: image.high, step: range / 500 });
+    Object.assign($("width"), { min: range / 500, max: range * 1.5, step: range / 500 });
+    $("level").value = (low + high) / 2;
+    $("width").value = high - low;
+    $("level-value").textContent = short((low + high) / 2);
+    $("width-value").textContent = short(high - low);
+    if ($("levels")) $("levels").value = state.levels.join(", ");
   }
 
   function slider(axis) {
-    const label = document.createElement("label");
-    const input = document.createElement("input");
-    const output = document.createElement("output");
-    const update = () => {
+    const label = make("label");
+    const input = make("input");
+    const output = make("output");
+    const plane = data.planes.find((one) => one.across.length === 1 && one.across[0] === axis);
+    label.update = () => {
       input.value = state.here[axis];
-      output.textContent = `${place(axis)} (0–${data.size[axis] - 1})`;
+      const place = millimetres(state.here);
+      const towards = data.towards?.[axis];
+      const far = place && towards >= 0 ? ` · ${signed(place[towards])} mm` : "";
+      output.textContent = `${state.here[axis] * data.step} (0–${data.size[axis] - 1})${far}`;
       input.setAttribute("aria-valuetext", output.textContent);
     };
     Object.assign(input, { type: "range", min: 0, max: data.shape[axis] - 1, step: 1 });
     input.dataset.axis = axis;
     input.addEventListener("input", () => {
-      state.here[axis] = Number(input.value);
-      update();
-      paint();
+      const here = state.here.slice();
+      here[axis] = Number(input.value);
+      goTo(here);
+      tellPlace();
     });
-    label.append(item(state.plane.across.length > 1 ? `Axis ${axis}` : "Slice", ""), input, output);
-    label.update = update;
-    update();
+    label.append(make("span", "", state.all && plane ? plane.name : planes()[0].across.length > 1 ? `axis ${axis}` : "slice"), input, output);
+    label.update();
     return label;
   }
 
-  function slice(by) {
-    const [axis] = state.plane.across;
-    if (axis === undefined) return;
-    state.here[axis] = Math.min(data.shape[axis] - 1, Math.max(0, state.here[axis] + by));
-    for (const label of document.getElementById("sliders").children) label.update();
-    paint();
-    speak();
-  }
+  // --- a link to exactly this view
 
-  function move(columns, rows) {
-    const [width, height] = size();
-    const [column, row] = pointInPlane();
-    point(Math.min(width - 1, Math.max(0, column + columns)), Math.min(height - 1, Math.max(0, row + rows)));
-    speak();
-  }
-
-  function point(column, row) {
-    const { plane, here } = state;
-    const [width, height] = size();
-    if (plane.columns >= 0) here[plane.columns] = plane.flipColumns ? width - 1 - column : column;
-    if (plane.rows >= 0) here[plane.rows] = plane.flipRows ? height - 1 - row : row;
-    arrange();
-    tell();
-  }
-
-  function zoom(factor, x = null, y = null) {
-    const [width, height] = size();
-    const [column, row] = pointInPlane();
-    state.zoom = factor === 0 ? 1 : Math.min(32, Math.max(1, state.zoom * factor));
-    state.x = x ?? (column + 0.5) / width;
-    state.y = y ?? (row + 0.5) / height;
-    arrange();
-  }
-
-  function placeOf(event, canvas) {
-    const box = canvas.getBoundingClientRect();
-    const [width, height] = size();
-    const column = Math.floor(((event.clientX - box.left) / box.width) * width);
-    const row = Math.floor(((event.clientY - box.top) / box.height) * height);
-    return column >= 0 && row >= 0 && column < width && row < height ? [column, row] : null;
-  }
-
-  function listenTo(panel) {
-    let drag = null;
-    panel.frame.addEventListener("pointermove", (event) => {
-      const box = panel.canvas.getBoundingClientRect();
-      if (drag && state.zoom > 1) {
-        drag.moved += Math.abs(event.movementX) + Math.abs(event.movementY);
-        if (drag.moved > 4) {
-          state.x = Math.min(1, Math.max(0, state.x - event.movementX / box.width));
-          state.y = Math.min(1, Math.max(0, state.y - event.movementY / box.height));
-          arrange();
-          return;
-        }
-      }
-      const found = placeOf(event, panel.canvas);
-      if (found) point(...found);
-    });
-    panel.frame.addEventListener("pointerdown", (event) => {
-      drag = { moved: 0 };
-      if (state.zoom > 1) panel.frame.setPointerCapture(event.pointerId);
-    });
-    panel.frame.addEventListener("pointerup", (event) => {
-      const moved = drag ? drag.moved : 0;
-      drag = null;
-      const found = placeOf(event, panel.canvas);
-      if (!found || moved > 4) return;
-      point(...found);
-      const side = panel.side === "prediction" ? "prediction" : "reference";
-      const [largest] = regionsAt(side, herePixel());
-      if (f[herePixel()] !== outside && largest && data[side].groups[largest[0]] >= 0) selection.choose(data[side].groups[largest[0]]);
-    });
-    panel.frame.addEventListener("pointercancel", () => { drag = null; });
-    panel.frame.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      zoom(event.deltaY < 0 ? 2 : 0.5);
-    }, { passive: false });
-  }
-
-  function onKey(event) {
-    if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const panel = event.target.matches("canvas");
-    if (!panel && event.target !== document.body && !event.target.closest("#viewer")) return;
-    const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    const [x, y] = arrows[event.key] ?? [0, 0];
-    if (x || y) {
-      if (panel && (event.shiftKey || axes < 3)) move(x, y);
-      else if (!event.shiftKey && axes > 2 && (panel || x)) slice(x - y);
-      else return;
-    } else if (panel && (event.key === "PageUp" || event.key === "PageDown")) {
-      slice(event.key === "PageUp" ? 10 : -10);
-    } else if (panel && event.key === "Enter") {
-      const [largest] = regionsAt("reference", herePixel());
-      if (largest) selection.choose(data.reference.groups[largest[0]]);
-    } else if ("+=".includes(event.key)) {
-      zoom(2);
-    } else if ("-0".includes(event.key)) {
-      zoom(event.key === "0" ? 0 : 0.5);
-    } else {
-      return;
+  function viewLink() {
+    const view = new URLSearchParams();
+    view.set("at", index(state.here).join("."));
+    if (data.planes.length > 1) view.set("plane", state.all ? "all" : data.planes[state.plane].name);
+    if (state.all) view.set("show", state.content);
+    if (state.mode !== "probabilities") view.set("mode", state.mode);
+    if (state.zoom !== 1) {
+      view.set("zoom", state.zoom.toFixed(3));
+      view.set("centre", state.centre.map((k) => k.toFixed(2)).join("_"));
     }
-    event.preventDefault();
+    if (selection.chosen !== null) view.set("group", selection.chosen);
+    if (state.image >= 0) {
+      view.set("image", state.image);
+      view.set("opacity", state.opacity);
+      view.set("window", state.window.map((edge) => Number(edge.toPrecision(6))).join("_"));
+      if (!data.crisp) view.set("levels", state.levels.join("_"));
+    }
+    return `#${view}`;
   }
 
-  for (const input of document.querySelectorAll("input[name=mode]")) {
-    input.addEventListener("change", () => {
-      state.mode = input.value;
-      paint();
-    });
+  let pending = 0;
+  let last = "";
+  function remember() {
+    clearTimeout(pending);
+    pending = setTimeout(() => {
+      last = viewLink();
+      try { history.replaceState(null, "", last); } catch { /* a page that may not say where it is */ }
+    }, 250);
   }
-  document.getElementById("zoom-in").addEventListener("click", () => zoom(2));
-  document.getElementById("zoom-out").addEventListener("click", () => zoom(0.5));
-  document.getElementById("zoom-reset").addEventListener("click", () => zoom(0));
+
+  // Show the view of a link; what it does not say stays as it is, and what is not there is left.
+  function restore() {
+    const view = new URLSearchParams(location.hash.slice(1));
+    const numbers = (name, split) => (view.get(name) ?? "").split(split).map(Number);
+    const at = numbers("at", ".");
+    if (!view.has("at") || at.length !== axes || !at.every(Number.isFinite)) return false;
+    state.here = at.map((k, axis) => bounded(Math.round(k / data.step), 0, data.shape[axis] - 1));
+    const plane = data.planes.findIndex((one) => one.name === view.get("plane"));
+    state.all = axes === 3 && view.get("plane") === "all";
+    if (plane >= 0) state.plane = plane;
+    if (CONTENTS.includes(view.get("show"))) state.content = view.get("show");
+    state.mode = document.querySelector(`input[name=mode][value="${CSS.escape(view.get("mode") ?? "")}"]`)?.value ?? "probabilities";
+    const zoomed = Number(view.get("zoom"));
+    const centre = numbers("centre", "_");
+    const framed = zoomed > 0 && centre.length === axes && centre.every(Number.isFinite);
+    Object.assign(state, framed ? { zoom: bounded(zoomed, 0.01, 64), centre } : { zoom: 1, centre: middle() });
+    if (state.image >= 0) {
+      state.image = bounded(Math.round(Number(view.get("image")) || 0), 0, data.images.length - 1);
+      state.window = data.images[state.image].window.slice();
+      const edges = numbers("window", "_");
+      if (edges.length === 2 && edges.every(Number.isFinite) && edges[0] < edges[1]) state.window = edges;
+      if (view.has("opacity")) state.opacity = bounded(Number(view.get("opacity")) || 0, 0, 1);
+      const levels = numbers("levels", "_").filter((level) => level > 0 && level < 1);
+      if (levels.length) state.levels = levels;
+    }
+    const group = view.has("group") ? Number(view.get("group")) : null;
+    const shown = group === null || sides.some((side) => data[side].groups.includes(group));
+    selection.choose(shown ? group : null);
+    for (const [name, value] of [["plane", state.all ? "all" : data.planes[state.plane].name], ["content", state.content], ["mode", state.mode]]) {
+      for (const input of document.querySelectorAll(`input[name=${name}]`)) input.checked = input.value === value;
+    }
+    showImageControls();
+    return true;
+  }
+
+  // --- pictures to keep
+
+  function fileName(panel, suffix) {
+    const at = panel.plane.across.map((axis) => index(state.here)[axis]);
+    return saving.name(panel.content === "f" ? "similarity" : panel.content, panel.plane.name === "all" ? "" : panel.plane.name, ...at) + suffix;
+  }
+
+  function sizeOfPicture(panel) {
+    const [, , w, h] = panel.window;
+    const aspect = frames.aspectOf(panel.plane);
+    const unit = Math.max(1, Math.ceil(900 / w));
+    return [unit, aspect, Math.round(w * unit), Math.round(h * aspect * unit)];
+  }
+
+  function letters(panel, width, height) {
+    const at = [[width / 2, 14], [width - 10, height / 2], [width / 2, height - 6], [10, height / 2]];
+    return panel.plane.edges.map((letter, k) => [letter, ...at[k]]).filter(([letter]) => letter);
+  }
+
+  function savePng(panel) {
+    const [x, y, w, h] = panel.window;
+    const [unit, aspect, width, height] = sizeOfPicture(panel);
+    const canvas = make("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    context.setTransform(unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect);
+    context.drawImage(panel.canvas, 0, 0);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    for (const side of sides) {
+      const path = new Path2D();
+      path.addPath(new Path2D(panel.lines[side].getAttribute("d")), new DOMMatrix([unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect]));
+      context.strokeStyle = LINES[side];
+      context.lineWidth = (side === "reference" ? 4 : 2) * Math.max(1, width / 1400);
+      context.stroke(path);
+    }
+    context.font = "14px sans-serif";
+    context.textAlign = "center";
+    context.lineWidth = 3;
+    for (const [letter, left, top] of letters(panel, width, height)) {
+      context.strokeStyle = "#fff";
+      context.strokeText(letter, left, top);
+      context.fillText(letter, left, top);
+    }
+    canvas.toBlob((blob) => saving.save(fileName(panel, ".png"), blob));
+    return [w, h];
+  }
+
+  function saveSvg(panel) {
+    const [x, y, w, h] = panel.window;
+    const [unit, aspect, width, height] = sizeOfPicture(panel);
+    const picture = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` });
+    const inner = svg("svg", { width, height, viewBox: `${x} ${y} ${w} ${h}`, preserveAspectRatio: "none" });
+    const [columns, rows] = sizeOf(panel.plane);
+    inner.append(svg("image", { href: panel.canvas.toDataURL("image/png"), width: columns, height: rows, preserveAspectRatio: "none", "image-rendering": "pixelated" }));
+    for (const side of sides) {
+      const d = panel.lines[side].getAttribute("d");
+      if (d) inner.append(svg("path", { d, fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 4 : 2, "vector-effect": "non-scaling-stroke" }));
+    }
+    picture.append(inner);
+    for (const [letter, left, top] of letters(panel, width, height)) {
+      const text = svg("text", { x: left, y: top, "text-anchor": "middle", "font-family": "sans-serif", "font-size": 14, stroke: "#fff", "stroke-width": 3, "paint-order": "stroke" });
+      text.textContent = letter;
+      picture.append(text);
+    }
+    saving.save(fileName(panel, ".svg"), new XMLSerializer().serializeToString(picture), "image/svg+xml");
+    return [unit, aspect];
+  }
+
+  // --- start
+
+  function repaint(dark) {
+    if (state.dark === dark) return;
+    state.dark = dark;
+    paint();
+  }
+
+  $("zoom-in").addEventListener("click", () => zoom(1.5));
+  $("zoom-out").addEventListener("click", () => zoom(1 / 1.5));
+  $("zoom-reset").addEventListener("click", () => zoom(0));
+  $("previous-place").addEventListener("click", () => goToPlace(state.place - 1));
+  $("next-place").addEventListener("click", () => goToPlace(state.place + 1));
+  $("copy-link").addEventListener("click", () => saving.copy(location.href.split("#")[0] + viewLink(), "Link"));
   document.addEventListener("keydown", onKey);
-  window.addEventListener("resize", arrange);
-  window.addEventListener("beforeprint", arrange);
-  panels.forEach(listenTo);
-  selection.listen(paint);
-  buildPlanes();
-  show(state.plane);
-  document.getElementById("viewer").dataset.ready = "yes";
+  night.addEventListener("change", () => repaint(night.matches));
+  window.addEventListener("beforeprint", () => repaint(false)); // on paper it is day
+  window.addEventListener("afterprint", () => repaint(night.matches));
+  window.addEventListener("hashchange", () => {
+    if (location.hash !== last && restore()) { build(); tellPlace(); }
+  });
+
+  buildControls();
+  state.here = places(null)[0].slice();
+  state.centre = middle();
+  restore();
+  build();
+  tellPlace();
+  selection.listen((chosen, go) => {
+    paint();
+    if (go) goToPlace(0, true);
+    else tellPlace();
+  });
+  $("viewer").dataset.ready = "yes";
 })();

@@ -1,0 +1,105 @@
+"use strict";
+// Where a group, or everything, is worst: blocks of the image by how much is lost in and around
+// them, the worst first and none beside another; in each the pixel of lowest similarity.
+function placesOf({ data, strides, similarity, share }) {
+  const BLOCKS = 24; // along an axis
+  const MOST = 20;
+  const known = new Map();
+  const axes = data.shape.length;
+  const sizes = data.shape.map((n) => Math.ceil(n / BLOCKS));
+  const counts = data.shape.map((n, axis) => Math.ceil(n / sizes[axis]));
+  const steps = counts.map((_, axis) => counts.slice(axis + 1).reduce((a, b) => a * b, 1));
+  const { reference, prediction } = data;
+  const quick = data.crisp && !data.f;
+
+  // How much a pixel counts: what is lost there, or that the group is there at all.
+  function weigher(group, lost) {
+    const presence = (pixel) => Math.max(share("reference", group, pixel), share("prediction", group, pixel));
+    if (quick && lost) {
+      const [one, two, first, second] = [reference.codes, prediction.codes, reference.group, prediction.group];
+      return (pixel) => {
+        const [a, b] = [first[one[pixel]], second[two[pixel]]];
+        return a !== b && one[pixel] && (group === null || a === group || b === group) ? 1 : 0;
+      };
+    }
+    return (pixel) => {
+      const value = similarity(pixel);
+      if (value < 0) return 0;
+      return (lost ? 1 - value : 1) * (group === null ? 1 : presence(pixel));
+    };
+  }
+
+  // Visit every pixel with its place and its block.
+  function visit(act) {
+    const here = data.shape.map(() => 0);
+    const last = axes - 1;
+    const inner = axes ? data.shape[last] : 1;
+    const outer = data.shape.slice(0, -1).reduce((a, b) => a * b, 1);
+    for (let line = 0, pixel = 0; line < outer; line++) {
+      let block = 0;
+      for (let axis = 0; axis < last; axis++) block += Math.floor(here[axis] / sizes[axis]) * steps[axis];
+      for (let k = 0; k < inner; k++, pixel++) act(pixel, axes ? block + Math.floor(k / sizes[last]) : 0);
+      for (let axis = last - 1; axis >= 0 && ++here[axis] === data.shape[axis]; axis--) here[axis] = 0;
+    }
+  }
+
+  const blockOf = (block) => steps.map((step, axis) => Math.floor(block / step) % counts[axis]);
+
+  // Blocks at most so far from one along every axis.
+  function around(block, reach) {
+    let found = [0];
+    blockOf(block).forEach((k, axis) => {
+      const near = [];
+      for (let at = Math.max(0, k - reach); at <= Math.min(counts[axis] - 1, k + reach); at++) for (const base of found) near.push(base + at * steps[axis]);
+      found = near;
+    });
+    return found;
+  }
+
+  function lowest(block, weigh) {
+    let boxes = [{ pixel: 0, place: [] }];
+    blockOf(block).forEach((k, axis) => {
+      const more = [];
+      for (let at = k * sizes[axis]; at < Math.min(data.shape[axis], (k + 1) * sizes[axis]); at++) for (const box of boxes) more.push({ pixel: box.pixel + at * strides[axis], place: [...box.place, at] });
+      boxes = more;
+    });
+    const counted = boxes.map((box) => ({ ...box, weight: weigh(box.pixel) })).filter((box) => box.weight > 0);
+    const sum = counted.reduce((all, box) => all + box.weight, 0);
+    const centre = data.shape.map((_, axis) => counted.reduce((all, box) => all + box.weight * box.place[axis], 0) / sum);
+    const far = (box) => box.place.reduce((all, k, axis) => all + (k - centre[axis]) ** 2, 0);
+    const most = Math.max(...counted.map((box) => box.weight));
+    return counted.filter((box) => box.weight >= most - 1e-9).reduce((best, box) => (far(box) < far(best) ? box : best)).place;
+  }
+
+  function find(group, lost) {
+    const weigh = weigher(group, lost);
+    const sums = new Float64Array(counts.reduce((a, b) => a * b, 1));
+    visit((pixel, block) => { sums[block] += weigh(pixel); });
+    const nearby = sums.map((_, block) => around(block, 1).reduce((all, one) => all + sums[one], 0));
+    const order = [...sums.keys()].filter((block) => sums[block] > 0).sort((a, b) => nearby[b] - nearby[a] || sums[b] - sums[a] || a - b);
+    const taken = new Set();
+    const places = [];
+    for (const block of order) {
+      if (taken.has(block)) continue;
+      const near = around(block, 1);
+      const best = near.reduce((one, two) => (sums[two] > sums[one] ? two : one), block);
+      for (const one of around(block, 2)) taken.add(one);
+      if (places.length && taken.has(best) && places.some((place) => place.block === best)) continue;
+      places.push({ block: best, at: lowest(best, weigh) });
+      if (places.length === MOST) break;
+    }
+    return places.map((place) => place.at);
+  }
+
+  const middle = () => data.frame.map(([first, last]) => Math.floor((first + last) / 2));
+
+  // The places of a group, the worst first; where nothing is lost, where there is most of it.
+  return (group) => {
+    if (!known.has(group)) {
+      let places = find(group, true);
+      if (!places.length) places = group === null ? [middle()] : find(group, false).slice(0, 1);
+      known.set(group, places.length ? places : [middle()]);
+    }
+    return known.get(group);
+  };
+}

@@ -1,0 +1,29 @@
+"""Arrays and texts as a page carries them: compressed, and cut where they would fill it."""
+
+import zlib
+from base64 import b64encode
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["encoded", "ordinal", "shortened"]
+
+LONGEST = 80  # characters of a name
+
+
+def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
+    """Compressed, in letters. Level 4 is three times as fast as the default and 5 % larger."""
+    raw = content if isinstance(content, bytes) else content.tobytes()
+    return b64encode(zlib.compress(raw, level)).decode("ascii")
+
+
+def shortened(text: object, most: int = LONGEST) -> str:
+    """A text from outside, cut where it would fill the page."""
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def ordinal(n: int) -> str:
+    """1st, 2nd, 3rd, …"""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th") if n % 100 // 10 != 1 else "th"
+    return f"{n}{ending}"
