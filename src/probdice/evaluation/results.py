@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -38,6 +38,7 @@ from probdice.evaluation.publishing import (
     table_tex,
 )
 from probdice.evaluation.record import NAMES, Measure, Record, located
+from probdice.evaluation.showing import evaluation_as_html
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
@@ -70,6 +71,10 @@ from probdice.statistics import (
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from probdice.pictures.evaluations import EvaluationKind
 
 __all__ = ["Counts", "Evaluation", "as_measure", "as_missing_rule", "read_summary"]
 
@@ -562,6 +567,31 @@ class Evaluation:
             )
         return page
 
+    def plot(
+        self,
+        kind: "EvaluationKind" = "distributions",
+        *,
+        measure: Measure | None = None,
+        ax: "Axes | Iterable[Axes] | None" = None,
+        figsize: tuple[float, float] | None = None,
+    ) -> "Figure":
+        """A picture as a Matplotlib figure. See `pictures.evaluations.plot_evaluation`.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "distributions", "regions", "differences", "volumes" or "ranks".
+        measure : str, optional
+            What methods are told apart by; `rank_by` by default.
+        ax : Axes or several, optional
+            Where to draw, as many as the picture has panels; a new figure by default.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches.
+        """
+        from probdice.pictures.evaluations import plot_evaluation
+
+        return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
+
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
         cases, methods = len(self.cases), len(self.methods)
@@ -583,6 +613,9 @@ class Evaluation:
         if len(self.failures) > SHOWN:
             lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return evaluation_as_html(self)
 
     def _case_rows(self) -> list[Row]:
         return case_rows(
