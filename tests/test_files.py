@@ -305,7 +305,7 @@ def test_importing_loads_no_reader() -> None:
 
 @pytest.mark.parametrize(
     ("module", "file", "extra"),
-    [("SimpleITK", "a.mha", "itk"), ("h5py", "a.h5", "hdf5"), ("highdicom", "a.dcm", "dicom")],
+    [("SimpleITK", "a.nrrd", "itk"), ("h5py", "a.h5", "hdf5"), ("highdicom", "a.dcm", "dicom")],
 )
 def test_a_missing_extra_is_named(
     module: str, file: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

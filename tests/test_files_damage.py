@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from test_files import write_dicom, write_itk, write_nibabel
 
-from probdice.errors import FormatError, ProbdiceError
+from probdice.errors import FormatError, InputError, ProbdiceError, TooLargeError
 from probdice.files import read
 from probdice.segmentation import Segmentation
 
@@ -461,3 +461,227 @@ def test_what_scipy_reads_of_numbers_is_what_is_read(tmp_path: Path) -> None:
             segmentation = read(tmp_path / "a.mat")
             assert np.array_equal(whole(segmentation), expected)
             assert segmentation.array.dtype == expected.dtype
+
+
+# What mutants of honest files found (fuzz/)
+
+
+def metaimage(path: Path, *lines: str, values: bytes = b"") -> Path:
+    header = {"ObjectType": "Image", "NDims": "2", "DimSize": "3 2", "ElementType": "MET_UCHAR"}
+    header |= dict(line.split(" = ") for line in lines)
+    header.setdefault("ElementDataFile", "LOCAL")
+    text = "".join(f"{key} = {value}\n" for key, value in header.items())
+    path.write_bytes(text.encode() + values)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("NDims = 1099511627776", "1099511627776 axes"),
+        ("NDims = 256", "256 axes"),
+        ("DimSize = 3 0", r"holds no pixels: its shape is \(3, 0\)"),
+        ("DimSize = 3 -2", "holds no pixels"),
+        ("DimSize = 3", "sizes '3'"),
+        ("ElementType = MET_OTHER", "holds values of type 'MET_OTHER'"),
+        ("ElementNumberOfChannels = 0", "0 values a pixel"),
+        ("ElementSpacing = 1 nan", "its elementspacing must be 2 numbers"),
+        ("TransformMatrix = 1 0", "its transformmatrix must be 4 numbers"),
+        ("CompressedData = True", "cannot be unpacked"),
+        ("DimSize = 3 3", "but the file holds 6"),
+    ],
+)
+def test_metaimage_headers_that_ended_the_process(line: str, message: str, tmp_path: Path) -> None:
+    path = metaimage(tmp_path / "a.mha", line, values=bytes(6))
+    with pytest.raises(FormatError, match=rf"a\.mha: .*{message}"):
+        read(path)
+
+
+def test_metaimage_without_pixels_in_several_files(tmp_path: Path) -> None:
+    for plane in range(2):
+        (tmp_path / f"s{plane}.raw").write_bytes(bytes(3))
+    path = metaimage(tmp_path / "a.mhd", "DimSize = 3 0", "ElementDataFile = s%d.raw 0 1 1")
+    with pytest.raises(FormatError, match="holds no pixels"):
+        read(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
+def test_what_simpleitk_reads_of_a_metaimage_is_what_is_read(
+    dtype: str, packed: bool, tmp_path: Path
+) -> None:
+    import SimpleITK as sitk
+
+    image = sitk.GetImageFromArray(np.ascontiguousarray(NOISE.astype(dtype).T))
+    image.SetSpacing((2.0, 3.0, 5.0))
+    image.SetOrigin((1.0, -2.0, 3.5))
+    turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
+    image.SetDirection(turn.ravel().tolist())
+    for name in ("a.mha", "a.mhd"):
+        sitk.WriteImage(image, str(tmp_path / name), useCompression=packed)
+        segmentation = read(tmp_path / name)
+        assert np.array_equal(whole(segmentation), NOISE)
+        assert segmentation.array.dtype == np.dtype(dtype)
+        placed = read(image).geometry
+        assert segmentation.geometry is not None and placed is not None
+        assert segmentation.geometry.affine == pytest.approx(placed.affine)
+
+
+def test_metaimage_of_the_other_byte_order_as_text_and_behind_a_header(tmp_path: Path) -> None:
+    short = "ElementType = MET_SHORT"
+    turned = metaimage(
+        tmp_path / "a.mha",
+        short,
+        "BinaryDataByteOrderMSB = True",
+        values=NOISE[0, :6, 0].astype(">i2").tobytes(),
+    )
+    assert whole(read(turned)).reshape(-1, order="F").tolist() == NOISE[0, :6, 0].tolist()
+    text = metaimage(tmp_path / "b.mha", "BinaryData = False", values=b"0 1 2\n3 4 5\n")
+    assert whole(read(text)).tolist() == [[0, 3], [1, 4], [2, 5]]
+    for start in ("4", "-1"):
+        (tmp_path / "c.raw").write_bytes(b"head" + bytes(range(6)))
+        behind = metaimage(tmp_path / "c.mhd", f"HeaderSize = {start}", "ElementDataFile = c.raw")
+        assert whole(read(behind)).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_metaimage_that_stays_on_disk(tmp_path: Path) -> None:
+    path = metaimage(tmp_path / "a.mha", values=bytes(range(6)))
+    assert isinstance(read(path).array.base, np.memmap)
+
+
+def test_rows_that_are_missing_from_a_png(tmp_path: Path) -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check_sum = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check_sum
+
+    for bits, height in ((1, 1 << 24), (8, 5)):  # rows of less than a byte are bytes too
+        header = chunk(b"IHDR", struct.pack(">2I5B", 6, height, bits, 0, 0, 0, 0))
+        values = chunk(b"IDAT", zlib.compress(bytes(14)))
+        content = b"\x89PNG\r\n\x1a\n" + header + values + chunk(b"IEND", b"")
+        (tmp_path / "a.png").write_bytes(content)
+        with pytest.raises(FormatError, match=r"a\.png: is damaged or incomplete"):
+            read(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("interlaced", [False, True])
+def test_pngs_of_any_size_are_whole(interlaced: bool, tmp_path: Path) -> None:
+    labels = NOISE[:, :, 0]
+    for rows, columns in ((1, 1), (1, 9), (9, 1), (5, 7), (12, 10)):
+        part = np.ascontiguousarray(labels[:rows, :columns])
+        if interlaced:
+            (tmp_path / "a.png").write_bytes(adam7(part))
+        else:
+            Pillow.fromarray(part).save(tmp_path / "a.png")
+        assert np.array_equal(whole(read(tmp_path / "a.png")), part)
+
+
+def adam7(labels: NDArray[Any]) -> bytes:
+    """An interlaced PNG, by the seven passes of its definition."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check_sum = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check_sum
+
+    rows = b""
+    for x, y, dx, dy in (
+        (0, 0, 8, 8),
+        (4, 0, 8, 8),
+        (0, 4, 4, 8),
+        (2, 0, 4, 4),
+        (0, 2, 2, 4),
+        (1, 0, 2, 2),
+        (0, 1, 1, 2),
+    ):
+        for row in labels[y::dy, x::dx]:
+            rows += b"\0" + row.tobytes() if row.size else b""
+    header = struct.pack(">2I5B", labels.shape[1], labels.shape[0], 8, 0, 0, 0, 1)
+    chunks = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def test_pages_of_a_tiff_in_a_circle(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", NOISE[0], metadata=None)
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    first = struct.unpack("<I", content[4:8])[0]
+    end = first + 2 + 12 * struct.unpack("<H", content[first : first + 2])[0]
+    content[end : end + 4] = struct.pack("<I", first)
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(FormatError, match=r"a\.tif: .*damaged"):
+        read(tmp_path / "a.tif")
+
+
+def test_more_planes_in_ome_than_bytes_in_the_file(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.ome.tif", NOISE, metadata={"axes": "ZYX"})
+    with tifffile.TiffFile(tmp_path / "a.ome.tif", mode="r+b") as file:
+        tag = file.pages[0].tags["ImageDescription"]  # type: ignore[union-attr]
+        tag.overwrite(tag.value.replace('SizeT="1"', 'SizeT="9999999"'))
+    with pytest.raises(FormatError, match=r"describe \d+ planes, but it has \d+ bytes"):
+        read(tmp_path / "a.ome.tif")
+
+
+def test_layers_with_labels_beyond_all_types(tmp_path: Path) -> None:
+    header = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 2 3 2\nkinds: list domain domain\n"
+    segments = "Segment0_LabelValue:=1\nSegment1_LabelValue:=99999999999\nSegment1_Layer:=1\n"
+    values = np.array([[1, 0, 0], [0, 0, 1]], np.uint8).repeat(2).tobytes()
+    (tmp_path / "a.seg.nrrd").write_bytes(f"{header}encoding: raw\n{segments}\n".encode() + values)
+    assert read(tmp_path / "a.seg.nrrd").crisp
+
+
+def test_many_segments_of_a_small_image_take_little_memory(tmp_path: Path) -> None:
+    header = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 2 1000 1000\nkinds: list domain domain\n"
+    segments = "".join(
+        f"Segment{k}_LabelValue:={1 if k < 2 else 7}\nSegment{k}_Layer:={k % 2}\n"
+        for k in range(5000)
+    )
+    values = np.ones((2, 1000, 1000), np.uint8).tobytes()
+    (tmp_path / "a.seg.nrrd").write_bytes(f"{header}encoding: raw\n{segments}\n".encode() + values)
+    with pytest.raises(TooLargeError, match="takes 5000000000 bytes of memory"):
+        read(tmp_path / "a.seg.nrrd", max_bytes=1 << 30)
+
+
+def test_an_array_without_regions(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.empty((0, 3, 3), np.float32))
+    with pytest.raises(FormatError, match=r"a\.npy: holds no regions"):
+        read(tmp_path / "a.npy")
+
+
+def test_what_a_file_says_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('{"1": "grey\\u001b[2J"}')
+    np.save(tmp_path / "a.npy", NOISE)
+    names = read(tmp_path / "a.npy", names=tmp_path / "names.json").names
+    assert names == {1: "grey\\x1b[2J"}
+    path = metaimage(tmp_path / "a.mha", "ElementType = MET_\x1b[2J\x07")
+    with pytest.raises(FormatError) as caught:
+        read(path)
+    assert str(caught.value).isprintable()
+
+
+# Memory
+
+
+def packed_files(folder: Path) -> Iterator[Path]:
+    for name in ("a.nii.gz", "a.mgz", "a.nrrd", "a.mha", "a.npz", "a.mat", "a.tif", "a.png"):
+        SUMMED[name](folder / name, NOISE)
+        yield folder / name
+
+
+def test_max_bytes_holds_for_whatever_is_unpacked(tmp_path: Path) -> None:
+    for path in packed_files(tmp_path):
+        needed = NOISE[:, :, 0].size if path.suffix == ".png" else NOISE.size
+        with pytest.raises(TooLargeError, match=rf"{path.name}: holds .*pass max_bytes=\d+ to"):
+            read(path, max_bytes=needed - 1)
+        assert read(path, max_bytes=2 * needed + 1000).crisp
+
+
+def test_max_bytes_is_not_for_what_stays_on_disk(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", NOISE)
+    write_nibabel(tmp_path / "a.nii", NOISE)
+    for name in ("a.npy", "a.nii"):
+        assert np.array_equal(whole(read(tmp_path / name, max_bytes=1)), NOISE)
+
+
+@pytest.mark.parametrize("max_bytes", [0, -1, 1.5, True, "1G"])
+def test_max_bytes_is_a_whole_number(max_bytes: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", NOISE)
+    with pytest.raises(InputError, match="max_bytes must be a whole number of bytes"):
+        read(tmp_path / "a.npy", max_bytes=max_bytes)

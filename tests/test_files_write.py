@@ -153,7 +153,7 @@ def test_what_a_format_cannot_hold(tmp_path: Path) -> None:
         write(tmp_path / "a.nii", np.zeros((2, 2, 2, 2)))
     with pytest.raises(InputError, match="holds images of 2 or 3 axes, found 4"):
         write(tmp_path / "a.mha", np.zeros((2, 2, 2, 2)))
-    with pytest.raises(InputError, match="holds images of up to 4 axes"):
+    with pytest.raises(InputError, match="holds images of 2 to 4 axes, found 5"):
         write(tmp_path / "a.tif", np.zeros((1,) * 5))
     with pytest.raises(InputError, match=r"MGH holds labels below 2³¹, found 3221225472"):
         write(tmp_path / "a.mgz", np.array([[[3 << 30]]]))
@@ -293,3 +293,16 @@ def test_regions_keep_their_numbers(tmp_path: Path) -> None:
 def test_no_path_to_write_to() -> None:
     with pytest.raises(InputError, match="path must be that of the file to write, found None"):
         write(None, LABELS)  # type: ignore[arg-type]
+
+
+def test_a_single_region_comes_back_from_every_format(tmp_path: Path) -> None:
+    single = Segmentation.from_probabilities(np.ones((1, 2, 3, 4), np.float32))
+    for suffix in (".nii.gz", ".mgz", ".npz", ".tif", ".mha"):
+        write(tmp_path / f"a{suffix}", single)
+        assert read(tmp_path / f"a{suffix}").shape == (2, 3, 4)
+
+
+def test_a_line_of_labels_is_no_tiff(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.tif: TIFF holds images of 2 to 4 axes, found 1"):
+        write(tmp_path / "a.tif", np.array([0, 1, 2]))
+    assert list(tmp_path.iterdir()) == []

@@ -35,3 +35,8 @@ def test_labels_that_an_earlier_comparison_does_not_know_are_named():
     earlier = compare([1, 1, 2, 2], [5, 5, 6, 6])
     result = compare([1, 1, 2, 3], [5, 5, 6, 6], match=earlier)
     assert "reference 3" in str(next(note for note in result.notes if note.kind == "unknown"))
+
+
+def test_labels_0_and_1_of_which_the_mask_leaves_none():
+    result = compare([[0, 0], [1, 0]], [[0, 0], [0, 1]], mask=[[True, True], [False, False]])
+    assert result.notes == ()

@@ -45,8 +45,8 @@ def _misread_notes(result: Comparison) -> list[Note]:
         if result.images is not None and regions.keys.tolist() == [0, 1]:
             segmentation = result.images.side(side)
             # One in every so many values is 1, or it is not worth looking at them.
-            share = result.pixels / int(regions.volumes[1])
-            likely = share in (segmentation.shape[0], segmentation.shape[-1])
+            lengths = (segmentation.shape[0], segmentation.shape[-1])
+            likely = result.pixels in [length * int(regions.volumes[1]) for length in lengths]
             axis = one_hot_axis(segmentation) if likely else None
             if axis is not None:
                 text = f"the {side} looks like one-hot regions taken for labels 0 and 1; "

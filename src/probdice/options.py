@@ -90,6 +90,9 @@ class Options:
         How many pixels the corners of two grids may lie apart.
     correspondence : {"case", "set"}
         Whether every case of a folder has a correspondence of its own, or all have one.
+    max_bytes : int or None
+        How much memory the values of one file may take; all there is by default. It changes no
+        result, so `to_dict` leaves it out.
     """
 
     similarity: Similarity = field(default_factory=Absolute)
@@ -104,6 +107,7 @@ class Options:
     ignore_geometry: bool = False
     tolerance: float = TOLERANCE
     correspondence: Correspondence = "case"
+    max_bytes: int | None = None
 
     @classmethod
     def of(
@@ -120,6 +124,7 @@ class Options:
         ignore_geometry: bool = False,
         geometry_tolerance: float | None = None,
         correspondence: Correspondence = "case",
+        max_bytes: int | None = None,
     ) -> "Options":
         """The options as users give them, checked."""
         rule = as_rule(match)
@@ -155,6 +160,7 @@ class Options:
             ignore_geometry=bool(ignore_geometry),
             tolerance=TOLERANCE if geometry_tolerance is None else as_tolerance(geometry_tolerance),
             correspondence=as_correspondence(correspondence),
+            max_bytes=None if max_bytes is None else as_max_bytes(max_bytes),
         )
 
     def given(self, groups: Given) -> "Options":
@@ -329,6 +335,16 @@ def as_names(names: object) -> Names | None:
         f"names must be a mapping of labels to names, a list of names, or the path of a table, "
         f"found {names!r}"
     )
+
+
+def as_max_bytes(max_bytes: object) -> int:
+    """How much memory the values of a file may take."""
+    number = index(cast(SupportsIndex, max_bytes)) if hasattr(max_bytes, "__index__") else 0
+    if isinstance(max_bytes, bool) or number < 1:
+        raise InputError(
+            f"max_bytes must be a whole number of bytes of at least 1, found {max_bytes!r}"
+        )
+    return number
 
 
 def as_workers(workers: object) -> int | None:

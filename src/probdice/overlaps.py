@@ -39,6 +39,10 @@ FORMAT = 1  # version of what save and to_dict write
 LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
 COMPACT = 2**20  # pairs that may wait before they are added up
 
+# The arrays that save writes.
+STORED = {"header", "rows", "columns", "savings"}
+STORED |= {f"{side}_{name}" for side in SIDES for name in ("keys", "volumes", "losses")}
+
 # What a damaged file may lead to in NumPy, zipfile, zlib and json.
 DAMAGE = (
     ArithmeticError,
@@ -513,7 +517,7 @@ class Overlap:
             raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
         try:
             with np.load(BytesIO(content), allow_pickle=False) as stored:
-                arrays = {key: stored[key] for key in stored.files}
+                arrays = {key: stored[key] for key in stored.files if key in STORED}
             header = json.loads(arrays["header"].tobytes())
             plain = dict(header)
             for side in SIDES:

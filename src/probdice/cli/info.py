@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, SumsName, names_in, usage
+from probdice.cli.options import DebugOption, MaxBytesOption, SumsName, names_in, usage
 from probdice.cli.outcome import answering
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def info(
         str | None,
         typer.Option(metavar="NAMES", help="Where masks overlap, the first of these regions wins."),
     ] = None,
+    max_bytes: MaxBytesOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show what a file holds: labels or probabilities, which regions, and where it lies.
@@ -66,7 +67,9 @@ def info(
 
         def read_by(sums: "Sums") -> "Segmentation":
             order = names_in(priority or "")
-            return read(file, names=names, scale=scale, sums=sums, priority=order)
+            return read(
+                file, names=names, scale=scale, sums=sums, priority=order, max_bytes=max_bytes
+            )
 
         refusal = None
         try:
@@ -109,8 +112,10 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
     table = plain_table("part", ">shape", "type", "could be")
     for content in contents[:MOST]:
         shape = " × ".join(map(str, content.shape)) or "1"
-        table.add_row(f":{content.inside}", shape, str(content.dtype), content.meaning)
-    example = f"{file}:{contents[0].inside}"
+        table.add_row(
+            f"{content.joint}{content.inside}", shape, str(content.dtype), content.meaning
+        )
+    example = f"{file}{contents[0].joint}{contents[0].inside}"
     return [
         f"{file} holds {len(contents)} arrays; name the part that is meant behind the file:",
         table,
@@ -248,7 +253,7 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
             census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
             census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
         if fault is not None:
-            fault = fault.moved(block.start, None)
+            fault = blocks.located(fault, block)
             census.fault = fault if census.fault is None else census.fault + fault
         census.count += rows.size
         census.zeros += int((rows == 0).sum())

@@ -34,6 +34,7 @@ __all__ = [
     "MapOption",
     "MaskOption",
     "MatchOption",
+    "MaxBytesOption",
     "MeasureName",
     "MergeName",
     "MergeOption",
@@ -48,6 +49,7 @@ __all__ = [
     "RelabelledOption",
     "ReportOption",
     "ScaleOption",
+    "SchedulerOption",
     "SimilarityName",
     "SimilarityOption",
     "SumsName",
@@ -199,6 +201,15 @@ WorkersOption = Annotated[
         help="Threads; as many as there are cores by default.",
     ),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        rich_help_panel=COMPARING,
+        help="Work on Dask: threads, processes, or the address of a scheduler, tcp://host:8786. "
+        "For what is stored in chunks (Zarr).",
+    ),
+]
 SumsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -253,6 +264,17 @@ ToleranceOption = Annotated[
         metavar="T",
         rich_help_panel=READING,
         help="How many pixels the corners of the two grids may lie apart; 0.1 by default.",
+    ),
+]
+MaxBytesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        min=1,
+        metavar="N",
+        rich_help_panel=READING,
+        help="How much memory the values of one file may take where they have to be unpacked; all "
+        "that the machine has by default.",
     ),
 ]
 IgnoreGeometryOption = Annotated[
@@ -367,6 +389,7 @@ def options_of(
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     correspondence: "Correspondence" = "case",
+    max_bytes: int | None = None,
 ) -> "Options":
     """What the options that compare and evaluate share ask for.
 
@@ -393,6 +416,7 @@ def options_of(
             ignore_geometry=ignore_geometry,
             geometry_tolerance=geometry_tolerance,
             correspondence=correspondence,
+            max_bytes=max_bytes,
         )
 
 

@@ -1,13 +1,15 @@
-"""Run a pass over all blocks on the threads of this machine."""
+"""Run a pass over all blocks on the threads of this machine, and what the machine has."""
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["cores", "run", "watcher"]
+__all__ = ["cores", "memory", "run", "watcher"]
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -21,6 +23,16 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def memory() -> int:
+    """What this machine, or the container, has: bytes."""
+    available = 2**33  # where nothing can be known
+    with suppress(AttributeError, ValueError, OSError):
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return available
 
 
 def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:

@@ -11,7 +11,6 @@ that reads it, which then costs its own case and no other.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,8 +18,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from pathlib import Path
 
+from probdice.engine.threads import memory
 from probdice.errors import ProbdiceError
 from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, unscored
 from probdice.evaluation.worker import COMPILING, READY
@@ -47,16 +46,6 @@ def run(
         # Neither a second process nor a second thread is worth its start.
         shares, workers = [1] * len(requests), 1
     yield from _shared_out(requests, shares, workers, compiling or (lambda: None))
-
-
-def memory() -> int:
-    """What this machine, or the container, has: bytes."""
-    available = 2**33  # where nothing can be known
-    with suppress(AttributeError, ValueError, OSError):
-        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, ValueError):
-        available = min(available, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return available
 
 
 def _shared_out(

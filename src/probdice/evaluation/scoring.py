@@ -61,6 +61,7 @@ class Request:
             "job": asdict(self.job),
             "options": self.options.to_dict(),
             "inputs": self.inputs,
+            "max_bytes": self.options.max_bytes,
             "files": self.files,
         }
 
@@ -70,7 +71,7 @@ class Request:
         job = content["job"]
         return cls(
             Job(job["case"], job["method"], *(tuple(job[role]) for role in ROLES)),
-            Options.from_dict(content["options"]),
+            replace(Options.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
             content["files"],
         )

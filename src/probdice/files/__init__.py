@@ -8,11 +8,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from probdice.arrays import has_type
+from probdice.arrays import chunks_of, has_type
+from probdice.engine.threads import memory
 from probdice.errors import (
     FormatError,
     GeometryError,
@@ -27,26 +30,39 @@ from probdice.files.images import JPEG, PNG, TIFF
 from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.model import Content, Format, Image, Source
+from probdice.files.metaimage import METAIMAGE
+from probdice.files.model import Content, Format, Image, Source, printable
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
 from probdice.files.strangers import described
 from probdice.files.underlays import Underlay, photograph, underlay_of
-from probdice.files.writing import payload_of, write_atomically
+from probdice.files.writing import payload_of, replacing_store, write_atomically
+from probdice.files.zarr import ZARR, NewStore, streams
 from probdice.geometry import Geometry
-from probdice.options import as_priority, as_scale
+from probdice.options import as_max_bytes, as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.value_checks import MASK, Sums
 
-__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "read_underlay", "write"]
+__all__ = [
+    "FORMATS",
+    "Readable",
+    "contents_of",
+    "read",
+    "read_mask",
+    "read_underlay",
+    "streaming",
+    "write",
+]
 
 # A path, an image of nibabel or SimpleITK, or several of them, one for each region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
 # DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
 # are; ITK last, since it knows the others as well.
-FORMATS: tuple[Format, ...] = (NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, ITK)
+FORMATS: tuple[Format, ...] = (
+    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
+)
 
 
 def read(
@@ -57,6 +73,7 @@ def read(
     sums: Sums = "error",
     priority: str | Sequence[str] = (),
     ignore: Iterable[int] | int = (),
+    max_bytes: int | None = None,
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
@@ -67,9 +84,11 @@ def read(
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF or PNG; with the extras `itk`, `dicom` and `hdf5` also NRRD, MHA
-        and what else SimpleITK reads, DICOM SEG, and HDF5; MATLAB. What lies inside a file follows
-        a colon: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. Several paths (a
+        NIfTI, MGZ, NPY, NPZ, TIFF or PNG; with the extras `itk`, `dicom`, `hdf5` and `zarr` also
+        NRRD, MHA and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr, in a folder
+        or behind a URL; MATLAB. What lies inside a file follows a colon: ``file.h5:/path``,
+        ``file.npz:key``, ``file.mat:groundTruth/0``; what lies inside a Zarr store is a path:
+        ``volume.zarr/labels/cells``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
         what differs in their names: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1.
         ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"`` gives them names. An image of
@@ -90,6 +109,9 @@ def read(
         that several claim: ``("tumour", "kidney")``. The result is a label map.
     ignore : int or iterable of int, optional
         One label or several whose pixels are left out of the comparison; only for a reference.
+    max_bytes : int, optional
+        How much memory the values of one file may take where they have to be unpacked; all that
+        the machine has by default. Values that stay on disk do not count.
 
     Returns
     -------
@@ -104,6 +126,8 @@ def read(
         When files of one segmentation do not lie on one grid.
     MissingExtraError
         When the format needs an extra that is not installed.
+    TooLargeError
+        When the values would take more memory than `max_bytes`.
 
     Examples
     --------
@@ -127,12 +151,13 @@ def read(
     sums = as_sums(sums)
     ignored = several_labels(ignore, "ignore")
     order = as_priority(priority)
+    most = _most(max_bytes)
     parts = parts_of(path)
     source = ",".join(part.source for part in parts)
     if len(parts) == 1:
         with _naming(source):
             segmentation = segmentation_of(
-                _image(parts[0].file), scale=scale, sums=sums, ignore=ignored, priority=order
+                _image(parts[0].file, most), scale=scale, sums=sums, ignore=ignored, priority=order
             )
             if parts[0].name:
                 segmentation = called(segmentation, parts[0].name)
@@ -147,7 +172,7 @@ def read(
         images = []
         for part in parts:
             with _naming(part.source):
-                images.append((part.source, _image(part.file)))
+                images.append((part.source, _image(part.file, most)))
         segmentation = segmentation_of_many(
             images, names_of(parts), scale=scale, sums=sums, priority=order
         )
@@ -156,13 +181,13 @@ def read(
     return replace(segmentation, source=source)
 
 
-def read_mask(path: Readable) -> Segmentation:
+def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
     """A mask from a file or an image of another library: whole numbers, of which 0 is outside."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"a mask is one file, found {len(parts)}")
     with _naming(parts[0].source):
-        image = _image(parts[0].file)
+        image = _image(parts[0].file, _most(max_bytes))
         if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is one of space
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
@@ -180,7 +205,7 @@ def read_underlay(path: Readable) -> Underlay:
         if source is not None and _format(source) in (JPEG, PNG):
             underlay = photograph(source)
         else:
-            underlay = underlay_of(_image(part.file))
+            underlay = underlay_of(_image(part.file, memory()))
     return replace(underlay, name=part.name or os.path.basename(part.source))
 
 
@@ -198,7 +223,7 @@ def write(
     ----------
     path : path
         Ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png; with the extra `itk` also in .nrrd,
-        .seg.nrrd or .mha. The suffixes .npy, .tif and .png hold no geometry.
+        .seg.nrrd or .mha, with `zarr` in .zarr. The suffixes .npy, .tif and .png hold no geometry.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that holds its labels. Probabilities are
         stored as they are compared (a background added, divided by the sum, …), regions last in
@@ -237,6 +262,24 @@ def write(
         write_atomically(os.fspath(path), form, payload)
 
 
+@contextmanager
+def streaming(
+    path: str, geometry: Geometry | None, like: Segmentation
+) -> Iterator[NewStore | None]:
+    """A store that an image can be written to block by block; None where it is written whole.
+
+    Blocks are written to a store in which the image lies as it is, where the image it is made from
+    is stored in chunks too.
+    """
+    chunks = chunks_of(like.array)
+    if not path.lower().endswith(ZARR.writes) or chunks is None or not streams(geometry):
+        yield None
+        return
+    lengths = tuple(part[0] for part in chunks[-len(like.shape) :])
+    with _naming(path, "written"), replacing_store(Path(path)) as folder:
+        yield NewStore(folder, geometry, lengths)
+
+
 def contents_of(path: str) -> list[Content]:
     """The arrays in a container of several, such as .npz, .mat or .h5; none for other files."""
     with _naming(path):
@@ -247,19 +290,26 @@ def contents_of(path: str) -> list[Content]:
         return form.contents(source)
 
 
-def _image(file: Any) -> Image:
+def _most(max_bytes: int | None) -> int:
+    """The memory that the values of a file may take: that of the machine, or what the user says."""
+    return memory() if max_bytes is None else as_max_bytes(max_bytes)
+
+
+def _image(file: Any, max_bytes: int) -> Image:
     """What a file holds, by the first format that knows it, or an image of another library."""
     if not isinstance(file, str):
-        return of_simpleitk(file) if has_type(file, "SimpleITK", "Image") else of_nibabel(file)
-    source = open_source(file)
+        if has_type(file, "SimpleITK", "Image"):
+            return of_simpleitk(file, max_bytes=max_bytes)
+        return of_nibabel(file)
+    source = open_source(file, max_bytes)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
         raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
-    image = form.read(source)
+    image = _with_printable_names(form.read(source))
     if image.beside is None:
         return image
     with _naming(str(image.beside)):
-        label_source = open_source(str(image.beside))
+        label_source = open_source(str(image.beside), max_bytes)
         label_image = _format(label_source).read(label_source)
     shape = image.array.shape[1:]
     if tuple(label_image.array.shape) != tuple(shape):
@@ -268,6 +318,19 @@ def _image(file: Any) -> Image:
             f"{image.beside.name}, has shape {tuple(label_image.array.shape)}"
         )
     return replace(image, affine=label_image.affine)
+
+
+def _with_printable_names(image: Image) -> Image:
+    if not image.label_names and image.region_names is None:
+        return image
+    regions = image.region_names
+    return replace(
+        image,
+        label_names={label: printable(name) for label, name in image.label_names.items()},
+        region_names=None
+        if regions is None
+        else [printable(name) if isinstance(name, str) else name for name in regions],
+    )
 
 
 def _format(source: Source) -> Format:
@@ -299,13 +362,16 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
 
     Only errors of ours, of the operating system and of memory are about the file; readers turn
     those of the libraries they call into ours. All others are faults of this package, and pass.
+    Numbers of a damaged file may overflow; what then is not finite is refused where it is used.
     """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except ProbdiceError as error:
         if str(error).startswith(f"{path}: "):  # values that were read late name their file
             raise
-        raise error.prefixed(f"{path}: ") from error
+        said = [printable(part) if isinstance(part, str) else part for part in error.args]
+        raise type(error)(*said).prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:

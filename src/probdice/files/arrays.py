@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.meaning import beyond_one, fraction_in
 from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
 from probdice.files.strangers import archive_of
@@ -28,6 +28,7 @@ from probdice.segmentation import Array
 __all__ = ["NPY", "NPZ", "label_image", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
+SMALL = 1 << 26  # bytes of an affine, or of all names
 PIECE = 1 << 18  # bytes read at once, which stay in the processor's cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
 OBJECTS = (
@@ -66,11 +67,11 @@ def _read_npz(source: Source) -> Image:
             raise FormatError(f"is no segmentation: it is {stranger}")
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
-        array = _member(archive, members[key])
+        array = _member(archive, members[key], source.max_bytes)
         affine = names = None
         if key in WRITTEN:
-            affine = _member(archive, members["affine"]) if "affine" in members else None
-            names = _member(archive, members["names"]) if "names" in members else None
+            affine = _member(archive, members["affine"], SMALL) if "affine" in members else None
+            names = _member(archive, members["names"], SMALL) if "names" in members else None
     if affine is not None and affine.dtype.kind not in "iuf":
         raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
@@ -141,7 +142,7 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read_header(stream)
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def _member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
     """One array of an archive, whose header is held against the size of the member."""
     info = archive.getinfo(name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -158,6 +159,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
             raise FormatError(f"is damaged: {name} has shape {shape}")
         needed = dtype.itemsize * math.prod(shape)
         check_size(needed, info.compress_size, shape, ratio=ratio)
+        check_memory(needed, shape, max_bytes)
         # The check sum is verified with the last byte, so nothing may be left over.
         if stream.tell() + needed != info.file_size:
             raise FormatError(

@@ -9,13 +9,20 @@ from pathlib import Path
 
 from probdice.errors import ProbdiceError
 from probdice.files.arrays import label_image
-from probdice.files.detached import value_files
+from probdice.files.detached import nrrd_values
+from probdice.files.metaimage import metaimage_values
 from probdice.files.nifti import other_half
 from probdice.files.sources import split_inside, split_paths
 
 __all__ = ["files_read", "fingerprint"]
 
-HEADERS = (".mha", ".mhd", ".nhdr", ".nrrd")  # which may name other files for their values
+# Headers that may name other files for their values.
+HEADERS = {
+    ".mha": metaimage_values,
+    ".mhd": metaimage_values,
+    ".nhdr": nrrd_values,
+    ".nrrd": nrrd_values,
+}
 
 
 def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -50,8 +57,8 @@ def _companions(file: Path, inside: str) -> Iterator[Path]:
     half = other_half(file)
     if half is not None:
         yield half
-    elif file.name.lower().endswith(HEADERS):
-        yield from value_files(file)
+    elif (values_of := HEADERS.get(file.suffix.lower())) is not None:
+        yield from (values for values, _ in values_of(file).files)
     elif file.name.lower().endswith(".npz") and inside.strip("/") in ("", "probabilities"):
         with zipfile.ZipFile(file) as archive:
             exported = "probabilities.npy" in archive.namelist()

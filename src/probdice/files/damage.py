@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from probdice.errors import FormatError, ProbdiceError
+from probdice.errors import FormatError, Option, ProbdiceError, TooLargeError
 
-__all__ = ["DEFLATE_RATIO", "check_size", "library_call", "whole_number"]
+__all__ = ["DEFLATE_RATIO", "check_memory", "check_size", "library_call", "whole_number"]
 
 DEFLATE_RATIO = 1032  # zlib, gzip and zip unpack a byte to at most so many
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
@@ -36,13 +36,24 @@ def library_call() -> Iterator[None]:
 def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
     """Refuse a header that asks for more than the file can hold, before memory is taken for it.
 
-    `comparison_json` is the number of bytes in the file, each of which unpacks to at most `ratio`.
+    `stored` is the number of bytes in the file, each of which unpacks to at most `ratio`.
     """
     if needed > stored * ratio:
         packed = "" if ratio == 1 else " packed"
         raise FormatError(
             f"is damaged or incomplete: its header describes an image of shape {shape}, "
             f"{needed} bytes, but the file holds {max(stored, 0)}{packed}; copy or write it again"
+        )
+
+
+def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
+    """Refuse values that have to lie in memory and take more of it than they may."""
+    if needed > most:
+        raise TooLargeError(
+            f"holds an image of shape {shape}, which takes {needed} bytes of memory; at most "
+            f"{most} are allowed: pass ",
+            Option("max_bytes", needed),
+            " to allow it, or store the values unpacked (.npy, .nii, .h5), which stay on disk",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from probdice.errors import FormatError
-from probdice.files.damage import check_size, library_call, whole_number
+from probdice.files.damage import check_memory, check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Source, as_colour, distinct_names, lps_to_ras, need
 
 __all__ = ["DICOM"]
@@ -47,6 +47,9 @@ def _read(source: Source) -> Image:
     slices = int(geometry.spatial_shape[0])
     if slices > MOST_EMPTY * frames:
         raise FormatError(f"is damaged: its {frames} frames lie {slices} slices apart")
+    shape = tuple(int(length) for length in geometry.spatial_shape)
+    regions = len(seg.segment_numbers) if fractional else 1
+    check_memory(math.prod(shape) * regions * (4 if fractional else 1), shape, source.max_bytes)
     with library_call():
         if fractional:
             volume = seg.get_volume(combine_segments=False, rescale_fractional=True)

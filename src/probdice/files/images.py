@@ -8,6 +8,7 @@ are (row, column), with planes in front. Neither format says where the image lie
 import io
 import logging
 import math
+import re
 import struct
 import threading
 import zlib
@@ -21,8 +22,15 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
 from probdice.files.arrays import regions_of_plain
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call, whole_number
+from probdice.files.damage import (
+    DEFLATE_RATIO,
+    check_memory,
+    check_size,
+    library_call,
+    whole_number,
+)
 from probdice.files.model import Format, Image, Payload, Source, as_colour
+from probdice.files.packed import unpacked_size
 
 __all__ = ["JPEG", "PNG", "TIFF"]
 
@@ -32,6 +40,13 @@ COLOUR = (
 )
 
 COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
+OME_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*")
+OME_SIZE = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d{1,18})[\"']")
+# The passes of an interlaced PNG: where they begin, and the steps between their pixels.
+ADAM7 = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
+    (0, 1, 1, 2),
+)
 NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
@@ -46,7 +61,7 @@ def _is_png(source: Source) -> bool:
 def _read_png(source: Source) -> Image:
     from PIL import PngImagePlugin
 
-    content = _critical_chunks(source.path.read_bytes())
+    content = _critical_chunks(source.path.read_bytes(), source.max_bytes)
     # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
     with library_call(), PngImagePlugin.PngImageFile(io.BytesIO(content)) as picture:
         mode = picture.mode
@@ -71,41 +86,62 @@ def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
     return {k: colour for k, colour in colours.items() if colour}
 
 
-def _critical_chunks(content: bytes) -> bytes:
+def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     """A PNG without all that does not hold its values; its check sums are verified.
 
     Pillow does not look at those of the values, and refuses pictures with long comments.
     """
-    kept = [content[:8]]
-    start, packed = 8, 0
+    view = memoryview(content)
+    kept, values = [view[:8]], []
+    start = 8
     kind = b""
     while kind != b"IEND":
-        length = int.from_bytes(content[start : start + 4], "big")
+        length = int.from_bytes(view[start : start + 4], "big")
         stop = start + 12 + length
-        kind = content[start + 4 : start + 8]
+        kind = bytes(view[start + 4 : start + 8])
         if stop > len(content):
             raise FormatError(
                 f"is damaged or incomplete: it ends after {len(content)} bytes, in the middle of "
                 f"a chunk; copy or write it again"
             )
-        expected = int.from_bytes(content[stop - 4 : stop], "big")
-        if zlib.crc32(content[start + 4 : stop - 4]) != expected:
+        expected = int.from_bytes(view[stop - 4 : stop], "big")
+        if zlib.crc32(view[start + 4 : stop - 4]) != expected:
             raise FormatError(
-                f"is damaged: the check sum of its chunk {kind.decode('latin-1')} at byte {start} "
+                f"is damaged: the check sum of its chunk {_shown(kind)} at byte {start} "
                 f"is wrong; copy or write it again"
             )
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
-            kept.append(content[start:stop])
-            packed += length if kind == b"IDAT" else 0
+            kept.append(view[start:stop])
+            if kind == b"IDAT":
+                values.append(view[start + 8 : stop - 4])
         start = stop
-    if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
+    if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
         raise FormatError("is damaged: it does not start with a header")
-    width, height, depth, colour = struct.unpack(">IIBB", kept[1][8:18])
+    width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
-    check_size(
-        height * (width * depth * samples // 8), packed, (height, width), ratio=DEFLATE_RATIO
-    )
+    shape = (height, width)
+    needed = _rows_size(width, height, depth * samples, bool(interlaced))
+    check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
+    check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
+    # Pillow takes rows that are missing for zeros.
+    if unpacked_size(values, needed) < needed:
+        raise FormatError("is damaged or incomplete: its packed values end too early")
     return b"".join(kept)
+
+
+def _shown(kind: bytes) -> str:
+    """The name of a chunk, which should be four letters."""
+    return kind.decode() if kind.isalpha() else repr(kind)
+
+
+def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
+    """The bytes of all rows of a PNG, each of which starts with one for its filter."""
+    size = 0
+    for x, y, dx, dy in ADAM7 if interlaced else ((0, 0, 1, 1),):
+        columns, rows = -(-(width - x) // dx), -(-(height - y) // dy)
+        if columns > 0 and rows > 0:
+            size += rows * (1 + (columns * bits + 7) // 8)
+    return size
 
 
 def _write_png(path: Path, payload: Payload) -> None:
@@ -140,6 +176,7 @@ def _read_tiff(source: Source) -> Image:
         with library_call():
             file = tifffile.TiffFile(source.path)
         with file:
+            _check_planes(file)
             with library_call():
                 shapes = [series.shape for series in file.series]
             if len(shapes) != 1:
@@ -153,7 +190,7 @@ def _read_tiff(source: Source) -> Image:
                 palette = NO_PALETTE if page.colormap is None else page.colormap.T
             if colour:
                 raise FormatError(COLOUR)
-            array = _tiff_values(source.path, series, file.byteorder)
+            array = _tiff_values(source, series, file.byteorder)
     if complaints:
         raise FormatError(f"is damaged or incomplete: {complaints[0]}")
     for channel in "CS":
@@ -169,7 +206,24 @@ def _read_tiff(source: Source) -> Image:
     )
 
 
-def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
+def _check_planes(file: Any) -> None:
+    """Refuse pages in a circle, and OME's metadata that name more planes than the file has bytes.
+
+    tifffile would follow the one for ever, and make a list of the others.
+    """
+    with library_call():
+        len(file.pages)  # which looks for circles
+        description = file.pages.first.description if file.is_ome else ""
+        size = file.filehandle.size
+    for pixels in OME_PIXELS.findall(description):
+        planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
+        if planes > size:
+            raise FormatError(
+                f"is damaged: its OME metadata describe {planes} planes, but it has {size} bytes"
+            )
+
+
+def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
     """Mapped where the values lie in one piece as they are, else unpacked."""
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
@@ -177,8 +231,8 @@ def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
         raise FormatError("is damaged, or holds values of a type that tifffile does not know")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
-        check_size(needed, path.stat().st_size - offset, shape)
-        return np.memmap(path, np.dtype(byteorder + dtype.char), "r", offset, shape)
+        check_size(needed, source.path.stat().st_size - offset, shape)
+        return np.memmap(source.path, np.dtype(byteorder + dtype.char), "r", offset, shape)
     with library_call():
         compression = series.keyframe.compression
         pages = [page for page in series.pages if page is not None]
@@ -186,7 +240,8 @@ def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
         stored = 0
         for page in pages:
             for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
-                stored += length
+                stored += whole_number(length, "StripByteCounts")
+                start = whole_number(start, "StripOffsets")
                 complete &= 0 < length <= page.parent.filehandle.size - start
     if not complete:  # tifffile would fill in zeros
         raise FormatError(
@@ -195,6 +250,7 @@ def _tiff_values(path: Path, series: Any, byteorder: str) -> NDArray[Any]:
         )
     ratio = UNPACKING.get(whole_number(compression, "compression"), MOST_UNPACKING)
     check_size(needed, stored, shape, ratio=ratio)
+    check_memory(needed, shape, source.max_bytes)
     with library_call():
         return np.asarray(series.asarray()).reshape(shape)
 
@@ -211,6 +267,8 @@ def _complaints() -> Iterator[list[str]]:
         # A private tag that cannot be read says nothing about the values.
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
             errors.append(record.getMessage())
+            # There may be one for every page of a damaged count, so that the first ends it.
+            raise FormatError(f"is damaged or incomplete: {errors[0]}")
         return False
 
     logger = logging.getLogger("tifffile")
@@ -226,8 +284,11 @@ def _write_tiff(path: Path, payload: Payload) -> None:
 
     space = "TZYX"[-(payload.array.ndim - payload.regions) :]
     axes = "C" + space if payload.regions else space
-    if len(space) < payload.array.ndim - payload.regions:
-        raise InputError("TIFF holds images of up to 4 axes; write .npy")
+    if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
+        raise InputError(
+            f"TIFF holds images of 2 to 4 axes, found {payload.array.ndim - payload.regions}; "
+            f"write .npy"
+        )
     tifffile.imwrite(
         path, payload.array, photometric="minisblack", metadata={"axes": axes}, compression="zlib"
     )

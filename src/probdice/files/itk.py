@@ -1,4 +1,4 @@
-"""NRRD, MetaImage and what else SimpleITK reads (extra `itk`).
+"""NRRD and what else SimpleITK reads, and what it writes (extra `itk`).
 
 Arrays are turned to (x, y, z), components and fourth axes are regions. Slicer's .seg.nrrd names
 its segments; where they lie in several layers they may overlap.
@@ -6,9 +6,8 @@ its segments; where they lie in several layers they may overlap.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
-from probdice.files.detached import check_metaimage, check_nrrd
-from probdice.files.model import (
-    Format,
-    Image,
-    Payload,
-    Source,
-    as_colour,
-    distinct_names,
-    lps_to_ras,
-    need,
-)
+from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size
+from probdice.files.detached import check_nrrd
+from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
+from probdice.files.segments import SEGMENT, image_of_segments
 
 __all__ = ["ITK", "of_simpleitk"]
 
-READS = (".nrrd", ".nhdr", ".mha", ".mhd", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
+READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
-SEGMENT = re.compile(r"Segment(\d+)_(LabelValue|Layer|Name|ID|Color)")
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
+PACKED = ("MINCImageIO",)  # which may be gzipped inside
+UNPACKED = {"VTKImageIO": 8, "BMPImageIO": 128}  # bytes of a character; of a run of equal ones
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz", ".bmp")  # whose first bytes say too little
 
 
@@ -44,8 +36,6 @@ def _io(source: Source) -> str:
     for start, io in MAGIC.items():
         if head.startswith(start):
             return io
-    if b"ElementType" in head[:2048]:
-        return "MetaImageIO"
     if source.name.endswith(BY_NAME):
         sitk = need("SimpleITK", "itk", "reading this format")
         return str(sitk.ImageFileReader.GetImageIOFromFileName(str(source.path)))
@@ -69,10 +59,10 @@ def _read(source: Source) -> Image:
     placeless = io == "BMPImageIO" or (
         source.head.startswith(b"NRRD") and b"space directions:" not in source.head
     )
-    return of_simpleitk(image, placeless=placeless)
+    return of_simpleitk(image, max_bytes=source.max_bytes, placeless=placeless)
 
 
-def of_simpleitk(image: Any, *, placeless: bool = False) -> Image:
+def of_simpleitk(image: Any, *, max_bytes: int, placeless: bool = False) -> Image:
     """What an image of SimpleITK holds; one that is `placeless` does not know where it lies."""
     sitk = need("SimpleITK", "itk", "reading an image of SimpleITK")
     with _itk_call():
@@ -85,14 +75,8 @@ def of_simpleitk(image: Any, *, placeless: bool = False) -> Image:
         regions = 3
     affine = None if placeless else _affine(image)
     keys = [key for key in image.GetMetaDataKeys() if SEGMENT.fullmatch(key)]
-    segments = _segments({key: image.GetMetaData(key) for key in keys})
-    if segments and regions is not None:
-        return _layers(array, segments, affine)
-    names = {segment.label: segment.name for segment in segments}
-    colours = {segment.label: segment.colour for segment in segments if segment.colour}
-    return Image(
-        array, regions=regions, affine=affine, label_names=distinct_names(names), colours=colours
-    )
+    metadata = {key: image.GetMetaData(key) for key in keys}
+    return image_of_segments(array, regions, affine, metadata, max_bytes=max_bytes)
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -129,7 +113,7 @@ def _write(path: Path, payload: Payload) -> None:
         raise FormatError(f"cannot be written by SimpleITK: {_reason(error)}") from error
 
 
-ITK = Format("NRRD, MHA or another of ITK", READS, _recognises, _read, WRITES, _write)
+ITK = Format("NRRD or another of ITK", READS, _recognises, _read, WRITES, _write)
 
 
 @contextmanager
@@ -153,24 +137,16 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
     if bits is None:
         raise FormatError("holds values of a type that SimpleITK does not know")
     needed = math.prod(shape) * reader.GetNumberOfComponents() * int(bits[1]) // 8
-    if io == "MetaImageIO":
-        check_metaimage(source.path, shape, needed)
-    elif io == "NrrdImageIO":
+    if io == "NrrdImageIO":
         check_nrrd(source.path, shape, needed)
     else:
-        check_size(needed, source.path.stat().st_size, shape, ratio=DEFLATE_RATIO)
+        ratio = DEFLATE_RATIO if source.gzipped or io in PACKED else UNPACKED.get(io, 1)
+        check_size(needed, source.path.stat().st_size, shape, ratio=ratio)
+    check_memory(needed, shape, source.max_bytes)
 
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-@dataclass(frozen=True)
-class _Segment:
-    name: str
-    label: int
-    layer: int
-    colour: str | None
 
 
 class _Held:
@@ -193,45 +169,9 @@ def _affine(image: Any) -> NDArray[np.float64]:
     space = min(dimension, 3)
     direction = np.reshape(image.GetDirection(), (dimension, dimension))[:space, :space]
     affine = np.eye(space + 1)
-    affine[:space, :space] = direction * np.array(image.GetSpacing()[:space])
-    affine[:space, space] = image.GetOrigin()[:space]
+    spacing, origin = image.GetSpacing()[:space], image.GetOrigin()[:space]
+    if not np.all(np.isfinite([*spacing, *origin])) or not np.all(np.isfinite(direction)):
+        raise FormatError(f"is damaged: it lies at {origin} with a spacing of {spacing}")
+    affine[:space, :space] = direction * np.array(spacing)
+    affine[:space, space] = origin
     return lps_to_ras(affine) if space == 3 else affine
-
-
-def _segments(metadata: Mapping[str, str]) -> list[_Segment]:
-    """The segments that Slicer lists in the header, in its order."""
-    segments: dict[int, _Segment] = {}
-    for key in metadata:
-        if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
-            prefix = f"Segment{match[1]}"
-            label = whole_number(metadata[key], key)
-            name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
-            layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
-            colour = as_colour(metadata.get(f"{prefix}_Color", "").split(), 1.0)
-            segments[int(match[1])] = _Segment(name, label, layer, colour)
-    return [segments[number] for number in sorted(segments)]
-
-
-def _layers(
-    array: NDArray[Any], segments: list[_Segment], affine: NDArray[np.float64] | None
-) -> Image:
-    """Segments of several layers: one label map where none overlaps, else one mask each."""
-    for segment in segments:
-        if not 0 <= segment.layer < array.shape[-1]:
-            raise FormatError(
-                f"has {array.shape[-1]} layers, but {segment.name!r} is said to be in layer "
-                f"{segment.layer}"
-            )
-    masks = np.stack([array[..., s.layer] == s.label for s in segments]).astype(np.uint8)
-    if int(masks.sum(axis=0, dtype=np.int64).max(initial=0)) > 1:
-        names = [segment.name for segment in segments]
-        colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
-        return Image(masks, regions=0, affine=affine, region_names=names, colours=colours)
-    labels = [segment.label for segment in segments]
-    if len(set(labels)) < len(labels):  # each layer counts from 1
-        labels = list(range(1, len(segments) + 1))
-    weights = np.array(labels, dtype=np.int32)
-    combined = np.tensordot(weights, masks.astype(np.int32), axes=1)
-    named = {label: s.name for label, s in zip(labels, segments, strict=True)}
-    colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
-    return Image(combined, affine=affine, label_names=distinct_names(named), colours=colours)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO
+from probdice.files.damage import DEFLATE_RATIO, check_memory
 
 __all__ = ["Cells", "Struct", "Value", "variables_of"]
 
@@ -48,15 +48,16 @@ class Struct:
 Value = NDArray[Any] | Cells | Struct | None  # None: text, complex and sparse numbers, functions
 
 
-def variables_of(content: memoryview) -> dict[str, Value]:
-    """The variables of a file by their names."""
+def variables_of(content: memoryview, max_bytes: int) -> dict[str, Value]:
+    """The variables of a file by their names; those that are packed may take so much memory."""
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
     if order is None:
         raise FormatError("is damaged or incomplete: its header does not say its byte order")
     variables: dict[str, Value] = {}
     for kind, element in _Elements(content[HEADER:], order, padded=False):
         if kind == COMPRESSED:
-            kind, element = _unpacked(element, order)
+            kind, element = _unpacked(element, order, max_bytes)
+            max_bytes -= len(element)
         if kind != MATRIX:
             raise _damaged(f"element of type {kind} where a variable must be")
         name, value = _array(element, order, DEEPEST)
@@ -110,7 +111,7 @@ class _Elements:
         return self.numbers(INT8, UINT8).tobytes().decode("latin-1").rstrip("\0")
 
 
-def _unpacked(packed: memoryview, order: str) -> tuple[int, memoryview]:
+def _unpacked(packed: memoryview, order: str, max_bytes: int) -> tuple[int, memoryview]:
     """The one element that a packed variable holds, its check sum verified."""
     unpacker = zlib.decompressobj()
     try:
@@ -120,6 +121,7 @@ def _unpacked(packed: memoryview, order: str) -> tuple[int, memoryview]:
         kind, size = (int(number) for number in np.frombuffer(tag, order + "u4"))
         if size > DEFLATE_RATIO * len(packed):
             raise _damaged(f"a variable of {size} bytes packed into {len(packed)}")
+        check_memory(size, (size,), max_bytes)
         content = unpacker.decompress(unpacker.unconsumed_tail, size) if size else b""
         unpacker.decompress(unpacker.unconsumed_tail, 8)
     except zlib.error as error:

@@ -9,14 +9,13 @@ the extra `hdf5`.
 import math
 import mmap
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.hdf5 import check_dataset, datasets
 from probdice.files.matfile import Cells, Struct, Value, variables_of
 from probdice.files.meaning import fraction_in
@@ -30,10 +29,7 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    if source.head.startswith(b"MATLAB 7.3"):
-        array = _newer(source.path, source.inside)
-    else:
-        array = _older(source.path, source.inside)
+    array = _newer(source) if source.head.startswith(b"MATLAB 7.3") else _older(source)
     if array.dtype.kind not in "biuf":
         raise FormatError(f"holds {array.dtype}, expected an array of numbers")
     floating = array.dtype.kind == "f" and array.ndim > 2 and fraction_in(array) is not None
@@ -51,7 +47,7 @@ def _contents(source: Source) -> list[Content]:
                 if not name.startswith("/#refs#")
             }
     else:
-        found = _arrays(variables_of(memoryview(source.path.read_bytes())))
+        found = _arrays(_variables(source))
         arrays = {path: (array.shape, array.dtype) for path, array in found.items()}
     return [
         Content(
@@ -64,11 +60,10 @@ def _contents(source: Source) -> list[Content]:
 MATLAB = Format("MATLAB", (".mat",), _recognises, _read, contents=_contents)
 
 
-def _older(path: Path, inside: str) -> NDArray[Any]:
+def _older(source: Source) -> NDArray[Any]:
     """Versions 5 to 7."""
-    with path.open("rb") as stream:
-        content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    variables = variables_of(memoryview(content))
+    variables = _variables(source)
+    inside = source.inside
     steps = [step for step in inside.split("/") if step]
     if not steps:
         paths = _paths(variables)
@@ -90,24 +85,31 @@ def _older(path: Path, inside: str) -> NDArray[Any]:
     return value
 
 
-def _newer(path: Path, inside: str) -> NDArray[Any]:
+def _variables(source: Source) -> dict[str, Value]:
+    with source.path.open("rb") as stream:
+        content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    return variables_of(memoryview(content), source.max_bytes)
+
+
+def _newer(source: Source) -> NDArray[Any]:
     """Version 7.3: HDF5, with the axes the other way round; cells are not followed."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     with library_call():
-        file = h5py.File(path, "r")
+        file = h5py.File(source.path, "r")
     with file:
         variables = datasets(h5py, file)
         names = [name for name in variables if not name.startswith("/#refs#")]
-        wanted = inside.strip("/") or (names[0].strip("/") if len(names) == 1 else "")
+        wanted = source.inside.strip("/") or (names[0].strip("/") if len(names) == 1 else "")
         if f"/{wanted}" not in names:
             raise FormatError(
                 f"is of version 7.3 and holds {_listed(names)}: say which one, as in "
                 f"file.mat:variable; save it with -v7 where the array lies in a cell"
             )
         dataset = variables[f"/{wanted}"]
-        check_dataset(dataset, path)
+        check_dataset(dataset, source.path)
         needed = dataset.dtype.itemsize * math.prod(dataset.shape)
-        check_size(needed, path.stat().st_size, dataset.shape, ratio=DEFLATE_RATIO)
+        check_size(needed, source.path.stat().st_size, dataset.shape, ratio=DEFLATE_RATIO)
+        check_memory(needed, dataset.shape, source.max_bytes)
         with library_call():
             return np.asarray(dataset[()]).T
 

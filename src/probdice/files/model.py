@@ -31,6 +31,7 @@ __all__ = [
     "lps_to_ras",
     "meaning_of",
     "need",
+    "printable",
 ]
 
 
@@ -42,6 +43,8 @@ class Source:
     inside: str  # what follows the colon: the data set, key or variable; or ""
     head: bytes  # the first bytes, unpacked where the file is gzipped
     gzipped: bool
+    max_bytes: int  # what its values may take where they have to lie in memory
+    store: str = ""  # a folder or a URL that holds chunks; or ""
 
     @property
     def name(self) -> str:
@@ -73,6 +76,7 @@ class Content:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     meaning: str
+    joint: str = ":"  # what stands between the container and the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,7 @@ class Format:
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
     contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
+    folder: bool = False  # whether what is written is a folder
 
 
 def meaning_of(
@@ -150,6 +155,13 @@ def as_label(name: str) -> Label:
     """The name of a region: an integer where it is a whole number, as the labels of a map are."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
+
+
+def printable(text: str) -> str:
+    """The text without what would move the cursor or colour the terminal: a file may hold it."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def distinct_names(names: Mapping[int, str]) -> dict[int, str]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from probdice.errors import FormatError, InputError
 from probdice.files.meaning import beyond_one
-from probdice.files.model import as_colour, as_label, distinct_names
+from probdice.files.model import as_colour, as_label, distinct_names, printable
 from probdice.matching import listed
 from probdice.segmentation import COLOUR, Label, Segmentation
 
@@ -113,7 +113,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
         names = _parsed(content)
     except FormatError as error:
         raise error.prefixed(f"{path}: ") from None
-    return names
+    return {k: Entry(printable(name), colour) for k, (name, colour) in names.items()}
 
 
 def _parsed(content: bytes) -> dict[Label, Entry]:

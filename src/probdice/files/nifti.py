@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.headers import Header, affine_of, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source, as_colour, distinct_names
 from probdice.files.packed import gzip_module, is_gzipped, unpack
@@ -58,7 +58,7 @@ def _read(source: Source) -> Image:
     if header_path != source.path:
         head = open_source(str(header_path)).head
     header = header_of(head)
-    values, extensions = _values(data_path, header)
+    values, extensions = _values(data_path, header, source.max_bytes)
     array, regions = _axes(values)
     return Image(
         array,
@@ -102,15 +102,18 @@ def _write(path: Path, payload: Payload) -> None:
     if axes > 3:
         raise InputError(f"holds images of up to 3 axes, found {axes}; write .npy or .tif")
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
-    array = array.reshape(array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:])
+    shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
+    array = array.reshape(shape)
     affine = None
     if payload.geometry is not None:
         affine = np.eye(4)
         rows = [*range(axes), 3]
         affine[np.ix_(rows, rows)] = payload.geometry.affine
     if path.name.lower().endswith((".mgh", ".mgz")):
-        # Without an affine this means FreeSurfer's default orientation.
-        image = nibabel.MGHImage(_for_mgh(array), affine)
+        # Without an affine this means FreeSurfer's default orientation. A last axis of length 1
+        # is not stored.
+        stored = array.reshape(shape[:3]) if shape[3:] == (1,) else array
+        image = nibabel.MGHImage(_for_mgh(stored), affine)
     else:
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
         _place(image, affine)
@@ -136,7 +139,7 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
+def _values(path: Path, header: Header, max_bytes: int) -> tuple[NDArray[Any], bytes]:
     """The values as they are stored, without slope: mapped, or unpacked into memory.
 
     And what lies between the header and them.
@@ -147,6 +150,7 @@ def _values(path: Path, header: Header) -> tuple[NDArray[Any], bytes]:
     content: bytes | mmap.mmap = mapped
     if is_gzipped(mapped[:2]):
         check_size(needed, len(mapped), header.shape, ratio=DEFLATE_RATIO)
+        check_memory(needed, header.shape, max_bytes)
         content = unpack(path, needed)
     if len(content) < needed:
         raise FormatError(

@@ -4,12 +4,13 @@ isal unpacks in half the time of zlib, which serves on the platforms that isal d
 """
 
 import mmap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from probdice.errors import FormatError
 
-__all__ = ["gzip_module", "is_gzipped", "unpack", "verify_stream"]
+__all__ = ["gzip_module", "is_gzipped", "unpack", "unpack_stream", "unpacked_size", "verify_stream"]
 
 SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end in notes on the scan
 PIECE = 1 << 20
@@ -67,6 +68,11 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
 
     It lies between the bytes `start` and `stop` of the file and should hold `size` bytes.
     """
+    return sum(len(piece) for piece in unpack_stream(path, start, stop, size))
+
+
+def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[bytes]:
+    """What `verify_stream` counts, piece by piece; its check sum is verified with the last one."""
     zlib = _zlib()
     count = 0
     with path.open("rb") as stream:
@@ -83,19 +89,39 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
                     raise FormatError("is damaged or incomplete: its packed values end too early")
                 count += len(content)
                 _check_surplus(count - size, size)
+                yield content
                 if unpacker.eof:
                     if count >= size or not gzipped:
-                        return count
+                        return
                     # A gzipped file may have several members, one after the other.
                     stream.seek(-len(unpacker.unused_data), 1)
                     if not is_gzipped(stream.read(2)):
-                        return count
+                        return
                     stream.seek(-2, 1)
                     unpacker = zlib.decompressobj(wbits=31)
         except (zlib.error, EOFError) as error:
             raise FormatError(
                 f"is damaged: its packed values cannot be unpacked ({error}); write it again"
             ) from error
+
+
+def unpacked_size(pieces: Sequence[memoryview], size: int) -> int:
+    """How many bytes a zlib stream in several pieces holds; no more than `size` are counted."""
+    zlib = _zlib()
+    unpacker = zlib.decompressobj()
+    count = 0
+    try:
+        for piece in pieces:
+            while count < size and not unpacker.eof:
+                count += len(unpacker.decompress(piece, PIECE))
+                piece = unpacker.unconsumed_tail
+                if not piece:
+                    break
+    except zlib.error as error:
+        raise FormatError(
+            f"is damaged: its packed values cannot be unpacked ({error}); write it again"
+        ) from error
+    return count
 
 
 def gzip_module() -> Any:

@@ -36,7 +36,7 @@ def read_images(
     if workers == 1:
         first, first_notes = read_side(reference, options, "reference")
         second, second_notes = read_side(prediction, options, "prediction")
-        inside = None if mask is None else read_mask(mask)
+        inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
     else:
         pool = ThreadPoolExecutor(2)
         try:
@@ -44,7 +44,7 @@ def read_images(
                 pool.submit(read_side, reference, options, "reference"),
                 pool.submit(read_side, prediction, options, "prediction"),
             ]
-            inside = None if mask is None else read_mask(mask)
+            inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
             (first, first_notes), (second, second_notes) = (side.result() for side in reading)
         finally:  # an interrupt does not wait for what is being unpacked
             pool.shutdown(wait=False, cancel_futures=True)
@@ -77,6 +77,7 @@ def read_side(path: Paths, options: Options, side: Side) -> tuple[Segmentation, 
             sums=options.sums[side],
             priority=options.priority[side],
             ignore=options.ignore if side == "reference" else (),
+            max_bytes=options.max_bytes,
         )
 
     if scale is not None or options.scale is None:

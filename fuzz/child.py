@@ -1,0 +1,183 @@
+"""The process that executes mutants of one target, by number or guided by coverage.
+
+It is started by `python -m fuzz`, which watches it: a mutant that ends it is found in its folder.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
+from mmap import mmap
+from pathlib import Path
+from random import Random
+from struct import pack_into, unpack_from
+from typing import Any
+
+__all__ = ["Counts", "main"]
+
+MEMORY = 6 << 30  # bytes of address space
+SAMPLED = 20  # executions for each one whose lines are recorded
+LONGEST = 1 << 16  # bytes of a mutant that coverage leads to
+
+
+class Counts:
+    """Numbers that outlive the process: executions, files that were read, the peak of memory."""
+
+    FIELDS = ("executions", "accepted", "memory")
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(bytes(8 * len(self.FIELDS)))
+        with path.open("rb+") as stream:
+            self._content = mmap(stream.fileno(), 0)
+
+    def __getitem__(self, field: str) -> int:
+        return int(unpack_from("<q", self._content, 8 * self.FIELDS.index(field))[0])
+
+    def __setitem__(self, field: str, value: int) -> None:
+        pack_into("<q", self._content, 8 * self.FIELDS.index(field), value)
+
+
+class Child:
+    """The executions of one target in one folder."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        from fuzz.corpus import seeds_of
+        from fuzz.execution import executed, traced
+        from fuzz.targets import TARGETS
+        from probdice.errors import ProbdiceError
+
+        self.target, self.folder = TARGETS[name], folder
+        self.counts = Counts(folder / "counts")
+        self.seeds = seeds_of(name)
+        self.contents = [seed.content for seed in self.seeds]
+        # Parts of files without check sums are no reason to refuse one that has them.
+        self.summed = [seed.content for seed in self.seeds if seed.summed]
+        self.honest: list[Any] = []
+        self.reached: set[tuple[str, int]] = set()
+        self.known: set[str] = set()
+        self.last = -1
+        for number, seed in enumerate(self.seeds):  # which also imports what is needed
+            self._put_beside(number)
+            with suppress(ProbdiceError):
+                self.honest.append(self._result(number))
+            with traced(self.target.modules, self.reached):
+                executed(self.target, seed, seed.content, folder)
+        self._record_lines()
+
+    def _result(self, number: int) -> Any:
+        seed = self.seeds[number]
+        (self.folder / seed.file).write_bytes(seed.wrap(seed.content))
+        return self.target.use(str(self.folder / seed.path))
+
+    def _record_lines(self) -> None:
+        (self.folder / "lines").write_text(json.dumps(sorted(self.reached)))
+
+    def _put_beside(self, number: int) -> None:
+        if self.last == number:
+            return
+        if self.last >= 0:
+            for name in (self.seeds[self.last].file, *self.seeds[self.last].beside):
+                (self.folder / name).unlink(missing_ok=True)
+        for name, content in self.seeds[number].beside.items():
+            (self.folder / name).write_bytes(content)
+        self.last = number
+        (self.folder / "current").write_text(self.seeds[number].file)
+
+    def execute(self, number: int, content: bytes) -> None:
+        """One mutant of the seed of this number."""
+        from fuzz.execution import executed, traced
+
+        seed = self.seeds[number]
+        self._put_beside(number)
+        arguments = self.target, seed, content, self.folder, self.honest
+        if self.counts["executions"] % SAMPLED:
+            outcome = executed(*arguments)
+        else:
+            before = len(self.reached)
+            with traced(self.target.modules, self.reached):
+                outcome = executed(*arguments)
+            if len(self.reached) > before:
+                self._record_lines()
+        self.counts["executions"] += 1
+        self.counts["accepted"] += outcome.accepted
+        self.counts["memory"] = max(self.counts["memory"], outcome.memory)
+        for fault in outcome.faults:
+            if fault.place not in self.known:
+                self.known.add(fault.place)
+                self.keep(seed.file, fault.kind, fault.place, fault.detail)
+
+    def keep(self, file: str, kind: str, place: str, detail: str) -> None:
+        """Record a fault, and keep the mutant beside it."""
+        content = (self.folder / file).read_bytes()
+        name = f"{sha256(content).hexdigest()[:12]}-{file}"
+        (self.folder / "found").mkdir(exist_ok=True)
+        (self.folder / "found" / name).write_bytes(content)
+        line = {"kind": kind, "place": place, "file": name, "detail": detail}
+        with (self.folder / "faults.jsonl").open("a") as stream:
+            stream.write(json.dumps(line) + "\n")
+
+
+def by_number(child: Child, seed: int, start: int, stop: int) -> None:
+    """Mutants that follow from the seed and their number alone."""
+    from fuzz.mutation import mutated
+
+    parent = os.getppid()
+    for number in range(start, stop):
+        if os.getppid() != parent:  # nobody watches any more
+            return
+        random = Random(f"{seed} {child.target.name} {number}")
+        chosen = random.randrange(len(child.seeds))
+        others = child.summed if child.seeds[chosen].summed else child.contents
+        child.execute(chosen, mutated(child.contents[chosen], others, random))
+
+
+def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
+    """Mutants that coverage leads to: the first byte says of which seed."""
+    import atheris
+
+    corpus.mkdir(exist_ok=True)
+    for number, content in enumerate(child.contents):
+        (corpus / f"seed-{number}").write_bytes(bytes([number]) + content)
+
+    child.honest = []  # mutants are made of parts of all seeds, those without check sums included
+
+    def once(data: bytes) -> None:
+        child.execute(data[0] % len(child.seeds) if data else 0, data[1:])
+
+    options = [f"-runs={count}", f"-seed={seed + 1}", f"-max_len={LONGEST}", "-verbosity=0"]
+    options += ["-timeout=120", "-rss_limit_mb=0", f"-artifact_prefix={child.folder}/"]
+    atheris.Setup([sys.argv[0], *options, str(corpus)], once)
+    atheris.Fuzz()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Execute the mutants of a range of numbers."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("target")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("start", type=int)
+    parser.add_argument("stop", type=int)
+    parser.add_argument("--guided", action="store_true")
+    asked = parser.parse_args(arguments)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if asked.guided:
+        import atheris
+
+        with atheris.instrument_imports(include=["probdice"]):
+            import probdice.evaluation
+            import probdice.files
+            import probdice.paper.answers  # noqa: F401
+        child = Child(asked.target, asked.folder)
+        guided(child, asked.seed, asked.stop - asked.start, asked.folder / "corpus")
+    else:
+        by_number(Child(asked.target, asked.folder), asked.seed, asked.start, asked.stop)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,559 @@
+"""Small honest files of every format, made by the field's own writers.
+
+A seed may be mutated under its packing: `wrap` then makes the file of the mutated content, with
+sizes and check sums that are right, so that what lies behind them is reached.
+"""
+
+import gzip
+import io
+import json
+import struct
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Seed", "seeds_of"]
+
+RANDOM = np.random.default_rng(0)
+LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
+SHARES = np.moveaxis(RANDOM.multinomial(64, [0.2, 0.3, 0.5], (7, 6, 5)) / 64, -1, 0)
+SHARES = SHARES.astype(np.float32)
+PARTS = ("header", "image", "mat")  # of an Analyze image, in nibabel's words
+AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
+
+
+def as_it_is(content: bytes) -> bytes:
+    """The file is what is mutated."""
+    return content
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An honest file.
+
+    `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
+    says that check sums cover all of its values; `beside` are the files that belong to it.
+    """
+
+    path: str
+    content: bytes
+    wrap: Callable[[bytes], bytes] = as_it_is
+    summed: bool = False
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return self.path.partition(":")[0]
+
+
+def seeds_of(target: str) -> list[Seed]:
+    """The seeds of a target."""
+    with warnings.catch_warnings():  # of the libraries that write them
+        warnings.simplefilter("ignore")
+        return list(SEEDS[target]())
+
+
+def _saved(name: str, save: Callable[[Path], Any]) -> bytes:
+    """What a writer makes of a file with this name."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder) / name)
+        return (Path(folder) / name).read_bytes()
+
+
+def _gzipped(content: bytes) -> bytes:
+    return gzip.compress(content, 1, mtime=0)
+
+
+# NIfTI, Analyze, MGH ---------------------------------------------------------------------------
+
+
+def nifti() -> Iterator[Seed]:
+    import nibabel
+
+    label_table = (
+        b"<CaretExtension><VolumeType>Label</VolumeType><LabelTable>"
+        b'<Label Key="1" Red="1">grey</Label><Label Key="2">white &amp; more</Label>'
+        b"</LabelTable></CaretExtension>"
+    )
+    named = nibabel.Nifti1Image(LABELS, AFFINE)
+    named.header.extensions.append(nibabel.nifti1.Nifti1Extension(30, label_table))
+    scaled = nibabel.Nifti1Image((SHARES[0] * 64).astype(np.int16), AFFINE)
+    scaled.header.set_slope_inter(1 / 64, 0)
+    images = [
+        nibabel.Nifti1Image(LABELS, AFFINE),
+        nibabel.Nifti1Image(np.moveaxis(SHARES, 0, -1), AFFINE),
+        nibabel.Nifti2Image(LABELS.astype(np.int32), AFFINE),
+        named,
+        scaled,
+    ]
+    for image in images:
+        content = image.to_bytes()
+        yield Seed("a.nii", content)
+        yield Seed("a.nii.gz", content, wrap=_gzipped)
+    yield Seed("a.nii.gz", _gzipped(images[0].to_bytes()), summed=True)
+    for image in (nibabel.Nifti1Pair(LABELS, AFFINE), nibabel.Spm2AnalyzeImage(LABELS, AFFINE)):
+        holders = {key: nibabel.FileHolder(fileobj=io.BytesIO()) for key in PARTS}
+        image.to_file_map(holders)
+        header, values = (holders[key].fileobj.getvalue() for key in ("header", "image"))
+        yield Seed("a.hdr", header, beside={"a.img": values})
+        yield Seed("a.img", values, beside={"a.hdr": header})
+    volume = nibabel.MGHImage(LABELS, AFFINE).to_bytes()
+    yield Seed("a.mgh", volume)
+    yield Seed("a.mgz", volume, wrap=_gzipped)
+    yield Seed("a.mgz", _gzipped(volume), summed=True)
+
+
+# NumPy -----------------------------------------------------------------------------------------
+
+
+def npy() -> Iterator[Seed]:
+    for array in (LABELS, SHARES, np.asfortranarray(LABELS.astype(">i4")), SHARES[0] > 0.2):
+        stream = io.BytesIO()
+        np.save(stream, array)
+        yield Seed("a.npy", stream.getvalue())
+
+
+def _zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("a.npy"), content, zipfile.ZIP_DEFLATED, 1)
+    return stream.getvalue()
+
+
+def npz() -> Iterator[Seed]:
+    for seed in npy():
+        yield Seed("a.npz", seed.content, wrap=_zipped)
+    names = np.array([["1", "grey"], ["2", "white"]])
+    written: list[dict[str, Any]] = [
+        {"a": LABELS},
+        {"labels": LABELS, "affine": AFFINE, "names": names},
+        {"regions": SHARES, "affine": AFFINE, "names": np.array(["a", "b", "c"])},
+        {"map": SHARES[0], "affine": AFFINE},
+        {"probabilities": SHARES},
+    ]
+    for arrays in written:
+        for save in (np.savez, np.savez_compressed):
+            stream = io.BytesIO()
+            save(stream, **arrays)
+            yield Seed("a.npz", stream.getvalue(), summed=True)
+
+
+# Pictures --------------------------------------------------------------------------------------
+
+
+def tiff() -> Iterator[Seed]:
+    import tifffile
+
+    kinds: list[tuple[NDArray[Any], dict[str, Any]]] = [
+        (LABELS, {}),
+        (LABELS[0], {"compression": "zlib"}),
+        (LABELS, {"compression": "lzw"}),
+        (LABELS, {"compression": "packbits"}),
+        (LABELS, {"compression": "zstd", "predictor": True}),
+        (np.tile(LABELS[0].astype(np.uint16), (5, 5)), {"tile": (16, 16)}),
+        (np.tile(LABELS[0], (5, 5)), {"tile": (16, 16), "compression": "zlib"}),
+        (SHARES, {"metadata": {"axes": "CZYX"}}),
+        (SHARES, {"metadata": {"axes": "CZYX"}, "bigtiff": True, "compression": "zlib"}),
+        (LABELS.astype(np.uint16), {"byteorder": ">", "rowsperstrip": 2}),
+        (LABELS, {"imagej": True, "metadata": {"axes": "ZYX"}}),
+        (LABELS, {"ome": True, "metadata": {"axes": "ZYX"}}),
+    ]
+    for array, options in kinds:
+        stream = io.BytesIO()
+        tifffile.imwrite(stream, array, photometric="minisblack", **options)
+        yield Seed("a.tif", stream.getvalue())
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    sum_ = zlib.crc32(kind + content)
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", sum_)
+
+
+def _png(content: bytes) -> bytes:
+    """A PNG of 13 bytes of header and the rows as they are before they are packed."""
+    chunks = [
+        _chunk(b"IHDR", content[:13]),
+        _chunk(b"PLTE", bytes(range(48))) if content[9:10] == b"\3" else b"",
+        _chunk(b"IDAT", zlib.compress(content[13:], 1)),
+        _chunk(b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def png() -> Iterator[Seed]:
+    from PIL import Image
+
+    pictures = [
+        Image.fromarray(LABELS[0].copy()),
+        Image.fromarray(LABELS[0].astype(np.uint16)),
+        Image.fromarray(LABELS[0] > 2),
+        Image.fromarray(LABELS[0].copy()).convert("P"),
+        Image.fromarray(LABELS[0].copy()).convert("RGB"),
+    ]
+    for picture in pictures:
+        stream = io.BytesIO()
+        picture.save(stream, "PNG")
+        yield Seed("a.png", stream.getvalue(), summed=True)
+    for depth, colour in ((8, 0), (16, 0), (1, 0), (2, 0), (4, 0), (8, 3), (4, 3), (8, 2), (8, 6)):
+        header = struct.pack(">2I5B", 6, 7, depth, colour, 0, 0, 0)
+        yield Seed("a.png", header + bytes(7 * (1 + 6 * 4 * depth // 8)), wrap=_png)
+
+
+# MATLAB and HDF5 -------------------------------------------------------------------------------
+
+
+def _packed_variables(content: bytes) -> bytes:
+    """A .mat file whose one variable is packed."""
+    packed = zlib.compress(content[128:], 1)
+    return content[:128] + struct.pack("<2I", 15, len(packed)) + packed
+
+
+def matlab() -> Iterator[Seed]:
+    import scipy.io
+
+    cells = np.empty((1, 2), dtype=object)
+    for k in range(2):
+        cells[0, k] = {"Segmentation": LABELS[k].astype(np.uint16), "Boundaries": LABELS[k] > 2}
+    variables: list[tuple[str, dict[str, Any]]] = [
+        ("", {"a": LABELS}),
+        ("", {"a": np.moveaxis(SHARES.astype(float), 0, -1)}),
+        (":groundTruth/1", {"groundTruth": cells}),
+        (":b/d/0", {"b": {"c": 1j, "d": [np.eye(3), "x"]}, "note": "text"}),
+    ]
+    for inside, content in variables:
+        plain, packed = io.BytesIO(), io.BytesIO()
+        scipy.io.savemat(plain, content)
+        scipy.io.savemat(packed, content, do_compression=True)
+        yield Seed(f"a.mat{inside}", plain.getvalue())
+        yield Seed(f"a.mat{inside}", packed.getvalue(), summed=True)
+        if len(content) == 1:
+            yield Seed(f"a.mat{inside}", plain.getvalue(), wrap=_packed_variables)
+
+    def save(path: Path) -> None:
+        import h5py
+
+        with h5py.File(path, "w", userblock_size=512) as file:
+            file.create_dataset("a", data=LABELS.T, chunks=(2, 3, 3), compression="gzip")
+        with path.open("rb+") as stream:
+            stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+
+    yield Seed("a.mat", _saved("a.mat", save))
+
+
+def hdf5() -> Iterator[Seed]:
+    import h5py
+
+    axes = {"axes": [{"key": key, "typeFlags": 2, "resolution": 0} for key in "zyxc"]}
+
+    def saving(
+        array: NDArray[Any], libver: str = "earliest", tags: bool = False, **options: Any
+    ) -> Callable[[Path], None]:
+        def save(path: Path) -> None:
+            with h5py.File(path, "w", libver=libver) as file:
+                dataset = file.create_dataset("exported/a", data=array, **options)
+                if tags:
+                    dataset.attrs["axistags"] = json.dumps(axes)
+
+        return save
+
+    kinds = [
+        saving(LABELS),
+        saving(LABELS, chunks=(3, 3, 3), compression="gzip"),
+        saving(LABELS, chunks=(3, 3, 3), compression="lzf", shuffle=True),
+        saving(LABELS, libver="latest", chunks=(3, 3, 3), fletcher32=True),
+        saving(SHARES, chunks=(1, 3, 3, 3), maxshape=(None, None, None, None)),
+        saving(np.moveaxis(SHARES, 0, -1), tags=True, compression="gzip"),
+        saving(SHARES, libver="latest"),
+    ]
+    for save in kinds:
+        yield Seed("a.h5", _saved("a.h5", save))
+        yield Seed("a.h5:/exported/a", _saved("a.h5", save))
+
+
+# ITK -------------------------------------------------------------------------------------------
+
+SEGMENTS = """Segment0_ID:=Segment_1
+Segment0_LabelValue:=1
+Segment0_Layer:=0
+Segment0_Name:=liver
+Segment1_ID:=Segment_2
+Segment1_LabelValue:=2
+Segment1_Layer:=1
+Segment1_Name:=spleen
+"""
+
+
+def _sitk_image(array: NDArray[Any]) -> Any:
+    import SimpleITK as sitk
+
+    image = sitk.GetImageFromArray(np.ascontiguousarray(array.T), isVector=array.ndim == 4)
+    image.SetSpacing((2.0, 3.0, 5.0))
+    image.SetOrigin((-10.0, -20.0, -30.0))
+    return image
+
+
+def _by_itk(name: str, array: NDArray[Any], *, packed: bool) -> dict[str, bytes]:
+    """The files that SimpleITK writes under a name."""
+    import SimpleITK as sitk
+
+    with tempfile.TemporaryDirectory() as folder:
+        sitk.WriteImage(_sitk_image(array), f"{folder}/{name}", useCompression=packed)
+        return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
+def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """Pack what follows a mark: the values after a header of text."""
+
+    def wrap(content: bytes) -> bytes:
+        header, found, values = content.partition(mark)
+        return header + found + pack(values) if found else content
+
+    return wrap
+
+
+def nrrd() -> Iterator[Seed]:
+    for array in (LABELS, SHARES):
+        for packed in (False, True):
+            yield Seed("a.nrrd", _by_itk("a.nrrd", array, packed=packed)["a.nrrd"])
+        files = _by_itk("a.nhdr", array, packed=False)
+        header = files.pop("a.nhdr")
+        yield Seed("a.nhdr", header, beside=files)
+    header = _by_itk("a.nrrd", LABELS, packed=False)["a.nrrd"].replace(b"raw", b"gzip", 1)
+    yield Seed("a.nrrd", header, wrap=_split_packed(b"\n\n", _gzipped))
+    layered = (
+        "NRRD0004\ntype: uchar\ndimension: 4\nsizes: 2 7 6 5\nkinds: list domain domain domain\n"
+        "space: left-posterior-superior\nspace origin: (0,0,0)\n"
+        f"space directions: none (1,0,0) (0,1,0) (0,0,1)\nencoding: raw\n{SEGMENTS}\n"
+    )
+    layers = np.stack([LABELS, LABELS * 2])
+    yield Seed("a.seg.nrrd", layered.encode() + layers.tobytes(order="F"))
+    text = "NRRD0004\ntype: uint8\ndimension: 2\nsizes: 3 2\nencoding: "
+    yield Seed("a.nrrd", f"{text}ascii\n\n0 1 2 3 4 5\n".encode())
+    yield Seed("a.nrrd", f"{text}hex\n\n000102030405\n".encode())
+    yield Seed(
+        "a.nhdr",
+        f"{text}raw\ndata file: LIST\nb0.raw\nb1.raw\n".encode(),
+        beside={"b0.raw": b"\0\1\2", "b1.raw": b"\3\4\5"},
+    )
+
+
+def metaimage() -> Iterator[Seed]:
+    for array in (LABELS, SHARES):
+        for packed in (False, True):
+            yield Seed("a.mha", _by_itk("a.mha", array, packed=packed)["a.mha"])
+            files = _by_itk("a.mhd", array, packed=packed)
+            header = files.pop("a.mhd")
+            yield Seed("a.mhd", header, beside=files)
+    header = b"ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = MET_UCHAR\n"
+    packed_header = header + b"CompressedData = True\nElementDataFile = LOCAL\n"
+    yield Seed("a.mha", packed_header + bytes(6), wrap=_split_packed(b"LOCAL\n", zlib.compress))
+    several = {f"s{k}.raw": bytes([k, k + 1, k + 2]) for k in range(2)}
+    yield Seed("a.mhd", header + b"ElementDataFile = s%d.raw 0 1 1\n", beside=several)
+    yield Seed("a.mhd", header + b"ElementDataFile = LIST\ns0.raw\ns1.raw\n", beside=several)
+
+
+def other_itk() -> Iterator[Seed]:
+    import SimpleITK as sitk
+
+    for name in ("a.vtk", "a.gipl", "a.mrc"):
+        yield Seed(name, _by_itk(name, LABELS, packed=False)[name])
+    flat = sitk.GetImageFromArray(LABELS[0].copy())
+    yield Seed("a.bmp", _saved("a.bmp", lambda path: sitk.WriteImage(flat, str(path))))
+
+
+# DICOM -----------------------------------------------------------------------------------------
+
+
+def dicom() -> Iterator[Seed]:
+    import highdicom
+    import pydicom
+    from pydicom.sr.codedict import codes
+    from pydicom.uid import generate_uid
+
+    def uid(name: str) -> str:
+        return str(generate_uid(entropy_srcs=[name]))
+
+    def slices() -> Iterator[pydicom.Dataset]:
+        for z in range(LABELS.shape[2]):
+            dataset = pydicom.Dataset()
+            dataset.file_meta = pydicom.dataset.FileMetaDataset()
+            dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+            dataset.SOPClassUID = pydicom.uid.CTImageStorage
+            dataset.SOPInstanceUID = uid(f"slice {z}")
+            dataset.StudyInstanceUID, dataset.SeriesInstanceUID = uid("study"), uid("series")
+            dataset.FrameOfReferenceUID = uid("place")
+            dataset.PatientID, dataset.PatientName, dataset.StudyID = "1", "No^Body", "1"
+            dataset.PatientBirthDate = dataset.PatientSex = dataset.AccessionNumber = ""
+            dataset.StudyDate = dataset.StudyTime = dataset.ReferringPhysicianName = ""
+            dataset.Modality = "CT"
+            dataset.Rows, dataset.Columns = LABELS.shape[1], LABELS.shape[0]
+            dataset.PixelSpacing, dataset.SliceThickness = [3.0, 2.0], 5.0
+            dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+            dataset.ImagePositionPatient = [-10.0, -20.0, -30.0 + 5 * z]
+            yield dataset
+
+    masks = np.stack([label == LABELS.T for label in (1, 2)], axis=-1)
+    kinds: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
+        ("BINARY", masks.astype(np.uint8), {}),
+        ("BINARY", np.stack([LABELS.T > 0, LABELS.T > 1], axis=-1).astype(np.uint8), {}),
+        ("LABELMAP", np.where(LABELS.T < 3, LABELS.T, 0), {}),
+        ("FRACTIONAL", np.moveaxis(SHARES[:2].T, -1, -1), {}),
+        (
+            "LABELMAP",
+            np.where(LABELS.T < 3, LABELS.T, 0),
+            {"transfer_syntax_uid": pydicom.uid.RLELossless},
+        ),
+    ]
+    for kind, values, options in kinds:
+        seg = highdicom.seg.Segmentation(
+            list(slices()),
+            np.ascontiguousarray(values),
+            kind,
+            [
+                highdicom.seg.SegmentDescription(
+                    number, name, codes.SCT.Organ, codes.SCT.Liver, algorithm_type="MANUAL"
+                )
+                for number, name in enumerate(("left", "top"), 1)
+            ],
+            series_instance_uid=uid("of the segmentation"),
+            series_number=1,
+            sop_instance_uid=uid(kind),
+            instance_number=1,
+            manufacturer="us",
+            manufacturer_model_name="test",
+            software_versions="1",
+            device_serial_number="1",
+            **options,
+        )
+        stream = io.BytesIO()
+        seg.save_as(stream)
+        yield Seed("a.dcm", stream.getvalue())
+
+
+# Everything else -------------------------------------------------------------------------------
+
+
+def strangers() -> Iterator[Seed]:
+    """Files of no format, under the names of all."""
+    from probdice.files import FORMATS
+
+    starts = (b"%PDF-1.4\n", b"PK\3\4", b"<!doctype html><p>", b"\x80\4\x95", b"{}", b"a,b\n1,2\n")
+    for form in FORMATS:
+        for suffix in form.suffixes:
+            for start in starts:
+                yield Seed(f"a{suffix}", start + b"what follows" * 8)
+
+
+def names() -> Iterator[Seed]:
+    tables = {
+        "a.txt": "# No. Label Name: R G B A\n0 Unknown 0 0 0 0\n2 White-Matter 245 245 245 0\n",
+        "a.label": '0 0 0 0 0 0 0 "Clear Label"\n1 255 0 0 1 1 1 "grey matter"\n',
+        "a.tsv": "index\tname\tabbreviation\n1\tgrey matter\tGM\n2\twhite matter\tWM\n",
+        "a.csv": "Label,Name\n1,liver\n2,spleen\n",
+        "semicolons.csv": "1;liver\n2;spleen\n",
+        "a.ctbl": "# Color table\n0 air 0 0 0 0\n1 bone 241 214 145 255\n",
+        "a.json": '{"labels": {"background": 0, "liver": 1, "spleen": 2}}',
+        "list.json": '[{"index": 1, "name": "grey"}, {"index": 2, "name": "white"}]',
+    }
+    for name, text in tables.items():
+        yield Seed(name, text.encode())
+
+
+def _comparisons() -> list[Any]:
+    from probdice import compare
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            compare(LABELS, LABELS // 2, merge="both"),
+            compare(LABELS, SHARES, similarity="aitchison"),
+            compare(SHARES, np.roll(SHARES, 1, axis=1), match="paper"),
+        ]
+
+
+def overlap() -> Iterator[Seed]:
+    for comparison in _comparisons():
+        content = _saved("a.npz", comparison.overlap.save)
+        yield Seed("a.npz", content, summed=True)
+
+
+def comparison() -> Iterator[Seed]:
+    for result in _comparisons():
+        yield Seed("a.json", result.to_json().encode())
+
+
+def journal() -> Iterator[Seed]:
+    """cases.jsonl and summary.json of a finished run."""
+    from probdice import evaluate
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for side in ("truth", "mine"):
+            (folder / side).mkdir()
+            for k in range(3):
+                np.save(folder / side / f"case{k}", LABELS[k + (side == "mine")])
+        np.save(folder / "mine" / "case2", SHARES)
+        evaluate(folder / "truth", folder / "mine", out=folder / "out", workers=1)
+        files = {
+            file.name: file.read_bytes().replace(name.encode(), b"/gone")
+            for file in (folder / "out").iterdir()
+            if file.suffix in (".jsonl", ".json")
+        }
+    for name, content in files.items():
+        yield Seed(name, content, beside={k: v for k, v in files.items() if k != name})
+
+
+def photograph() -> Iterator[Seed]:
+    from PIL import Image
+
+    colours = np.moveaxis((SHARES[:, 0] * 255).astype(np.uint8), 0, -1)
+    for suffix, options in (("jpg", {}), ("jpg", {"progressive": True}), ("png", {})):
+        stream = io.BytesIO()
+        Image.fromarray(colours).save(stream, {"jpg": "JPEG"}.get(suffix, "PNG"), **options)
+        yield Seed(f"a.{suffix}", stream.getvalue())
+
+
+def configuration() -> Iterator[Seed]:
+    yield Seed(
+        "a.toml",
+        b'reference = "truth"\noutput = "out"\nmatch = "overlap"\nignore = [0, 255]\n'
+        b'sums = ["normalise"]\nverify = true\ngeometry-tolerance = 0.5\n\n'
+        b'[methods]\nmine = "mine"\nother = "../other"\n',
+    )
+
+
+def answers() -> Iterator[Seed]:
+    yield Seed("a.csv", b"person,image,segmentation,rank\np1,i1,a,1\np1,i1,b,2\np2,i1,a,2\n")
+    yield Seed("a.csv", b"image,segmentation,score\ni1,a,0.9\ni1,b,0.5\n")
+
+
+SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
+    "nifti": nifti,
+    "npy": npy,
+    "npz": npz,
+    "tiff": tiff,
+    "png": png,
+    "matlab": matlab,
+    "hdf5": hdf5,
+    "nrrd": nrrd,
+    "metaimage": metaimage,
+    "other_itk": other_itk,
+    "dicom": dicom,
+    "strangers": strangers,
+    "names": names,
+    "overlap": overlap,
+    "comparison": comparison,
+    "journal": journal,
+    "photograph": photograph,
+    "configuration": configuration,
+    "answers": answers,
+}

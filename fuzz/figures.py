@@ -1,0 +1,82 @@
+"""`python -m fuzz.figures LOG… [--into PAGE]`: the logs of long runs as the table of a page.
+
+The logs are those of `--log` of `python -m fuzz`, `fuzz.torture` and `fuzz.kills`. The table takes
+the place of what stands between two comments of the page.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fuzz.targets import TARGETS
+
+START, END = "<!-- figures -->", "<!-- end of figures -->"
+
+
+def table_of(lines: Sequence[dict[str, Any]]) -> str:
+    """Counts, faults and dates of all runs."""
+    rows = ["| what | runs | faults | |", "|---|---|---|---|"]
+    fuzz = [line for line in lines if line["kind"] == "fuzz"]
+    for name in TARGETS:
+        own = [line for line in fuzz if line["target"] == name]
+        if own:
+            lines_reached = max(100 * line["reached"] // line["lines"] for line in own)
+            peak = max(line["memory"] for line in own) / 2**20
+            rows.append(
+                f"| `{name}` | {_sum(own, 'executions')} executions | {_sum(own, 'faults')} | "
+                f"{_sum(own, 'accepted')} read, {lines_reached} % of the lines, "
+                f"peak {peak:.1f} MB |"
+            )
+    if fuzz:
+        rows.append(
+            f"| **all readers** | **{_sum(fuzz, 'executions')} executions** | "
+            f"**{_sum(fuzz, 'faults')}** | {_days(fuzz)} |"
+        )
+    torture = [line for line in lines if line["kind"] == "torture"]
+    if torture:
+        rows.append(
+            f"| **comparisons against the slow twin** | **{_sum(torture, 'cases')} cases** | "
+            f"**{_sum(torture, 'faults')}** | {_sum(torture, 'checks')} checks, {_days(torture)} |"
+        )
+    kills = [line for line in lines if line["kind"] == "kills"]
+    if kills:
+        killed = _sum(kills, "kills of the run") + _sum(kills, "kills of a worker")
+        rows.append(
+            f"| **kills of `evaluate` and its workers** | **{killed}** | "
+            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'runs to the end')} runs to the end, "
+            f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_days(kills)} |"
+        )
+        rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")
+    return "\n".join(rows)
+
+
+def _sum(lines: Sequence[dict[str, Any]], key: str) -> int:
+    return sum(line.get(key, 0) for line in lines)
+
+
+def _days(lines: Sequence[dict[str, Any]]) -> str:
+    days = sorted({line["when"][:10] for line in lines})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def main() -> None:
+    """Print the table, or put it into a page."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.figures", description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path)
+    parser.add_argument("--into", type=Path, metavar="PAGE")
+    asked = parser.parse_args()
+    table = table_of(
+        [json.loads(line) for log in asked.logs for line in log.read_text().splitlines()]
+    )
+    if asked.into is None:
+        print(table)
+        return
+    before, _, rest = asked.into.read_text().partition(START)
+    after = rest.partition(END)[2]
+    asked.into.write_text(f"{before}{START}\n{table}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""`python -m fuzz.kills`: `evaluate` killed at random moments, on a full disk, over moving inputs.
+
+A small folder is evaluated once undisturbed. Then runs into another folder are disturbed, one after
+the other: the run or one of its workers is killed, or no file may grow beyond a random size, and
+inputs vanish, shrink or change while they are read. After a disturbed run every file is whole;
+nothing but the journal may end in the middle. In the end a run goes through: its files are, byte
+for byte, those of the undisturbed one.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+CASES = 5
+METHODS = ("a", "b")
+FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
+# Worker processes also for small images; pages, so that there is more to write.
+RUN = """
+import sys
+from probdice.evaluation import running
+running.TINY = int(sys.argv[1])
+from probdice.cli import main
+sys.argv = ["probdice", *sys.argv[2:]]
+main()
+"""
+
+
+def make(folder: Path) -> None:
+    """Cases as label maps and probabilities, packed and mapped."""
+    generator = np.random.default_rng(0)
+    for name in ("truth", *METHODS):
+        (folder / name).mkdir(parents=True)
+        for k in range(CASES):
+            p = generator.dirichlet([1, 2, 3], size=(20, 20)).astype(np.float32)
+            if name == "truth" and k % 2:
+                np.save(folder / name / f"case{k}", p.argmax(-1).astype(np.uint8))
+            else:
+                np.save(folder / name / f"case{k}", np.moveaxis(p, -1, 0))
+
+
+def started(folder: Path, out: str, *, several: bool, limit: int | None) -> "subprocess.Popen[str]":
+    """A run of the command, in a group of its own."""
+    arguments = [str(0 if several else 2**40), "evaluate", str(folder / "truth")]
+    arguments += [str(folder / name) for name in METHODS]
+    arguments += ["--output", str(folder / out), "--reports", "worst:2", "--workers", "2"]
+
+    def full() -> None:
+        os.setpgid(0, 0)
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=full,
+    )
+
+
+def files_in(out: Path) -> dict[str, bytes]:
+    """Every file of the results, by its path."""
+    return {
+        str(file.relative_to(out)): file.read_bytes()
+        for file in sorted(out.rglob("*"))
+        if file.is_file() and file.name not in (".lock", "cases.jsonl")
+    }
+
+
+class Disturber:
+    """Disturbs runs into one folder, and holds its files against those of the undisturbed run."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.chance = folder, random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.faults: list[str] = []
+        make(folder)
+        for _ in range(2):  # the first may have to compile
+            shutil.rmtree(folder / "whole", ignore_errors=True)
+            begun = time.monotonic()
+            output = started(folder, "whole", several=False, limit=None).communicate()[0]
+            self.seconds = time.monotonic() - begun
+        self.whole = files_in(folder / "whole")
+        missing = [name for name in FINAL if name not in self.whole]
+        if missing:
+            raise SystemExit(f"the undisturbed run wrote no {', '.join(missing)}:\n{output}")
+        self.sizes = [len(content) for content in self.whole.values()]
+
+    def disturb(self, kinds: tuple[str, ...]) -> None:
+        """One disturbed run."""
+        kind = self.chance.choice(kinds)
+        limit = None
+        if kind == "full":
+            largest = self.chance.choice(self.sizes)
+            limit = self.chance.choice((0, largest - 1, self.chance.randrange(largest)))
+        inputs = self._inputs_before() if self.chance.random() < 0.2 else None
+        run = started(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
+        if kind == "kill" or inputs:
+            time.sleep(self.chance.uniform(0, 1) * self.seconds)
+        if inputs:
+            self._disturb_inputs(inputs)
+        if kind == "kill":
+            self._kill(run)
+        output = run.communicate()[0]
+        if inputs:
+            self._restore(inputs)
+        if kind == "full" and run.returncode:
+            self.counts["full disks"] += 1
+        elif kind == "full":
+            self.counts["writes that fitted"] += 1
+        self._examine(kind, output)
+        if self.chance.random() < 0.15:
+            self.finish()
+
+    def _kill(self, run: "subprocess.Popen[str]") -> None:
+        if run.poll() is not None:
+            self.counts["ended before the kill"] += 1
+            return
+        workers = children(run.pid)
+        if workers and self.chance.random() < 0.4:
+            os.kill(self.chance.choice(workers), signal.SIGKILL)
+            self.counts["kills of a worker"] += 1
+            if self.chance.random() < 0.5:  # the run goes on without it
+                return
+            time.sleep(0.01)
+        run.kill()
+        self.counts["kills of the run"] += 1
+
+    def _inputs_before(self) -> dict[Path, tuple[bytes, os.stat_result]]:
+        files = sorted(
+            file for name in ("truth", *METHODS) for file in (self.folder / name).iterdir()
+        )
+        return {file: (file.read_bytes(), file.stat()) for file in self.chance.sample(files, 2)}
+
+    def _disturb_inputs(self, inputs: dict[Path, tuple[bytes, os.stat_result]]) -> None:
+        for file, (content, _) in inputs.items():
+            how = self.chance.choice(("vanish", "shrink", "change"))
+            self.counts["inputs disturbed"] += 1
+            if how == "vanish":
+                file.unlink()
+            elif how == "shrink":
+                os.truncate(file, self.chance.randrange(len(content)))
+            else:
+                place = self.chance.randrange(128, len(content))
+                file.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+
+    def _restore(self, inputs: dict[Path, tuple[bytes, os.stat_result]]) -> None:
+        """The inputs as they were; the time is a new one, as after copying them again."""
+        for file, (content, _) in inputs.items():
+            file.write_bytes(content)
+
+    def _examine(self, kind: str, output: str) -> None:
+        """No traceback, no half-written file."""
+        if "Traceback" in output:
+            self.faults.append(f"{kind}: {output[-2000:]}")
+        out = self.folder / "out"
+        if not out.exists():
+            return
+        for name, content in files_in(out).items():
+            if ".partial" in name and kind == "kill":
+                continue  # what a kill may leave; the next run overwrites or removes it
+            whole = name in self.whole and (content == self.whole[name] or _is_complete(content))
+            if not whole:
+                self.faults.append(f"{kind}: {name} is half-written, or a stranger")
+
+    def finish(self) -> None:
+        """A run that goes through, and its files."""
+        begun = time.monotonic()
+        run = started(self.folder, "out", several=False, limit=None)
+        output = run.communicate()[0]
+        files = files_in(self.folder / "out")
+        if files != self.whole:
+            differing = [k for k in {*files, *self.whole} if files.get(k) != self.whole.get(k)]
+            self.faults.append(f"in the end {differing} differ:\n{output[-500:]}")
+        self.counts["runs to the end"] += 1
+        self.seconds = 0.5 * self.seconds + 0.5 * (time.monotonic() - begun)
+        if self.chance.random() < 0.6:
+            shutil.rmtree(self.folder / "out")
+
+
+def _is_complete(content: bytes) -> bool:
+    """Whether a file of a run with failed cases ends as such a file does."""
+    return content.rstrip().endswith((b"}", b"</html>")) or content.endswith(b"\n")
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process started (Linux)."""
+    started = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                status = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(status[1]) == parent:
+                started.append(int(entry.name))
+    return started
+
+
+def main() -> None:
+    """Disturb runs until there are enough kills and full disks, or time is up."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--full-disks", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", type=Path, help="a file for the counts so far")
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}", flush=True)
+    start = reported = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        disturber = Disturber(Path(name), asked.seed)
+        counts = disturber.counts
+        while time.monotonic() - start < asked.seconds:
+            kinds = []
+            if counts["kills of the run"] + counts["kills of a worker"] < asked.kills:
+                kinds += ["kill"] * 4
+            if counts["full disks"] < asked.full_disks:
+                kinds += ["full"]
+            if not kinds:
+                break
+            disturber.disturb(tuple(kinds))
+            if time.monotonic() - reported > 60:
+                reported = time.monotonic()
+                _report(disturber, asked.seed, asked.log)
+        disturber.finish()
+    _report(disturber, asked.seed, asked.log)
+    for fault in disturber.faults[:10]:
+        print(fault)
+    sys.exit(1 if disturber.faults else 0)
+
+
+def _report(disturber: Disturber, seed: int, log: Path | None) -> None:
+    """Print the counts so far, and write them to a file."""
+    print(f"{dict(disturber.counts)}, {len(disturber.faults)} faults", flush=True)
+    if log:
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        line = {"kind": "kills", "when": when, "seed": seed, **disturber.counts}
+        log.write_text(json.dumps(line | {"faults": len(disturber.faults)}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

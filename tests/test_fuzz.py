@@ -1,0 +1,81 @@
+"""A short run of what `make fuzz`, `make torture` and `make kills` do for hours."""
+
+from pathlib import Path
+
+import pytest
+from fuzz import torture
+from fuzz.child import Child, by_number
+from fuzz.corpus import Seed
+from fuzz.execution import executed
+from fuzz.kills import Disturber
+from fuzz.targets import TARGETS
+
+REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
+MUTANTS = {"dicom": 40, "journal": 60}  # of the slow ones
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutants_are_read_or_refused_by_name(target: str, tmp_path: Path) -> None:
+    child = Child(target, tmp_path)
+    by_number(child, seed=0, start=0, stop=MUTANTS.get(target, 150))
+    faults = tmp_path / "faults.jsonl"
+    assert not faults.exists(), faults.read_text()
+    assert child.counts["executions"] == MUTANTS.get(target, 150)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_honest_files_are_used_without_a_fault(target: str, tmp_path: Path) -> None:
+    child = Child(target, tmp_path)
+    refused = 0
+    for number, seed in enumerate(child.seeds):
+        child._put_beside(number)
+        outcome = executed(child.target, seed, seed.content, tmp_path, child.honest)
+        assert outcome.faults == ()
+        refused += not outcome.accepted
+    # Strangers, pictures in colour and segments that overlap.
+    assert refused == {"strangers": len(child.seeds), "png": 3, "nrrd": 1}.get(target, 0)
+
+
+@pytest.mark.parametrize(
+    "file", sorted(REGRESSIONS.rglob("*-*")), ids=lambda file: f"{file.parent.name}-{file.name}"
+)
+def test_what_was_found_once_is_no_fault_any_more(file: Path, tmp_path: Path) -> None:
+    seed = Seed(file.name.partition("-")[2], file.read_bytes())
+    assert executed(TARGETS[file.parent.name], seed, seed.content, tmp_path).faults == ()
+
+
+def test_random_comparisons_are_those_of_the_slow_twin() -> None:
+    for number in range(160):
+        case = torture.case_of(0, number)
+        check = torture.CHECKS[number % len(torture.CHECKS)]
+        for chosen in (check, torture.score_of_the_groups):
+            failure = torture.failure_of(case, chosen)
+            assert failure is None, f"{chosen.__name__}\n{case.shown()}\n{failure}"
+
+
+def test_a_failure_is_shrunk_to_the_pixel_that_matters() -> None:
+    def no_label_three(case: torture.Case) -> torture.Found:
+        yield float((case.reference == 3).any()), 0.0, 0
+
+    case = next(
+        case
+        for case in (torture.case_of(0, number) for number in range(1000))
+        if case.reference.dtype.kind == "u" and (case.reference == 3).any()
+    )
+    small = torture.shrunk(case, no_label_three)
+    assert small.reference.reshape(-1).tolist() == [3]
+    assert (small.mask, small.merge, small.workers, small.similarity) == (
+        None,
+        "none",
+        1,
+        "absolute",
+    )
+
+
+def test_runs_that_are_killed_or_have_no_space_lose_nothing(tmp_path: Path) -> None:
+    disturber = Disturber(tmp_path, seed=0)
+    for kind in ("full", "kill", "full", "kill"):
+        disturber.disturb((kind,))
+    disturber.finish()
+    assert disturber.faults == []
+    assert disturber.counts["full disks"] >= 1
