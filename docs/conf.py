@@ -78,6 +78,7 @@ html_title = "probdice"
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_favicon = "_static/probdice.svg"
 html_show_sourcelink = False
 html_copy_source = False
