@@ -1,7 +1,7 @@
 """`python -m fuzz.memory`: the peak of memory while honest files are read, against their values.
 
-Each file is read by a process of its own, down to its last value; the peak is counted beyond that of
-the same process with a tiny file of the same format.
+Each file is read by a process of its own, down to its last value; the peak is counted beyond that
+of the same process with a tiny file of the same format.
 """
 
 import argparse

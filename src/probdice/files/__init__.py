@@ -73,7 +73,7 @@ def read(
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF or PNG; with the extras `itk`, `dicom` and `hdf5` also NRRD, MHA
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG or MHA; with the extras `itk`, `dicom` and `hdf5` also NRRD
         and what else SimpleITK reads, DICOM SEG, and HDF5; MATLAB. What lies inside a file follows
         a colon: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
