@@ -1,9 +1,11 @@
-"""Open every page of the built site in a browser: nothing is fetched from elsewhere, nothing goes wrong,
-nothing is wider than the screen, and axe-core has no serious finding.
+"""Open the pages of the built site in a browser, narrow and wide, light and dark.
+
+Nothing is fetched from elsewhere, nothing goes wrong, nothing is wider than the screen, and
+axe-core has no serious finding.
 
 python docs/browse.py docs/_build/html [FOLDER for screenshots]
 
-Narrow and wide, light and dark. Needs Playwright and axe-playwright-python (both in the extra
+Needs Playwright and axe-playwright-python (both in the extra
 `test`) and a chromium on the path.
 """
 
@@ -39,8 +41,10 @@ def faults_of(page: Page, path: Path) -> list[str]:
     page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
     page.on(
         "request",
-        lambda request: request.url.startswith(("file:", "data:", "blob:"))
-        or troubles.append(f"fetches {request.url}"),
+        lambda request: (
+            request.url.startswith(("file:", "data:", "blob:"))
+            or troubles.append(f"fetches {request.url}")
+        ),
     )
     page.goto(path.as_uri())
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")

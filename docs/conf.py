@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 from probdice import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
@@ -57,6 +59,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (figures_of_a_block,),
+    "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -103,3 +106,16 @@ html_context = {"default_mode": "auto"}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
+
+
+def _signature(
+    app: Sphinx, what: str, name: str, item: object, options: object, arguments: str, returns: str
+) -> tuple[str, str] | None:
+    """None of a class that is a result: nobody makes one by calling it."""
+    made = what == "class" and "Parameters\n" not in (getattr(item, "__doc__", None) or "")
+    return ("", "") if made else None
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what is said above."""
+    app.connect("autodoc-process-signature", _signature)

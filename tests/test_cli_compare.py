@@ -3,7 +3,9 @@
 import gzip
 import os
 import re
+import shlex
 from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -446,6 +448,40 @@ def test_a_page_to_look_at(tmp_path: Path, reference: Path, prediction: Path) ->
     content = page.read_text()
     assert content.lstrip().lower().startswith("<!doctype html>")
     assert "--merge prediction" in content and "merge=" not in content
+
+
+def test_a_page_shows_images_and_the_command_that_made_it(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    page = tmp_path / "a page.html"
+    for name in ("t1", "t2"):
+        save(tmp_path / f"{name}.nii.gz", LABELS.astype(np.float32) * 100)
+    images = ["--image", tmp_path / "t1.nii.gz", "--image", tmp_path / "t2.nii.gz"]
+    words = ["compare", reference, prediction, "--report", page, *images, "--merge", "both"]
+    done = run(*words)
+    assert (done.code, done.err) == (0, "")
+    content = page.read_text()
+    assert '"name":"t1.nii.gz"' in content and '"name":"t2.nii.gz"' in content
+    (command,) = re.findall('<pre id="command">(.*?)</pre>', content)
+    typed = shlex.split(unescape(command))
+    assert typed[:4] == ["probdice", "compare", str(reference), str(prediction)]
+    expected = [*(str(word) for word in images), "--merge", "both", "--report", str(page)]
+    assert sorted(typed[4:]) == sorted(expected)
+
+
+def test_an_image_that_does_not_fit_is_refused_before_anything_is_written(
+    tmp_path: Path, reference: Path, prediction: Path
+) -> None:
+    page = tmp_path / "page.html"
+    far = save(tmp_path / "far.nii.gz", LABELS, AFFINE + np.diag([0, 0, 0, 0]) + np.eye(4, k=3) * 9)
+    said = refused(reference, prediction, "--report", page, "--image", far)
+    assert "far.nii.gz" in said and "does not lie on the grid" in said and not page.exists()
+    np.save(tmp_path / "scan.npy", LABELS)
+    said = refused(reference, prediction, "--report", page, "--image", tmp_path / "scan.npy")
+    assert "has no geometry" in said and "--ignore-geometry" in said
+    words = ["--image", tmp_path / "scan.npy", "--ignore-geometry"]
+    assert run("compare", reference, prediction, "--report", page, *words).code == 0
+    assert "--report" in refused(reference, prediction, "--image", far, code=2)
 
 
 def test_files_lie_where_the_reference_lies(tmp_path: Path, reference: Path) -> None:

@@ -164,10 +164,11 @@ def test_every_command_has_examples_that_it_understands(command: object) -> None
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     name = command.__name__  # type: ignore[attr-defined]
-    known = group.commands[name]
+    typed = name.replace("_", "-")
+    known = group.commands[typed]
     for example in EXAMPLES[name]:
         program, word, *words = shlex.split(example)
-        assert (program, word) == ("probdice", name)
+        assert (program, word) == ("probdice", typed)
         known.make_context(name, words)  # which refuses what it does not know
         assert len(example) <= 76
 

@@ -84,7 +84,7 @@ def test_every_command_and_option_is_in_the_reference():
 
     text = extension("commands").command_pages()
     for command in COMMANDS:
-        assert f"### probdice {command.__name__}\n" in text
+        assert f"### probdice {command.__name__.replace('_', '-')}\n" in text
     for command in typer.main.get_command(app).commands.values():
         for entry in command.params:
             assert all(word in text or word == entry.name for word in entry.opts)

@@ -137,6 +137,25 @@ def test_moments_are_sums_of_products(kinds):
     np.testing.assert_allclose(twice.between, 2 * found.between)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint16, np.int64, np.uint64])
+@pytest.mark.parametrize("labels", [20, 400])
+def test_large_label_maps_with_any_numbers_are_counted_exactly(dtype, labels):
+    """By runs of labels where there are few, by a code for every pixel where there are many."""
+    rng = np.random.default_rng(0)
+    names = np.sort(rng.choice(np.iinfo(dtype).max // 2, labels, replace=False)).astype(dtype)
+    p, q = (rng.integers(0, labels, 90_000).repeat(7)[k:600_000] for k in (0, 1))
+    p, q = p[: q.size], q
+    table = np.bincount(p * labels + q, minlength=labels**2).reshape(labels, labels)
+    found = overlap(names[p], names[q])
+    assert found.reference.keys.tolist() == found.prediction.keys.tolist() == names.tolist()
+    assert found.reference.volumes.tolist() == table.sum(1).tolist()
+    assert found.prediction.volumes.tolist() == table.sum(0).tolist()
+    rows, columns = table.nonzero()
+    assert found.meeting.rows.tolist() == rows.tolist()
+    assert found.meeting.columns.tolist() == columns.tolist()
+    assert found.meeting.savings.tolist() == table[rows, columns].tolist()
+
+
 def test_a_distribution_counts_every_value():
     p = soft(3, (500,), dtype=np.float64)
     p[:, 0] = [0, 1, 0]

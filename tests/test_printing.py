@@ -86,4 +86,19 @@ def test_html_escapes_names():
 def test_many_groups_are_cut_short():
     labels = np.arange(100)
     assert "… and 88 more groups" in repr(compare(labels, labels))
-    assert "88 more are left out" in compare(labels, labels)._repr_html_()
+    html = compare(labels, labels)._repr_html_()
+    assert "88 more groups, and Jaccard and volumes of all, are left out; to_frame() has" in html
+    assert "chance are left out" not in html
+
+
+def test_html_says_what_it_left_out():
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 20).T
+    result = compare(p, p[::-1])
+    assert "Jaccard and volumes are left out; to_frame() has them" in result._repr_html_()
+    unknown = "adjusted_score and chance and explained are left out"
+    assert f"{unknown}; ask for them to see them" in result._repr_html_()
+    assert f"{unknown}; they need the images" in result.detach()._repr_html_()
+    _ = result.chance
+    assert "<small>explained are left out" in result._repr_html_()
+    _ = result.explained
+    assert "ask for them" not in result._repr_html_()

@@ -301,6 +301,127 @@ def test_large_images_are_thinned_and_the_page_says_so(tmp_path, monkeypatch):
     assert "rounded to 4 digits" in words
 
 
+def test_label_maps_are_shown_at_full_resolution(tmp_path):
+    shape = (182, 218, 182)  # a head of a millimetre, seven million pixels
+    blocks = [np.arange(n) // 18 for n in shape]
+    labels = (blocks[0][:, None, None] * 13 + blocks[1][:, None]) * 11 + blocks[2]
+    reader = page(compare(labels, np.roll(labels, 2, axis=0)), tmp_path)
+    assert reader.pixels["shape"] == list(shape) and reader.pixels["step"] == 1
+    assert "The images show every" not in " ".join(reader.words)
+    assert os.path.getsize(tmp_path / "page.html") < 2_500_000
+
+
+def test_label_maps_that_do_not_fit_are_thinned_alike_along_all_axes(tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "ROOM", 30_000)
+    noise = np.random.default_rng(0).integers(0, 200, (60, 60, 20))
+    reader = page(compare(noise, noise), tmp_path)
+    data = reader.pixels
+    assert data["step"] == 2 and data["shape"] == [30, 30, 10]
+    stored = np.frombuffer(zlib.decompress(base64.b64decode(data["reference"]["codes"])), "u1")
+    np.testing.assert_array_equal(stored.reshape(30, 30, 10) - 1, noise[::2, ::2, ::2])
+    said = [a for tag, a in reader.tags if a.get("class") == "left-out"]
+    assert said and "every 2nd pixel along each axis" in " ".join(reader.words)
+
+
+def test_a_page_opens_in_the_plane_of_the_finest_pixels_and_on_what_is_not_background(tmp_path):
+    labels = np.zeros((17, 100, 120), int)
+    labels[5:9, 40:60, 30:90] = 1
+    spine = Geometry(labels.shape, np.diag([4.4, 0.6, 0.6, 1.0]))
+    result = compare(*(Segmentation.from_labels(labels, geometry=spine),) * 2)
+    data = page(result, tmp_path).pixels
+    assert data["planes"][data["plane"]]["name"] == "sagittal"
+    assert data["frame"] == [[4, 9], [38, 61], [27, 92]]
+    plain = page(compare(labels, labels), tmp_path).pixels
+    assert plain["planes"][plain["plane"]]["name"] == "axis 0"
+
+
+def test_groups_are_listed_worst_first_with_volumes_in_millilitres():
+    here = Geometry((2, 2, 5), np.diag([10.0, 10.0, 10.0, 1.0]))
+    reference = np.repeat([1, 2, 3], [8, 6, 6]).reshape(2, 2, 5)
+    prediction = np.repeat([1, 2, 3], [8, 3, 9]).reshape(2, 2, 5)
+    sides = [Segmentation.from_labels(side, geometry=here) for side in (reference, prediction)]
+    rows = page_of(compare(*sides)).rows
+    assert [row.reference for row in rows] == ["2", "3", "1"]
+    assert [number[2] for number in rows[0].numbers][-2:] == ["6", "3"]
+    assert [number[0] for number in rows[0].numbers][-2:] == ["Reference, mL", "Prediction, mL"]
+    plain = page_of(compare(reference, prediction)).rows
+    assert [number[0] for number in plain[0].numbers][-2:] == ["Reference, px", "Prediction, px"]
+
+
+def test_every_sentence_has_a_drawing_and_notes_start_like_sentences(tmp_path):
+    made = page_of(compare(*BOTH))
+    assert [one.drawing for one in made.sentences] == ["score", "reference", "prediction"]
+    assert [one.drawing for one in made.notes] == ["unmatched", "unmatched"]
+    whole = page_of(compare([1, 2], [1, 2]))
+    assert whole.sentences[-1].text == "Every region has a partner on the other side."
+    noticed = page_of(compare([1, 2], [1, 2]), notice="nothing was seen: file.nii is gone")
+    assert noticed.notes[0].text == "Nothing was seen: file.nii is gone"
+    assert noticed.notes[0].drawing == "note"
+    reader = page(compare(*BOTH), tmp_path)
+    assert sum(a.get("class") == "sketch" for _, a in reader.tags) == 5
+
+
+# --- images underneath
+
+
+def underlaid(tmp_path, image, shape=(6, 7), **options):
+    labels = np.arange(np.prod(shape)).reshape(shape) // 8
+    result = compare(labels, labels)
+    return page(result, tmp_path, image=image, **options)
+
+
+def test_the_values_of_an_image_are_on_the_page(tmp_path):
+    scan = np.linspace(-1000, 1000, 42).reshape(6, 7)
+    (image,) = underlaid(tmp_path, scan).pixels["images"]
+    assert image["shape"] == [6, 7] and image["step"] == 1 and image["name"] == "image 1"
+    values = np.frombuffer(zlib.decompress(base64.b64decode(image["values"])), "<u2")
+    shown = image["low"] + (image["high"] - image["low"]) * values / image["levels"]
+    np.testing.assert_allclose(shown.reshape(6, 7), scan, atol=1)
+    assert image["low"] <= image["window"][0] < image["window"][1] <= image["high"]
+
+
+def test_there_may_be_several_images_and_colours(tmp_path):
+    photograph = np.random.default_rng(0).integers(0, 256, (6, 7, 3), dtype=np.uint8)
+    np.save(tmp_path / "scan.npy", np.ones((6, 7)))
+    reader = underlaid(tmp_path, [photograph, str(tmp_path / "scan.npy")])
+    colours, flat = reader.pixels["images"]
+    assert colours["colour"] and not flat["colour"] and flat["name"] == "scan.npy"
+    values = np.frombuffer(zlib.decompress(base64.b64decode(colours["values"])), "u1")
+    np.testing.assert_array_equal(values.reshape(6, 7, 3), photograph)
+    assert "Shown on" in reader.words and "image 1, scan.npy" in reader.words
+
+
+def test_a_page_without_an_image_has_none(tmp_path):
+    labels = np.array([[1, 1], [2, 2]])
+    data = page(compare(labels, labels), tmp_path).pixels
+    assert data["images"] == []
+
+
+def test_an_image_is_reduced_before_label_maps_are_and_the_page_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "LEAST_ROOM", 1300)
+    monkeypatch.setattr(packing, "ROOM_IN_ALL", 1300)
+    scan = np.random.default_rng(0).normal(size=(60, 70))
+    reader = underlaid(tmp_path, scan, shape=(60, 70))
+    (image,) = reader.pixels["images"]
+    assert reader.pixels["step"] == 1 and reader.pixels["shape"] == [60, 70]
+    assert image["step"] == 2 and image["shape"] == [30, 35] and len(image["values"]) < 1800
+    values = np.frombuffer(zlib.decompress(base64.b64decode(image["values"])), "u1")
+    shown = image["low"] + (image["high"] - image["low"]) * values / image["levels"]
+    means = scan.reshape(30, 2, 35, 2).mean(axis=(1, 3))
+    np.testing.assert_allclose(shown.reshape(30, 35), means, atol=0.05)
+    text = "image 1: means over 2 pixels along each axis, in 256 shades."
+    assert text in " ".join(reader.words)
+
+
+def test_an_image_elsewhere_is_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match=r"image: it has shape \(5, 7\) but the segmentations"):
+        underlaid(tmp_path, np.zeros((5, 7)))
+    with pytest.raises(FormatError, match=r"image 2: .*gone\.nii\.gz: no such file"):
+        underlaid(tmp_path, [np.zeros((6, 7)), "gone.nii.gz"])
+    with pytest.raises(InputError, match="image 1: it holds no number to show"):
+        underlaid(tmp_path, np.full((6, 7), np.nan))
+
+
 def test_noise_that_does_not_compress_still_fits(tmp_path):
     shape = (128, 128, 64)  # a million pixels
     result = compare(soft(shape, 6), soft(shape, 6, seed=1))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from probdice import ProbdiceError, Segmentation, compare
+from probdice import InputError, ProbdiceError, Segmentation, compare
 from probdice.errors import in_command
 from probdice.value_checks import scale_of_labels
 
@@ -277,3 +277,48 @@ def test_kernels_and_messages_agree_on_what_sums_to_one():
     from probdice.value_checks import TOLERANCE
 
     assert rows.TOLERANCE == TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("values", "python", "command"),
+    [
+        (
+            [[0.5, -0.25], [0.5, 1.25]],
+            "use Segmentation.from_logits for logits, or clip rounding errors to 0",
+            "clip rounding errors to 0, and store probabilities, not logits",
+        ),
+        (
+            [[1.0, 3.0], [2.0, 4.0]],
+            "use Segmentation.from_labels if these whole numbers are labels",
+            "store one label a pixel if these whole numbers are labels",
+        ),
+        (
+            [[0.5, 0.5], [0.5, 0.25]],
+            'pass sums="normalise" to read or Segmentation.from_probabilities, which divides by '
+            'the sum, or pass sums="background", which adds the missing part as a region',
+            "pass --sums normalise, which divides by the sum, or pass --sums background, which "
+            "adds the missing part as a region",
+        ),
+    ],
+)
+def test_what_to_do_is_said_to_callers_and_to_those_who_type_commands(values, python, command):
+    with pytest.raises(InputError) as refused:
+        compare(np.array(values), [1, 2])
+    assert str(refused.value).endswith(f"; {python}")
+    assert refused.value.in_command().endswith(f"; {command}")
+    assert "Segmentation" not in refused.value.in_command()
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]], np.arange(4)),
+        (np.zeros((3, 4)), np.zeros((3, 4), int)),
+        (np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
+    ],
+)
+def test_arrays_that_were_misread_are_told_in_the_words_of_the_command(pair):
+    with pytest.raises(InputError, match=r"Segmentation\.from_") as refused:
+        compare(*pair)
+    assert "Segmentation" not in refused.value.in_command()
+    assert "store" in refused.value.in_command()

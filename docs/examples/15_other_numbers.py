@@ -14,7 +14,7 @@ prediction = split(merge(deform(reference, 3.0), 1), 2)
 labels = [side.array.argmax(axis=0) for side in (reference, prediction)]
 
 result = probdice.compare(*labels)
-result.indices()
+print(result.indices())
 
 # %%
 figure = result.plot("overview")

@@ -3,21 +3,34 @@ A page to look at
 =================
 
 ``result.report(path)`` writes one HTML file that needs no network: scores, correspondence, slices
-of both sides and of their similarity, with a read-out at every pixel.
+of both sides and of their similarity on the scan that they are of, with a read-out at every pixel.
 """
 
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 import probdice
 from probdice.synthesis import demo_pair
 
-result = probdice.compare(*demo_pair(), merge="prediction")
+reference, prediction = demo_pair()
+result = probdice.compare(reference, prediction, merge="prediction")
+
+# What the segmentations are of: grey values of the tissues, with noise.
+scan = np.tensordot([0.0, 0.3, 0.6, 0.9], reference.array, axes=1)
+scan = scan + np.random.default_rng(0).normal(scale=0.05, size=scan.shape)
+
 page = Path(tempfile.mkdtemp()) / "page.html"
-result.report(page, title="A brain-like phantom and an over-segmentation of it")
+result.report(page, title="A brain-like phantom and an over-segmentation of it", image=scan)
 print(f"{page.stat().st_size / 1e6:.1f} MB")
 
 # %%
-# A page like it is shown in :doc:`the first tutorial </tutorials/tissue-maps>`. Its slices look
-# like this:
+# It looks like this; a live one is part of :doc:`the first tutorial </tutorials/tissue-maps>`.
+#
+# .. image:: ../images/report.png
+#    :alt: The report: scores, correspondence, and slices of both sides and of their similarity
+
+# %%
+# Its slices, as a figure:
 figure = result.plot("views")

@@ -32,9 +32,8 @@ for method, summary in evaluation.summaries("adjusted_score").items():
         f"95 % interval {summary.interval.low:.3f} to {summary.interval.high:.3f}"
     )
 for difference in evaluation.differences("adjusted_score"):
-    print(
-        f"{difference.first} − {difference.second}: {difference.mean:.3f}, p = {difference.p_holm:.4f}"
-    )
+    names = f"{difference.first} − {difference.second}"
+    print(f"{names}: {difference.mean:.3f}, p = {difference.p_holm:.4f}")
 
 # %%
 frame = evaluation.cases_frame()

@@ -18,7 +18,6 @@ __all__ = ["TREE", "Leaf", "Question", "leaves", "setup"]
 STEP = 30  # from one level to the next
 LINE = 18  # of text
 GAP = 16  # between two boxes
-LETTER = 7.4  # width of a letter, at most on average
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Question:
     yes: "Question | Leaf"
     no: "Question | Leaf"
 
+
+LETTER = {Question: 7.4, Leaf: 8.6}  # width of a letter, at most on average: leaves are bold
 
 TREE = Question(
     "Are regions many and small, and counted one by one? (cells, lesions, trees)",
@@ -103,7 +104,7 @@ def _draw(
     """Draw a node and all below it; where the next one may begin."""
     left = 8 + depth * step
     lines = textwrap.wrap(
-        (f"{answer}: " if answer else "") + node.text, int((width - left - 24) / LETTER)
+        (f"{answer}: " if answer else "") + node.text, int((width - left - 24) / LETTER[type(node)])
     )
     height = LINE * len(lines) + 14
     words = "".join(

@@ -34,15 +34,34 @@ def as_html(result: Comparison) -> str:
     )
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     headline, *others = _lines(result)
-    more = len(result.groups) - SHOWN
-    if more > 0:
-        others.append(f"the first {SHOWN} groups are shown, {more} more are left out")
     texts = [*others, *(f"note: {note}" for note in result.notes)]
     remarks = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(result))
     return (
         f"<div><p>{escape(_title(result))}</p><p><strong>{escape(headline)}</strong></p>"
-        f"{remarks}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table></div>"
+        f"{remarks}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
+        f"{left_out}</div>"
     )
+
+
+def _left_out(result: Comparison) -> list[str]:
+    """What a table in a notebook does not show, and where it is."""
+    columns = "Jaccard and volumes are left out; to_frame() has them"
+    more = len(result.groups) - SHOWN
+    if more > 0:
+        groups = "group" if more == 1 else "groups"
+        columns = f"{more:,} more {groups}, and Jaccard and volumes of all, are left out; "
+        columns += "to_frame() has them"
+    texts = [columns]
+    unknown = [
+        name
+        for name, key in (("adjusted_score and chance", "_chance"), ("explained", "explained"))
+        if key not in result.__dict__ and not (key == "explained" and result.overlap.crisp)
+    ]
+    if unknown:
+        why = "ask for them to see them" if result.images is not None else "they need the images"
+        texts.append(f"{' and '.join(unknown)} are left out; {why}")
+    return texts
 
 
 def _title(result: Comparison) -> str:

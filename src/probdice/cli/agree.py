@@ -107,10 +107,11 @@ def _show(agreement: "Agreement", written: list[str]) -> None:
     ]
     names = agreement.names
     if len(names) <= MOST:
-        matrix = plain_table("score", *(f">{names[k]}" for k in agreement.order))
-        for i in agreement.order:
+        # Names are too long to stand above columns.
+        matrix = plain_table(">", "score", *(f">{k}" for k in range(1, len(names) + 1)))
+        for number, i in enumerate(agreement.order, start=1):
             cells = ["–" if i == j else decimal(agreement.score[i, j]) for j in agreement.order]
-            matrix.add_row(names[i], *cells)
+            matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
     others = plain_table("against the others", ">score", ">adjusted", ">explained")
     for one in agreement.others:

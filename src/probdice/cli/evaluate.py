@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+CONSENSUS = "consensus"  # in place of the folder of a reference
 FAILED = REFUSED  # some case could not be compared
 
 
@@ -56,7 +57,8 @@ def evaluate(
         typer.Argument(
             metavar="REFERENCE_DIR",
             show_default=False,
-            help="The folder of the reference: a file or a subfolder for every case.",
+            help="The folder of the reference: a file or a subfolder for every case. With --rater "
+            "also the word consensus, for the mean of the raters (./consensus for such a folder).",
         ),
     ],
     predictions: Annotated[
@@ -77,6 +79,15 @@ def evaluate(
             "one replaces its tables.",
         ),
     ],
+    rater: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DIR",
+            rich_help_panel=COMPARING,
+            help="A folder of one rater's segmentations, of two raters or more: every method is "
+            "compared with each rater too, and held to what raters reach among themselves.",
+        ),
+    ] = None,
     similarity: SimilarityOption = SimilarityName.absolute,
     floor: FloorOption = None,
     match: MatchOption = "overlap",
@@ -235,6 +246,7 @@ def evaluate(
     """
     check_reports(reports)
     methods = _methods(predictions)
+    raters = _methods(rater or (), "--rater")
     with answering(debug=debug):
         options = options_of(
             similarity=similarity,
@@ -261,11 +273,12 @@ def evaluate(
 
         with _display(quiet) as (notify, say_compiling):
             result = evaluate_folders(
-                reference,
+                None if raters and reference == CONSENSUS else reference,
                 methods,
                 options,
+                raters=raters,
                 out=out,
-                pattern=_patterns(pattern or (), methods),
+                pattern=_patterns(pattern or (), methods | raters),
                 mask=mask,
                 probabilities=probabilities,
                 missing=None if missing is None else missing.value,
@@ -295,8 +308,8 @@ def evaluate(
         raise typer.Exit(FAILED)
 
 
-def _methods(words: Sequence[str]) -> dict[str, str]:
-    """The folder of every method; its own name where none is given."""
+def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
+    """The folder of every method or rater; its own name where none is given."""
     methods: dict[str, str] = {}
     for word in words:
         name, equals, folder = word.partition("=")
@@ -304,8 +317,8 @@ def _methods(words: Sequence[str]) -> dict[str, str]:
             name, folder = os.path.basename(os.path.abspath(word)), word
         if name in methods:
             raise typer.BadParameter(
-                f"two methods are called {name!r}; name them, as in first={folder}",
-                param_hint="PREDICTION_DIR",
+                f"two are called {name!r}; name them, as in first={folder}",
+                param_hint=hint,
             )
         methods[name] = folder
     return methods

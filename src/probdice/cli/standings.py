@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from os.path import join, normpath
+from os.path import abspath, join, relpath
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from probdice.cli.display import note_line, show
-from probdice.cli.tables import FittingTable, plain_table
+from probdice.cli.tables import Column, FittingTable, plain_table
 from probdice.evaluation.publishing import RULES
 from probdice.evaluation.record import NAMES
 from probdice.formatting import decimal, percent
@@ -71,7 +71,8 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
     chosen = measure or summary["rank_by"]
     measured = summary["measures"][chosen]
     several = len(summary["methods"]) > 1
-    reference = normpath(join(out, summary["reference"]))
+    reference = abspath(join(out, summary["reference"]))
+    reference = min(reference, relpath(reference), key=len)
     parts: list[RenderableType] = [
         Text(f"{reference} ↔ {', '.join(summary['methods'])}", style="bold"),
         _asked(summary),
@@ -79,12 +80,16 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         Text(_title(summary, chosen), style="bold"),
         _methods(summary, chosen),
     ]
-    parts += [
+    remarks = [
         note_line(f"{method}: {'; '.join(texts)}")
         for method, texts in summary["remarks"].items()
         if texts
     ]
-    parts += ["", Text("means by every measure", style="bold"), _means(summary, chosen)]
+    parts += [*remarks, ""] if remarks else []
+    if summary["yardstick"] is not None:
+        title = f"mean {NAMES[summary['yardstick']['measure']]} against each rater"
+        parts += [Text(title, style="bold"), _raters(summary["yardstick"]), ""]
+    parts += [Text("means by every measure", style="bold"), _means(summary, chosen)]
     if several:
         parts += [
             Text("places by every measure, and how often they are kept", style="bold"),
@@ -157,6 +162,25 @@ def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
     return table
 
 
+def _raters(yardstick: dict[str, Any]) -> FittingTable:
+    """Methods and raters against each rater, and on average."""
+    table = plain_table("", *(f">{name}" for name in yardstick["raters"]), ">mean", "95 % interval")
+    rows = {name: yardstick["methods"][name] for name in yardstick["methods"]}
+    for name, means in sorted(yardstick["means"].items(), key=lambda row: row[0] not in rows):
+        cells = [decimal(means[rater]) if rater in means else "–" for rater in yardstick["raters"]]
+        summary = rows.get(name)
+        own = ["", ""]
+        if summary is not None:
+            own = [decimal(summary["mean"]), _interval(summary["interval"])]
+        table.add_row(Text(name), *cells, *own)
+    among = yardstick["among"]
+    blank = [""] * len(yardstick["raters"])
+    table.add_row(
+        "raters among themselves", *blank, decimal(among["mean"]), _interval(among["interval"])
+    )
+    return table
+
+
 def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
     """The mean of every method by every measure, the one that ranks first."""
     measures = _told_apart(summary, chosen)
@@ -164,7 +188,7 @@ def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
         {row["method"]: row["mean"] for row in summary["measures"][measure]["methods"]}
         for measure in measures
     ]
-    table = plain_table("method", *(f">{SHORT[measure]}" for measure in measures))
+    table = FittingTable([Column("method"), *_measure_columns(measures)])
     for rank in summary["measures"][chosen]["ranks"]:
         table.add_row(Text(rank["method"]), *(decimal(mean[rank["method"]]) for mean in means))
     return table
@@ -177,7 +201,7 @@ def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
         for measure in measures
     ]
-    table = plain_table("method", *(f">{SHORT[measure]}" for measure in measures))
+    table = FittingTable([Column("method"), *_measure_columns(measures)])
     for rank in ranks[0].values():
         table.add_row(Text(rank["method"]), *(_kept(one[rank["method"]]) for one in ranks))
     return table
@@ -188,6 +212,11 @@ def _told_apart(summary: dict[str, Any], chosen: str) -> list[str]:
     merged = summary["options"]["merge"] != "none"
     others = [one for one in summary["measures"] if merged or one != "matched_score"]
     return list(dict.fromkeys([chosen, *others]))
+
+
+def _measure_columns(measures: Sequence[str]) -> list[Column]:
+    """A column for every measure; where there is no room, the last ones go first."""
+    return [Column(SHORT[one], numbers=True, spare=k) for k, one in enumerate(measures)]
 
 
 def _kept(rank: dict[str, Any]) -> str:

@@ -65,7 +65,7 @@ class FittingTable:
         for k in shown:
             column = self.columns[k]
             table.add_column(
-                column.heading,
+                _fitted(column.heading, widths[k]),
                 justify="right" if column.numbers else "left",
                 no_wrap=True,
                 width=widths[k],
@@ -110,17 +110,19 @@ class FittingTable:
 
     def _comfortable(self, k: int) -> int:
         """The width that a column is given before others are left out for it."""
+        if self.columns[k].numbers:
+            return self._least(k)
         return max(self._least(k), min(self._most(k), COMFORTABLE))
 
     def _least(self, k: int) -> int:
         """The width at which no number and no word of a column is broken."""
-        if self.columns[k].numbers:
-            return self._most(k)
-        longest = max(
-            (len(word.rstrip()) for text in self._texts(k) for word in JOINTS.split(text)),
-            default=0,
-        )
-        return min(longest, LONGEST)
+        column = self.columns[k]
+        words = [word.rstrip() for word in JOINTS.split(column.heading)]
+        for row in self.rows:
+            cell = str(row.cells[k])
+            words += [cell] if column.numbers else [word.rstrip() for word in JOINTS.split(cell)]
+        longest = max(map(len, words))
+        return longest if column.numbers else min(longest, LONGEST)
 
 
 def plain_table(*columns: str | Column) -> FittingTable:

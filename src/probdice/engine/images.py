@@ -169,20 +169,26 @@ class Images:
         blocks = self.blocks
 
         def visit(block: Block) -> Scores:
-            return passes.scores(blocks.ready(block), similarity, groups, blocks.dtype)[0]
+            ready = blocks.ready(block)
+            return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
 
         return reduce(add, run(visit, blocks.blocks, self.workers))
 
     def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
         """f at every pixel between the groups of both sides; NaN outside Ω."""
         blocks = self.blocks
-        image = np.full(int(np.prod(blocks.shape)), np.nan, np.float32)
+        image = np.empty(int(np.prod(blocks.shape)), np.float32)
 
         def visit(block: Block) -> None:
             ready = blocks.ready(block)
-            _, f = passes.scores(ready, similarity, groups, blocks.dtype)
-            inside = slice(None) if ready.inside is None else ready.inside
-            image[block.start : block.stop][inside] = f
+            pixels = image[block.start : block.stop]
+            if ready.inside is None and blocks.dtype == image.dtype:
+                passes.scores(ready, similarity, groups, pixels)
+                return
+            f = np.empty(ready.size, blocks.dtype)
+            passes.scores(ready, similarity, groups, f)
+            pixels[:] = np.nan
+            pixels[slice(None) if ready.inside is None else ready.inside] = f
 
         deque(run(visit, blocks.blocks, self.workers), maxlen=0)
         return blocks.image(image)

@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 FEW_PIXELS = 2**16  # fewer do not pay for a table of all pairs of bytes
-MANY_PIXELS = 2**19  # more pay for the general way
+MANY_PIXELS = 2**19  # more pay for the preparation that runs of labels take
+FEW_LABELS = 2**8  # whose runs are counted in a table
 FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
 DENSE = 2**20  # pairs of labels in a block that are counted in a table; more are listed
 
@@ -61,7 +62,9 @@ def labels_overlap(
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
         return _bytes_overlap(sides, p, q, similarity)
-    if p.size > MANY_PIXELS or np.uint64 in (p.dtype, q.dtype):
+    if p.size > MANY_PIXELS:
+        return _runs_overlap(sides, p, q, similarity)
+    if np.uint64 in (p.dtype, q.dtype):
         return None
     whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
     p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
@@ -88,6 +91,27 @@ def _bytes_overlap(
     rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
     return _counted(
         sides, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
+    )
+
+
+def _runs_overlap(
+    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+) -> Overlap | None:
+    """Label maps with few labels, whatever their numbers."""
+    from probdice.engine import kernels
+
+    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    p_labels, q_labels = np.empty(FEW_LABELS, p_whole.dtype), np.empty(FEW_LABELS, q_whole.dtype)
+    table = np.zeros((FEW_LABELS, FEW_LABELS), np.int64)
+    rows, columns = kernels.labels.count_runs(p_whole, q_whole, p_labels, q_labels, table)
+    if rows < 0:
+        return None
+    return _counted(
+        sides,
+        p_labels[:rows].view(p.dtype),
+        q_labels[:columns].view(q.dtype),
+        table[:rows, :columns],
+        similarity,
     )
 
 
@@ -279,14 +303,11 @@ class Scores:
         )
 
 
-def scores(
-    ready: Ready, similarity: Similarity, groups: Both[Lists], dtype: np.dtype[Any]
-) -> tuple[Scores, NDArray[Any]]:
-    """Sums over the pixels of a block, and f at each, after correspondence."""
+def scores(ready: Ready, similarity: Similarity, groups: Both[Lists], f: NDArray[Any]) -> Scores:
+    """Sums over the pixels of a block after correspondence; f at each is written to `f`."""
     from probdice.engine import kernels
 
     p, q = ready.sides
-    f = np.empty(ready.size, dtype)
     differences = np.zeros(len(groups.reference))
     if isinstance(p, Crisp) and isinstance(q, Crisp):
         p_numbers, q_numbers = (
@@ -295,12 +316,12 @@ def scores(
         )
         differing = 1 - similarity.disagreement
         kernels.labels.agree(p.codes, q.codes, p_numbers, q_numbers, differing, f)
-        return Scores(float("nan"), 0, differences), f
+        return Scores(float("nan"), 0, differences)
     loss, infinite = 0.0, 0
     for start, stop in _ranges(ready, len(groups.reference)):
         rows = Both(
-            _rows(p, groups.reference, start, stop, dtype),
-            _rows(q, groups.prediction, start, stop, dtype),
+            _rows(p, groups.reference, start, stop, f.dtype),
+            _rows(q, groups.prediction, start, stop, f.dtype),
         )
         both = *rows.reference, *rows.prediction, stop - start
         if isinstance(similarity, Aitchison):
@@ -310,7 +331,7 @@ def scores(
             loss, infinite = loss + more_loss, infinite + more_infinite
         else:
             kernels.absolute.pixels(*both, differences, f[start:stop])
-    return Scores(loss, infinite, differences), f
+    return Scores(loss, infinite, differences)
 
 
 def joined(
@@ -492,7 +513,7 @@ class Distribution:
 
     @cached_property
     def shares(self) -> Floats:
-        """Where the mean of each bin lies between its ends, times how many values it has."""
+        """The sum, over the values in each bin, of where they lie between its ends: 0 to 1."""
         left_ends = np.cumsum(self.widths) - self.widths
         return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
 

@@ -2,14 +2,14 @@
 
 `pairing` finds the jobs (by `patterns`), `running` has them scored (`scoring`) by processes
 (`worker`), `journal` keeps each the moment it is finished, and `results` makes of the records what
-is shown, with `labels` for what labels say over all cases, and `tables` and `publishing` for what
-is written.
+is shown, with `labels` for what labels say over all cases, `yardstick` for what several raters
+reach among themselves, and `tables` and `publishing` for what is written.
 """
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -29,6 +29,13 @@ from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule,
 from probdice.evaluation.running import run
 from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
 from probdice.evaluation.tables import Others
+from probdice.evaluation.yardstick import (
+    CONSENSUS,
+    Yardstick,
+    check_raters,
+    write_consensus,
+    yardstick_of,
+)
 from probdice.matching import Given
 from probdice.options import (
     Correspondence,
@@ -56,6 +63,7 @@ __all__ = [
     "Options",
     "Progress",
     "Record",
+    "Yardstick",
     "compare_again",
     "evaluate",
     "evaluate_folders",
@@ -90,9 +98,10 @@ class Progress:
 
 
 def evaluate(
-    reference: Folder,
+    reference: Folder | None,
     predictions: Mapping[str, Folder] | Folder,
     *,
+    raters: Mapping[str, Folder] | None = None,
     out: Folder | None = None,
     similarity: str | Similarity = "absolute",
     match: Match = "overlap",
@@ -127,10 +136,15 @@ def evaluate(
 
     Parameters
     ----------
-    reference : path
-        The folder of the reference.
+    reference : path or None
+        The folder of the reference. None where `raters` take its place: the reference then is
+        their consensus, the mean of all that have a case.
     predictions : mapping of str to path, or path
         A folder for every method; of a single one the name of the folder is that of the method.
+    raters : mapping of str to path, optional
+        Folders of several people's segmentations of the same cases. Each becomes the reference of
+        an evaluation of its own, in ``out/raters``, of all methods and all other raters; what
+        methods reach against the raters is held to what these reach among themselves.
     out : path, optional
         The folder for the results, made where there is none: cases.jsonl (everything, in the
         order of finishing), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
@@ -242,6 +256,7 @@ def evaluate(
         reference,
         methods_of(predictions),
         options,
+        raters={} if raters is None else methods_of(raters),
         out=out,
         pattern=pattern,
         mask=mask,
@@ -259,10 +274,11 @@ def evaluate(
 
 
 def evaluate_folders(
-    reference: Folder,
+    reference: Folder | None,
     methods: dict[str, str],
     options: Options,
     *,
+    raters: dict[str, str],
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
     mask: Folder | None,
@@ -281,7 +297,97 @@ def evaluate_folders(
 
     `compiling` is called when a kernel is compiled, which happens once on a machine.
     """
-    workers = as_workers(workers) or cores()
+    run_one = partial(
+        _evaluated,
+        options=options,
+        mask=mask,
+        probabilities=probabilities,
+        missing=missing,
+        rank_by=rank_by,
+        workers=as_workers(workers) or cores(),
+        verify=verify,
+        parquet=parquet,
+        others=others,
+        words=words,
+        progress=progress,
+        compiling=compiling,
+    )
+    if raters:
+        check_raters(raters, methods)
+        with nullcontext(out) if out is not None else _temporary() as place:
+            images = [*raters.values(), *methods.values()]
+            target = _folder_for_results(Path(place), images)
+            return _with_raters(run_one, reference, methods, raters, target, out, pattern)
+    if reference is None:
+        raise InputError("reference must be a folder where there are no raters, found None")
+    return run_one(reference, methods, out=out, pattern=pattern)
+
+
+def _temporary() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="probdice-")
+
+
+def _with_raters(
+    run_one: "partial[Evaluation]",
+    reference: Folder | None,
+    methods: dict[str, str],
+    raters: dict[str, str],
+    place: Path,
+    out: Folder | None,
+    pattern: str | Mapping[str, str] | None,
+) -> Evaluation:
+    """Each rater as the reference, then the reference itself or the raters' consensus."""
+    said = patterns_of(pattern, [*methods, *raters])
+    general = {name: found for name, found in said.methods.items() if found is not None}
+    if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references, too
+        general |= {name: pattern.get(name, pattern["reference"]) for name in raters}
+    masks = {} if said.mask is None else {"mask": said.mask}
+    against = {}
+    for rater, folder in raters.items():
+        compared = methods | {name: path for name, path in raters.items() if name != rater}
+        patterns = {name: general[name] for name in compared if name in general} | masks
+        if rater in general:
+            patterns["reference"] = general[rater]
+        against[rater] = run_one(
+            folder, compared, out=place / "raters" / rater, pattern=patterns or None
+        )
+    first = next(iter(against.values()))
+    found = [name for name in first.methods if name not in raters]
+    yardstick = yardstick_of(against, found, raters, first.rank_by)
+    spanning = write_consensus(against, first.options, place, cores())
+    patterns = {name: general[name] for name in methods if name in general} | masks
+    if spanning is not None:
+        patterns["reference"] = spanning
+    if reference is None:
+        return run_one(
+            place / CONSENSUS, methods, out=out, pattern=patterns or None, yardstick=yardstick
+        )
+    beside = place / "raters" / CONSENSUS
+    run_one(place / CONSENSUS, methods, out=beside, pattern=patterns or None)
+    return run_one(reference, methods, out=out, pattern=pattern, yardstick=yardstick)
+
+
+def _evaluated(
+    reference: Folder,
+    methods: dict[str, str],
+    *,
+    options: Options,
+    out: Folder | None,
+    pattern: str | Mapping[str, str] | None,
+    mask: Folder | None,
+    probabilities: bool,
+    missing: MissingRule | None,
+    rank_by: Measure | None,
+    workers: int,
+    verify: bool,
+    parquet: bool,
+    others: Others,
+    words: Words,
+    progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
+    yardstick: Yardstick | None = None,
+) -> Evaluation:
+    """One reference and all methods."""
     if parquet:
         _check_parquet()
     rule = "worst" if missing is None else as_missing_rule(missing)
@@ -305,6 +411,8 @@ def evaluate_folders(
             Option("missing", "exclude"),
             " to rank by the cases that all methods have",
         )
+
+    named_by = {Path(folder): name for name, folder in methods.items()}
 
     def result_in(folder: Path, kept: Path | None) -> Evaluation:
         inputs = _inputs(jobs, workers, verify)
@@ -336,12 +444,19 @@ def evaluate_folders(
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
-            patterns=patterns,
+            patterns=replace(
+                patterns,
+                methods={
+                    name: patterns.methods[name if name in methods else named_by[path]]
+                    for name, path in folders.items()
+                },
+            ),
             probabilities=probabilities,
+            yardstick=yardstick,
         )
 
     if out is None:
-        with TemporaryDirectory(prefix="probdice-") as temporary:
+        with _temporary() as temporary:
             return result_in(Path(temporary), None)
     images = [reference, *methods.values(), *([] if mask is None else [mask])]
     target = _folder_for_results(Path(out), images)

@@ -49,6 +49,7 @@ from probdice.evaluation.tables import (
     case_rows,
     region_rows,
 )
+from probdice.evaluation.yardstick import Yardstick
 from probdice.files.sources import natural
 from probdice.formatting import decimal
 from probdice.matching import Given
@@ -145,6 +146,8 @@ class Evaluation:
         By which patterns the cases of every folder were found.
     probabilities : bool
         Whether nnU-Net's probabilities were taken instead of its label maps.
+    yardstick : Yardstick or None
+        How methods agree with several raters, and these among themselves.
 
     Examples
     --------
@@ -184,6 +187,7 @@ class Evaluation:
     mask: str | None = None
     patterns: Patterns = NO_PATTERNS
     probabilities: bool = False
+    yardstick: Yardstick | None = None
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -211,6 +215,7 @@ class Evaluation:
                 mask=None if content["mask"] is None else located(content["mask"], out),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
+                yardstick=_yardstick(content["yardstick"], out),
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
@@ -396,6 +401,7 @@ class Evaluation:
             "probabilities": self.probabilities,
             "missing_rule": self.missing_rule,
             "rank_by": self.rank_by,
+            "yardstick": self._yardstick_from_here(),
             "jobs": [[record.case, record.method] for record in self.records],
             "others": asdict(self.others),
             "counts": [{"method": name, **asdict(one)} for name, one in self.counts.items()],
@@ -614,6 +620,8 @@ class Evaluation:
 
     def _remarks(self, method: str) -> list[str]:
         counts, texts = self.counts[method], []
+        if self.yardstick is not None:
+            texts.append(self.yardstick.sentence(method))
         lacking = [
             f"{count} {word}"
             for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
@@ -631,6 +639,12 @@ class Evaluation:
             by_labels = decimal(self.labels_scores[method].mean)
             texts.append(f"with equal labels the mean score is {by_labels}")
         return texts
+
+    def _yardstick_from_here(self) -> dict[str, Any] | None:
+        if self.yardstick is None:
+            return None
+        folders = {name: self._from_here(path) for name, path in self.yardstick.raters.items()}
+        return replace(self.yardstick, raters=folders).to_dict()
 
     def _from_here(self, path: str) -> str:
         """A path from the folder of the results: nobody else has our folders."""
@@ -727,3 +741,13 @@ def read_summary(out: Folder) -> dict[str, Any]:
 
 def _not_a_summary(path: Path) -> str:
     return f"{path}: is not as evaluate wrote it; evaluate into this folder again"
+
+
+def _yardstick(content: dict[str, Any] | None, out: Path) -> Yardstick | None:
+    """Back from the summary, with full paths."""
+    if content is None:
+        return None
+    yardstick = Yardstick.from_dict(content)
+    return replace(
+        yardstick, raters={name: located(path, out) for name, path in yardstick.raters.items()}
+    )

@@ -130,6 +130,15 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class YardstickTable:
+    """Methods and raters against each rater, and on average."""
+
+    measure: str
+    raters: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True)
 class EvaluationPage:
     """Everything on the page of a folder run."""
 
@@ -140,6 +149,7 @@ class EvaluationPage:
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
     places: tuple[PlaceRow, ...]
+    yardstick: "YardstickTable | None"
     regions: tuple[RegionRow, ...]
     hidden_regions: int
     troubles: tuple[Trouble, ...]
@@ -168,6 +178,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         ),
         measures=tuple(_block(key, summary, colours) for key in summary["measures"]),
         places=_places(summary, colours) if len(colours) > 1 else (),
+        yardstick=_yardstick(summary),
         regions=regions[:LISTED],
         hidden_regions=max(0, len(regions) - LISTED),
         troubles=troubles[:LISTED],
@@ -276,6 +287,29 @@ def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
         if texts
     )
     return (*said, *summary["notes"])
+
+
+def _yardstick(summary: dict[str, Any]) -> YardstickTable | None:
+    """What the raters reach among themselves, beside what methods reach against them."""
+    content = summary["yardstick"]
+    if content is None:
+        return None
+    nothing = Cell(None, "–")
+    rows = []
+    ordered = sorted(content["means"].items(), key=lambda row: row[0] not in content["methods"])
+    for name, means in ordered:
+        cells = [_cell(means[rater]) if rater in means else nothing for rater in content["raters"]]
+        own = content["methods"].get(name)
+        cells += (
+            [nothing, nothing] if own is None else [_cell(own["mean"]), _interval(own["interval"])]
+        )
+        rows.append((shortened(name), tuple(cells)))
+    among = content["among"]
+    blank = [nothing] * len(content["raters"])
+    last = (*blank, _cell(among["mean"]), _interval(among["interval"]))
+    rows.append(("raters among themselves", last))
+    name, _ = WORDS[content["measure"]]
+    return YardstickTable(name, tuple(map(shortened, content["raters"])), tuple(rows))
 
 
 def _regions(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ...]:

@@ -40,26 +40,35 @@ def encode(
     `slots` holds −1 where it is free, and its size is a power of two. Returns −1 when `labels`
     has no room for another label.
     """
-    mask = np.uint64(slots.size - 1)
     shift = _shift(slots.size)
     count = start = 0
     while start < values.size:
-        value = values[start]
-        slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
-        code = slots[slot]
-        while code >= 0 and labels[code] != value:
-            slot = (slot + np.uint64(1)) & mask
-            code = slots[slot]
-        if code < 0:
-            if count == labels.size:
-                return -1
-            code = np.int32(count)
-            slots[slot] = code
-            labels[count] = value
-            count += 1
+        code = _code(values[start], slots, shift, labels, count)
+        if code == labels.size:
+            return -1
+        count = max(count, code + 1)
         stop = _run(values, start)
-        into[start:stop] = code
+        into[start:stop] = np.int32(code)
         start = stop
+    return count
+
+
+@inner
+def _code(
+    value: Any, slots: Codes, shift: Any, labels: NDArray[np.unsignedinteger[Any]], count: int
+) -> Any:
+    """The code of a label; the next one, `count`, if it is new, and recorded if there is room."""
+    mask = np.uint64(slots.size - 1)
+    slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
+    code = slots[slot]
+    while code >= 0 and labels[code] != value:
+        slot = (slot + np.uint64(1)) & mask
+        code = slots[slot]
+    if code >= 0:
+        return np.int64(code)
+    if count < labels.size:
+        slots[slot] = count
+        labels[count] = value
     return count
 
 
@@ -173,6 +182,38 @@ def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Co
         for j in range(q_labels):
             c0[i, j] += c1[i, j] + c2[i, j] + c3[i, j]
     return c0
+
+
+@kernel
+def count_runs(
+    p: NDArray[np.unsignedinteger[Any]],
+    q: NDArray[np.unsignedinteger[Any]],
+    p_labels: NDArray[np.unsignedinteger[Any]],
+    q_labels: NDArray[np.unsignedinteger[Any]],
+    into: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Number the labels of both maps as they come, and count their pairs run by run.
+
+    Returns how many labels each map has, or −1 where it has more than there is room for.
+    """
+    p_slots, q_slots = (
+        np.full(4 * p_labels.size, -1, np.int32),
+        np.full(4 * q_labels.size, -1, np.int32),
+    )
+    p_shift, q_shift = _shift(p_slots.size), _shift(q_slots.size)
+    p_count = q_count = start = 0
+    while start < p.size:
+        i = _code(p[start], p_slots, p_shift, p_labels, p_count)
+        j = _code(q[start], q_slots, q_shift, q_labels, q_count)
+        if i == p_labels.size or j == q_labels.size:
+            return -1, -1
+        p_count, q_count = max(p_count, i + 1), max(q_count, j + 1)
+        stop = start + 1
+        while stop < p.size and p[np.uint64(stop)] == p[start] and q[np.uint64(stop)] == q[start]:
+            stop += 1
+        into[i, j] += stop - start
+        start = stop
+    return p_count, q_count
 
 
 @kernel

@@ -1,0 +1,163 @@
+"""What tells people who saw the same photograph from people who saw another one.
+
+    python -m benchmarks.people FOLDER [--json FILE]
+
+FOLDER holds the people's segmentations of the Berkeley data set (BSDS500), one .mat a photograph,
+in it or below it. For every index the area under the ROC curve is that of a pair of people of one
+photograph against a pair of two photographs of the same size, with an interval by drawing
+photographs anew. A second table says what one person scores against the mean of 1, 2, … others.
+"""
+
+import argparse
+import json
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+from numpy.typing import NDArray
+
+import probdice
+
+DRAWS = 1000
+LOWER_IS_ALIKE = ("adapted_rand_error", "variation_of_information")
+SHOWN = (
+    "explained",
+    "explained, the higher",
+    "adjusted_score",
+    "score",
+    "adjusted_rand",
+    "nmi_arithmetic",
+    "nmi_max",
+    "variation_of_information",
+    "covering",
+    "adapted_rand_error",
+    "mean_iou",
+    "kappa",
+    "rand",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    photographs = {path.stem: people_of(path) for path in sorted(options.folder.rglob("*.mat"))}
+    if len(photographs) < 2:
+        raise SystemExit(f"{options.folder}: expected at least two .mat files of BSDS500")
+    told, pairs = same_or_not(photographs)
+    people = sum(map(len, photographs.values()))
+    print(
+        f"{len(photographs)} photographs, {people} people; {pairs[0]} pairs of people who saw the"
+    )
+    print(f"same photograph, {pairs[1]} who saw different ones\n")
+    print(f"{'index':28} {'AUC':>6}   95 % interval")
+    for row in told:
+        print(f"{row['index']:28} {row['auc']:6.4f}   [{row['low']:.4f}, {row['high']:.4f}]")
+    reached = by_number(photographs)
+    print(f"\n{'others':>6} {'score':>8} {'adjusted':>9} {'explained':>10}   one person against "
+          f"their mean, {reached[0]['photographs']} photographs")  # fmt: skip
+    for row in reached:
+        print(f"{row['others']:6} {row['score']:8.4f} {row['adjusted_score']:9.4f} "
+              f"{row['explained']:10.4f}")  # fmt: skip
+    if options.json is not None:
+        content = {"told": told, "reached": reached}
+        options.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def people_of(path: Path) -> list[NDArray[Any]]:
+    """The label maps of everybody who segmented a photograph."""
+    entries = scipy.io.loadmat(path)["groundTruth"][0]
+    return [np.ascontiguousarray(entry["Segmentation"][0, 0], np.int32) for entry in entries]
+
+
+def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
+    """Every index of two label maps, larger where they are more alike."""
+    result = probdice.compare(first, second)
+    indices = result.indices().to_dict()
+    numbers = {
+        "explained": float(np.mean(list(result.explained.values()))),
+        "explained, the higher": max(result.explained.values()),
+        "score": result.score,
+        "adjusted_score": result.adjusted_score,
+        "covering": (indices["covering_reference"] + indices["covering_prediction"]) / 2,
+    }
+    for name in SHOWN:
+        if name not in numbers:
+            sign = -1 if name in LOWER_IS_ALIKE else 1
+            numbers[name] = sign * indices[name]
+    return numbers
+
+
+def same_or_not(
+    photographs: dict[str, list[NDArray[Any]]],
+) -> tuple[list[dict[str, Any]], tuple[int, int]]:
+    """The AUC of every index, and how many pairs there are of either kind."""
+    names = list(photographs)
+    same = [[numbers_of(a, b) for a, b in combinations(photographs[name], 2)] for name in names]
+    other = {
+        (i, j): [numbers_of(a, b) for a, b in product(photographs[names[i]], photographs[names[j]])]
+        for i, j in combinations(range(len(names)), 2)
+        if photographs[names[i]][0].shape == photographs[names[j]][0].shape
+    }
+    rng = np.random.default_rng(0)
+    rows = []
+    for index in SHOWN:
+        within = [np.array([pair[index] for pair in pairs]) for pairs in same]
+        between = {key: np.array([pair[index] for pair in pairs]) for key, pairs in other.items()}
+        whole = area(np.concatenate(within), np.concatenate(list(between.values())))
+        drawn = []
+        for _ in range(DRAWS):
+            times = np.bincount(rng.integers(0, len(names), len(names)), minlength=len(names))
+            alike = [values for k, values in enumerate(within) for _ in range(times[k])]
+            unlike = [
+                values for (i, j), values in between.items() for _ in range(times[i] * times[j])
+            ]
+            if unlike:
+                drawn.append(area(np.concatenate(alike), np.concatenate(unlike)))
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        rows.append({"index": index, "auc": whole, "low": float(low), "high": float(high)})
+    counts = sum(map(len, same)), sum(map(len, other.values()))
+    return sorted(rows, key=lambda row: -row["auc"]), counts
+
+
+def area(alike: NDArray[Any], unlike: NDArray[Any]) -> float:
+    """The probability that a pair that is alike has the larger number; ties count half."""
+    ordered = np.sort(unlike)
+    below = np.searchsorted(ordered, alike, "left") + np.searchsorted(ordered, alike, "right")
+    return float(below.mean() / (2 * unlike.size))
+
+
+def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]]:
+    """What one person scores against the mean of so many others, over the same photographs."""
+    most = 4
+    large = [people for people in photographs.values() if len(people) > most]
+    rows = []
+    for count in range(1, most + 1):
+        scores = []
+        for people in large:
+            for k, person in enumerate(people):
+                others = [other for j, other in enumerate(people) if j != k]
+                for start in range(len(others)):  # every other person equally often
+                    chosen = [others[(start + step) % len(others)] for step in range(count)]
+                    mean = probdice.consensus(chosen).segmentation if count > 1 else chosen[0]
+                    result = probdice.compare(mean, person)
+                    explained = result.explained["prediction"]
+                    scores.append((result.score, result.adjusted_score, explained))
+        score, adjusted, explained = np.mean(scores, axis=0).tolist()
+        rows.append(
+            {
+                "others": count,
+                "photographs": len(large),
+                "score": score,
+                "adjusted_score": adjusted,
+                "explained": explained,
+            }
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""A challenge, through the command: five teams, of which one is right.
+
+One team left out the hard cases, one sent files that cannot be read, one exchanged two labels, and
+one shifted its images.
+"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+TEAMS = ("right", "easy", "broken", "swapped", "shifted")
+CASES, HARD = 10, 6  # the hard ones are those from 6 on
+RULES = ("worst", "zero", "exclude")
+
+
+def probdice(*words: str | Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "probdice", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=folder,
+        env=os.environ,
+    )
+
+
+def save(path: Path, labels: NDArray[np.int64]) -> None:
+    nibabel.save(nibabel.Nifti1Image(labels.astype(np.uint8)[..., None], np.eye(4)), path)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("challenge")
+    for name in ("reference", "masks", *TEAMS):
+        (root / name).mkdir()
+    y, x = np.mgrid[:40, :40]
+    generator = np.random.default_rng(0)
+    for k in range(CASES):
+        truth = np.zeros((40, 40), np.int64)
+        truth[(y - 18) ** 2 + (x - 20) ** 2 < (11 + k % 3) ** 2] = 1
+        truth[(y - 18) ** 2 + (x - 16) ** 2 < 25] = 2
+        truth[(y - 33) ** 2 + (x - 26) ** 2 < 16] = 3
+        wrong = generator.random(truth.shape) < (0.15 if k >= HARD else 0.03)
+        right = np.where(wrong, np.roll(truth, 3, axis=0), truth)
+        case = f"case{k}.nii.gz"
+        save(root / "reference" / case, truth)
+        save(root / "masks" / f"case{k}_body.nii.gz", (truth > 0).astype(np.int64))
+        save(root / "right" / case, right)
+        if k < HARD:
+            save(root / "easy" / case, right)
+        (root / "broken" / case).write_bytes(b"no image at all")
+        save(root / "swapped" / case, np.array([0, 1, 3, 2])[right])
+        save(root / "shifted" / case, np.roll(right, 2, axis=1))
+    return root
+
+
+@pytest.fixture(scope="module")
+def runs(root: Path) -> dict[str, "subprocess.CompletedProcess[str]"]:
+    """What the command says under every rule; cases are compared once."""
+    return {
+        rule: probdice(
+            *("evaluate", "reference", *TEAMS, "-o", "out", "--missing", rule, "--reports", "none"),
+            *("--workers", "1"),
+            folder=root,
+        )
+        for rule in RULES
+    }
+
+
+def ranking(root: Path, measure: str) -> dict[str, dict[str, str]]:
+    with (root / "out" / "ranking.csv").open(newline="", encoding="utf-8") as stream:
+        return {row["method"]: row for row in csv.DictReader(stream) if row["measure"] == measure}
+
+
+def places_in(text: str) -> list[tuple[str, str]]:
+    """Places and methods, as the first table of the terminal has them."""
+    table = text[text.index(" place ") : text.index("\nnote:")]
+    rows = [line.split() for line in table.splitlines()[2:]]
+    return [(row[0], row[1]) for row in rows if row]
+
+
+def test_a_missing_case_ends_it_before_any_work_unless_a_rule_is_named(root: Path) -> None:
+    done = probdice("evaluate", "reference", *TEAMS, "-o", "none", folder=root)
+    assert done.returncode == 1
+    assert "easy: no prediction for 4 cases: case6, case7, case8, case9" in done.stderr
+    assert "--missing worst" in done.stderr and "--missing exclude" in done.stderr
+    assert not (root / "none").exists()
+
+
+@pytest.mark.parametrize("rule", ["worst", "zero"])
+def test_the_right_team_is_first_where_missing_cases_count(
+    runs: dict[str, "subprocess.CompletedProcess[str]"], rule: str
+) -> None:
+    done = runs[rule]
+    assert done.returncode == 1  # some cases failed
+    places = places_in(done.stdout)
+    assert places == [
+        *(("1", "right"), ("1", "swapped"), ("3", "easy"), ("4", "shifted")),
+        ("5", "broken"),
+    ]
+
+
+def test_left_out_cases_let_the_easy_team_share_the_first_place(
+    runs: dict[str, "subprocess.CompletedProcess[str]"],
+) -> None:
+    places = {method: place for place, method in places_in(runs["exclude"].stdout)}
+    assert places == {"right": "1", "easy": "1", "swapped": "1", "shifted": "4", "broken": "–"}
+    assert "are left out of the ranking for all methods (exclude)" in runs["exclude"].stdout
+
+
+def test_the_tables_say_why(
+    root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
+) -> None:
+    text = runs["zero"].stdout
+    assert "ranking by score; missing and failed cases rank last and count as 0" in text
+    assert "easy: 4 missing of 10 cases, which rank last and count as 0 in means" in text
+    assert "broken: 10 failed of 10 cases, which rank last and count as 0 in means" in text
+    assert "swapped: labels 2 and 3 are exchanged in 10 of 10 cases; with equal labels" in text
+    assert "intervals over fewer than 50 cases (here 6) hold the mean less often" in text
+    last = root / "out"  # the rule of the last run
+    said = "swapped: labels 2 and 3 are exchanged in 10 of 10 cases"
+    for name in ("table.md", "table.tex", "how.md", "report.html"):
+        assert said in (last / name).read_text(encoding="utf-8"), name
+        assert "missing: exclude" in (last / name).read_text() or name == "how.md"
+    assert "labels 2 and 3" in ranking(root, "score")["swapped"]["remarks"]
+
+
+def test_the_summary_has_rule_counts_and_exchanges(
+    root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
+) -> None:
+    assert set(runs) == set(RULES)
+    summary = json.loads((root / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert (summary["missing_rule"], summary["rank_by"]) == ("exclude", "score")
+    counts = {one.pop("method"): one for one in summary["counts"]}
+    assert counts["easy"] == {"cases": 10, "scored": 6, "failed": 0, "missing": 4}
+    assert counts["broken"] == {"cases": 10, "scored": 0, "failed": 10, "missing": 0}
+    assert summary["labels"]["agree"] is True
+    assert summary["labels"]["exchanged"] == [
+        {"method": "swapped", "labels": [2, 3], "cases": 10, "of": 10}
+    ]
+    by_labels = {one["method"]: one["mean"] for one in summary["labels"]["scores"]}
+    scores = {one["method"]: one["mean"] for one in summary["measures"]["score"]["methods"]}
+    assert by_labels["right"] == scores["right"] == scores["swapped"] > by_labels["swapped"]
+
+
+def test_what_is_published_names_no_folder_of_ours(
+    root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
+) -> None:
+    assert set(runs) == set(RULES)
+    done = probdice(
+        *("evaluate", root / "reference", *(root / team for team in TEAMS), "-o", root / "full"),
+        *("--missing", "worst", "--reports", "worst:1", "--workers", "1", "-q"),
+        folder=Path("/"),
+    )
+    assert done.returncode == 1
+    files = [file for file in (root / "full").rglob("*") if file.is_file()]
+    assert len(files) > 10
+    named = [file.name for file in files if str(root).encode() in file.read_bytes()]
+    # The journal keeps the messages of failed cases as they were said.
+    assert named == ["cases.jsonl"]
+    with (root / "full" / "files.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == CASES * 5 + HARD
+    assert rows[0]["file"] == "../reference/case0.nii.gz"
+    assert all(re.fullmatch("[0-9a-f]{64}", row["sha256"]) for row in rows)
+
+
+def test_the_foreground_ranks_where_a_background_is_named(root: Path) -> None:
+    words = "evaluate", "reference", "right", "shifted", "-o", "fore", "--background", "0"
+    done = probdice(*words, "--reports", "none", "--mask", "masks", "--pattern",
+                    "mask:{case}_body.nii.gz", folder=root)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "within masks: 10 cases, 2 methods" in done.stdout
+    assert "ranking by foreground Dice" in done.stdout
+    summary = json.loads((root / "fore" / "summary.json").read_text(encoding="utf-8"))
+    assert (summary["rank_by"], summary["mask"]) == ("foreground_dice", "../masks")
+    assert summary["patterns"]["mask"] == "{case}_body.nii.gz"
+    assert next(iter(summary["measures"])) == "foreground_dice"
+    cases = (root / "fore" / "cases.csv").read_text(encoding="utf-8")
+    assert "foreground_dice" in cases.splitlines()[0]
+
+
+def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) -> None:
+    words = (
+        "evaluate",
+        "reference",
+        "right",
+        "poor=shifted",
+        "-o",
+        "saved",
+        "--rank-by",
+        "mean_dice",
+    )
+    more = "--ignore", "9", "--reports", "none", "--save-config", "challenge.toml"
+    assert probdice(*words, *more, folder=root).returncode == 0
+    text = (root / "challenge.toml").read_text(encoding="utf-8")
+    assert 'reference = "reference"' in text and 'poor = "shifted"' in text
+    before = {f.name: f.read_bytes() for f in (root / "saved").glob("*.[cmt]*")}
+    done = probdice("evaluate", "--config", root / "challenge.toml", folder=Path("/"))
+    assert done.returncode == 0, done.stderr
+    assert "ranking by mean Dice" in done.stdout
+    assert {f.name: f.read_bytes() for f in (root / "saved").glob("*.[cmt]*")} == before
+    other = "--config", root / "challenge.toml", "--rank-by", "score"
+    done = probdice("evaluate", *other, folder=root)  # the command line goes before the file
+    assert "ranking by score" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("merg = 'both'", "has merg, expected reference, methods"),
+        ("reference = ", "cannot be read"),
+        ("methods = ['a']", "expected a table of folders"),
+        ("probabilities = 'yes'", "probabilities: expected true or false, found 'yes'"),
+        ("output = ['a', 'b']", "output: expected one value"),
+        (
+            "reference = 'r'\noutput = 'o'\nmissing = 'best'\n[methods]\nm = 'm'",
+            "'best' is not one of",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_be_meant_is_refused(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(text, encoding="utf-8")
+    done = probdice("evaluate", "--config", file, folder=tmp_path)
+    assert done.returncode == 2
+    words = re.sub(r"[│╭╮╰╯─\s]+", " ", done.stderr)
+    assert re.sub(r"\s+", "", reason) in re.sub(r"\s+", "", words)

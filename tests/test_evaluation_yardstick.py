@@ -1,0 +1,154 @@
+"""Several raters in an evaluation: each as a reference, their consensus, and what they reach."""
+
+import json
+
+import numpy as np
+import pytest
+from test_cli_compare import run
+
+import probdice
+from probdice import InputError
+from probdice.evaluation import Evaluation, evaluate
+
+
+def noisy(labels, share, seed):
+    rng = np.random.default_rng(seed)
+    wrong = rng.random(labels.shape) < share
+    return np.where(wrong, rng.integers(0, 3, labels.shape), labels)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Eight cases of three raters, each with labels of their own, and of two methods."""
+    place = tmp_path_factory.mktemp("raters")
+    truth = np.repeat(np.repeat(np.arange(3), 8)[:, None], 20, axis=1)
+    shares = {"anna": 0.1, "ben": 0.12, "eva": 0.14, "good": 0.08, "poor": 0.5}
+    for number, (name, share) in enumerate(shares.items()):
+        (place / name).mkdir()
+        for case in range(8):
+            labels = noisy(truth, share, 100 * number + case)
+            np.save(place / name / f"case{case}.npy", (labels + number).astype(np.uint8))
+    return {name: place / name for name in shares}
+
+
+@pytest.fixture(scope="module")
+def result(folders, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    raters = {name: folders[name] for name in ("anna", "ben", "eva")}
+    methods = {name: folders[name] for name in ("good", "poor")}
+    return evaluate(None, methods, raters=raters, out=out)
+
+
+def score(folders, first, second, case):
+    maps = [np.load(folders[name] / f"case{case}.npy") for name in (first, second)]
+    return probdice.compare(*maps).score
+
+
+def test_the_yardstick_is_what_raters_reach_among_themselves(result, folders):
+    raters = ("anna", "ben", "eva")
+    pairs = [
+        np.mean([score(folders, a, b, case) for a in raters for b in raters if a != b])
+        for case in range(8)
+    ]
+    yardstick = result.yardstick
+    assert yardstick.among.mean == pytest.approx(np.mean(pairs))
+    assert yardstick.among.n == 8
+    own = [np.mean([score(folders, a, "good", case) for a in raters]) for case in range(8)]
+    assert yardstick.methods["good"].mean == pytest.approx(np.mean(own))
+    assert yardstick.means["anna"]["ben"] == pytest.approx(
+        np.mean([score(folders, "ben", "anna", case) for case in range(8)])
+    )
+
+
+def test_sentences_say_who_is_as_good_as_a_rater(result):
+    among = result.yardstick.among
+    interval = f"[{among.interval.low:.3f}, {among.interval.high:.3f}]"
+    poor = result.yardstick.methods["poor"].mean
+    assert result.remarks["poor"][0] == (
+        f"agrees with the raters less well than they agree among themselves: {poor:.3f} against "
+        f"{among.mean:.3f} {interval}"
+    )
+    assert "as well as they" in result.remarks["good"][0] or "better" in result.remarks["good"][0]
+
+
+def test_the_reference_is_the_consensus_of_the_raters(result, folders):
+    maps = [np.load(folders[name] / "case3.npy") for name in ("anna", "ben", "eva")]
+    mean = probdice.consensus(maps).segmentation
+    good = np.load(folders["good"] / "case3.npy")
+    alone = probdice.compare(mean, good).score
+    assert result.comparison("case3", "good").score == pytest.approx(alone)
+
+
+def test_each_rater_has_an_evaluation_with_the_other_raters_as_methods(result, folders):
+    against = Evaluation.load(result.out / "raters" / "ben")
+    assert list(against.methods) == ["good", "poor", "anna", "eva"]
+    assert against.comparison("case0", "anna").score == score(folders, "ben", "anna", 0)
+
+
+def test_it_is_in_the_summary_and_comes_back_from_it(result):
+    content = json.loads((result.out / "summary.json").read_text())
+    assert content["yardstick"]["sentences"]["good"] == result.remarks["good"][0]
+    again = Evaluation.load(result.out)
+    assert again.yardstick.to_dict() == result.yardstick.to_dict()
+    assert again.remarks == result.remarks
+
+
+def test_a_second_run_compares_nothing_again(result, folders):
+    counted = []
+    raters = {name: folders[name] for name in ("anna", "ben", "eva")}
+    methods = {name: folders[name] for name in ("good", "poor")}
+    evaluate(None, methods, raters=raters, out=result.out, progress=counted.append)
+    assert all(one.done == one.resumed == one.total for one in counted)
+
+
+def test_a_reference_may_stand_beside_the_raters(folders, tmp_path):
+    raters = {name: folders[name] for name in ("ben", "eva")}
+    beside = evaluate(folders["anna"], folders["good"], raters=raters, out=tmp_path)
+    assert beside.comparison("case1").score == score(folders, "anna", "good", 1)
+    assert list(beside.yardstick.raters) == ["ben", "eva"]
+    consensus = Evaluation.load(tmp_path / "raters" / "consensus")
+    maps = [np.load(folders[name] / "case1.npy") for name in ("ben", "eva")]
+    good = np.load(folders["good"] / "case1.npy")
+    expected = probdice.compare(probdice.consensus(maps).segmentation, good).score
+    assert consensus.comparison("case1").score == pytest.approx(expected)
+
+
+def test_few_cases_give_numbers_without_a_verdict(folders, tmp_path):
+    for name in ("anna", "ben", "good"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", np.load(folders[name] / "case0.npy"))
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    few = evaluate(None, {"good": tmp_path / "good"}, raters=raters)
+    assert few.remarks["good"][0].endswith("fewer than 6, too few to say more)")
+    assert "less well" not in few.remarks["good"][0]
+
+
+def test_the_command_says_it_on_the_terminal_and_on_the_page(folders, tmp_path):
+    words = [f"--rater={name}={folders[name]}" for name in ("anna", "ben", "eva")]
+    done = run("evaluate", "consensus", f"good={folders['good']}", *words, "-o", tmp_path / "out",
+               "--reports", "none")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "they agree among themselves: " in done.out
+    assert "raters among themselves" in done.out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "they agree among themselves: " in page and "raters among themselves" in page
+
+
+@pytest.mark.parametrize(
+    ("raters", "message"),
+    [
+        ({"anna": "anna"}, "raters must be at least two, found 1"),
+        ({"anna": "anna", "good": "ben"}, "names of their own, found 'good'"),
+        ({"anna": "anna", "consensus": "ben"}, "names of their own, found 'consensus'"),
+        ({"anna": "anna", "a/b": "ben"}, "names that a folder can have"),
+    ],
+)
+def test_raters_that_cannot_be_told_apart_are_refused(folders, raters, message):
+    given = {name: folders[folder] for name, folder in raters.items()}
+    with pytest.raises(InputError, match=message):
+        evaluate(None, {"good": folders["good"]}, raters=given)
+
+
+def test_without_raters_there_must_be_a_reference(folders):
+    with pytest.raises(InputError, match="reference must be a folder"):
+        evaluate(None, {"good": folders["good"]})

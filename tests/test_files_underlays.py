@@ -1,0 +1,82 @@
+"""Images to show under a segmentation: what is read, and what does not lie on it."""
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image
+
+from probdice import FormatError, Geometry, GeometryError, InputError
+from probdice.files import read_underlay
+from probdice.files.underlays import Underlay, laid_on
+
+SHAPE = (2, 3, 4)
+SCAN = np.arange(24, dtype=np.int16).reshape(SHAPE)
+HERE = Geometry(SHAPE, np.diag([1.0, 2.0, 3.0, 1.0]))
+
+
+def onto(underlay, *, geometry=HERE, shape=SHAPE, tolerance=0.1, placed=True):
+    return laid_on(underlay, geometry, shape, tolerance=tolerance, placed=placed)
+
+
+def test_a_scan_is_read_with_its_slope_and_its_place(tmp_path):
+    image = nibabel.Nifti1Image(SCAN, HERE.affine)
+    image.header.set_slope_inter(2, -1000)
+    nibabel.save(image, tmp_path / "ct.nii.gz")
+    underlay = read_underlay(tmp_path / "ct.nii.gz")
+    stored = nibabel.load(tmp_path / "ct.nii.gz").get_fdata()
+    np.testing.assert_allclose(np.asarray(underlay.array[...]), stored)
+    assert underlay.geometry == HERE and underlay.name == "ct.nii.gz" and not underlay.colour
+
+
+def test_a_photograph_has_its_colours(tmp_path):
+    colours = np.zeros((5, 7, 3), np.uint8)
+    colours[..., 1] = 200
+    Image.fromarray(colours).save(tmp_path / "a.jpg", quality=95)
+    Image.fromarray(colours).quantize(4).save(tmp_path / "a.png")
+    Image.fromarray(colours[..., 1]).save(tmp_path / "grey.png")
+    for name in ("a.jpg", "a.png"):
+        photograph = read_underlay(tmp_path / name)
+        assert photograph.colour and photograph.shape == (5, 7)
+        np.testing.assert_allclose(photograph.array, colours, atol=4)
+    grey = read_underlay(tmp_path / "grey.png")
+    assert not grey.colour and grey.array.tolist() == colours[..., 1].tolist()
+
+
+def test_a_name_may_be_given_with_the_file(tmp_path):
+    np.save(tmp_path / "a.npy", SCAN.astype(np.float32))
+    underlay = read_underlay(f"T1={tmp_path / 'a.npy'}")
+    assert underlay.name == "T1" and underlay.shape == SHAPE
+
+
+def test_several_values_a_pixel_are_refused(tmp_path):
+    series = np.zeros((*SHAPE, 5), np.int16)
+    nibabel.save(nibabel.Nifti1Image(series, HERE.affine), tmp_path / "bold.nii.gz")
+    with pytest.raises(FormatError, match=r"bold\.nii\.gz: holds 5 values a pixel, expected one"):
+        read_underlay(tmp_path / "bold.nii.gz")
+
+
+def test_axes_are_turned_as_those_of_a_segmentation():
+    turned = SCAN.transpose(2, 0, 1)[::-1]
+    affine = HERE.affine @ np.array([[0, 1, 0, 0], [0, 0, 1, 0], [-1, 0, 0, 3], [0, 0, 0, 1.0]])
+    laid = onto(Underlay(turned, False, Geometry(turned.shape, affine)))
+    np.testing.assert_array_equal(laid.array, SCAN)
+
+
+def test_what_lies_elsewhere_is_refused():
+    far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
+    with pytest.raises(GeometryError, match="corners lie up to 9 pixels apart; resample it"):
+        onto(Underlay(SCAN, False, far))
+    finer = Geometry((4, 6, 8), np.diag([0.5, 1.0, 1.5, 1.0]))
+    with pytest.raises(GeometryError, match="in no order of the axes"):
+        onto(Underlay(np.zeros((4, 6, 8)), False, finer))
+    assert onto(Underlay(SCAN, False, far), tolerance=10).geometry == HERE
+
+
+def test_a_place_is_known_of_both_or_of_none():
+    with pytest.raises(GeometryError, match="it has no geometry but the segmentations do"):
+        onto(Underlay(SCAN, False))
+    with pytest.raises(GeometryError, match="the segmentations have no geometry but it does"):
+        onto(Underlay(SCAN, False, HERE), geometry=None)
+    assert onto(Underlay(SCAN, False), placed=False).array is SCAN
+    with pytest.raises(InputError, match=r"shape \(3, 4\) but the segmentations have shape"):
+        onto(Underlay(SCAN[0], False), placed=False)
