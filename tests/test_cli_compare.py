@@ -1023,3 +1023,9 @@ def test_a_background_is_said_where_it_is_needed(
     done = run("compare", path, path, *words)
     assert done.code == 2
     assert message in done.said
+
+
+def test_the_memory_for_a_file_can_be_limited(reference: Path, prediction: Path) -> None:
+    assert "pass --max-bytes " in refused(reference, prediction, "--max-bytes", 20)
+    assert "pass --max-bytes " in run("info", reference, "--max-bytes", 20).said
+    assert run("compare", reference, prediction, "--max-bytes", 10**6).code == 0

@@ -1008,3 +1008,20 @@ def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> No
     assert len(run_set(clusters).records) == 3
     with pytest.raises(InputError, match="correspondence must be 'case' or 'set', found 'all'"):
         evaluate(clusters / "truth", clusters / "mine", correspondence="all")  # type: ignore[arg-type]
+
+
+def test_the_memory_for_a_file_holds_in_the_workers_and_changes_no_result(folders: Path) -> None:
+    method = next(iter(PREDICTIONS))
+    for name in ("truth", method):
+        for file in list((folders / name).iterdir()):
+            np.savez_compressed(file.with_suffix(".npz"), a=np.load(file))
+            file.unlink()
+    truth, mine, out = folders / "truth", {method: folders / method}, folders / "out"
+    small = evaluate(truth, mine, out=out, max_bytes=1)
+    assert all("max_bytes=" in record.error for record in small.failures)
+    assert len(small.failures) == len(small.records)
+    first = evaluate(truth, mine, out=out)
+    assert first.failures == ()
+    before = lines(out)
+    evaluate(truth, mine, out=out, max_bytes=10**9)
+    assert lines(out) == before
