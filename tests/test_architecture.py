@@ -57,7 +57,7 @@ ROOMS = [
     "monai",
     "cli",
 ]
-ENGINE = ["kernels", "blocks", "passes", "threads", "images", "several"]
+ENGINE = ["kernels", "blocks", "passes", "threads", "dask", "images", "several"]
 
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {
@@ -213,7 +213,9 @@ def test_importing_is_light():
         "typer",
         "rich",
         "dask",
+        "distributed",
         "zarr",
+        "fsspec",
         "torch",
     ]
     code = f"import sys, probdice; print([name for name in {heavy} if name in sys.modules])"

@@ -154,7 +154,7 @@ def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: P
     assert done.returncode == 1
     assert done.stderr.startswith("failed: case0 (bad): reference has shape (8,)")
     assert "failed: case0 (bad)" in done.stdout
-    assert "bad: 1 case has no score" in done.stdout
+    assert "bad: 1 failed of 7 cases, which rank last" in done.stdout
     shown = probdice("show", tmp_path / "out", "case0")
     assert shown.returncode == 0
     assert "failed: reference has shape (8,)" in shown.stdout
@@ -186,7 +186,7 @@ def test_there_is_a_page_where_one_method_of_five_fails(tmp_path: Path) -> None:
     assert "unexpected" not in done.stderr
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "8 scored, 2 failed" in page
-    assert "no case has a value by every method" in page
+    assert "e: 2 failed of 2 cases, which rank last" in page
 
 
 def test_there_is_a_page_of_one_constant_image(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_file_that_kills_its_reader_costs_its_own_case_alone(tmp_path: Path) -
             {
                 "case": "deadly1",
                 "method": "net",
-                "error": f"the process that compared {truth}/deadly1.npy and {net}/deadly1.npy "
+                "error": "the process that compared ../truth/deadly1.npy and ../net/deadly1.npy "
                 "was killed by signal 6",
             }
         ]

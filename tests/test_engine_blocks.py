@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from probdice import Segmentation, compare
+from probdice import InputError, Segmentation, compare
 from probdice.engine import blocks as engine_blocks
-from probdice.engine.blocks import Block, Blocks, Crisp, cut
+from probdice.engine.blocks import Block, Blocks, Crisp, Store, cut, cut_along_chunks
 
 
 def soft(regions, shape, seed=0, dtype=np.float32):
@@ -30,9 +30,9 @@ def test_blocks_cover_every_pixel_once_in_order(shape, most):
     position = 0
     for block in cut(shape, most):
         assert block.start == position
-        assert count[block.box].size == block.stop - block.start <= most
+        assert count[block.box].size == block.size <= most
         count[block.box] += 1
-        position = block.stop
+        position += block.size
     assert np.all(count == 1)
 
 
@@ -54,7 +54,7 @@ def test_a_block_has_at_least_the_fewest_pixels_however_many_regions():
     many = np.zeros((4000, labels.size), np.float16)
     many[0] = 1
     blocks = Blocks(Segmentation.from_labels(labels), Segmentation.from_probabilities(many))
-    assert [block.stop - block.start for block in blocks.blocks] == [4096] * 3
+    assert [block.size for block in blocks.blocks] == [4096] * 3
     assert engine_blocks.BLOCK_BYTES == 2**24
 
 
@@ -94,15 +94,15 @@ def test_the_traversal_follows_the_memory_of_the_larger_array():
     blocks = Blocks(Segmentation.from_probabilities(p), Segmentation.from_labels(p[0] > 0.5))
     assert blocks.order == (2, 1, 0)
     assert blocks.place(1) == (1, 0, 0)
-    flat = np.arange(60)
-    assert blocks.image(flat)[1, 0, 0] == 1
-    assert blocks.image(flat).shape == (3, 4, 5)
+    values = np.arange(60).reshape(5, 4, 3)
+    assert blocks.image(values)[1, 0, 0] == 1
+    assert blocks.image(values).shape == (3, 4, 5)
 
 
 def test_label_maps_are_read_as_they_lie():
     labels = np.zeros((30, 40), np.int8)
     both = [Segmentation.from_labels(labels)] * 2
-    block = Block((slice(0, 30), slice(None)), 0, 1200)
+    block = Block((slice(0, 30), slice(0, 40)), 0)
     assert all(np.shares_memory(side, labels) for side in Blocks(*both).labels_of(block))
     assert Blocks(*both, mask=labels == 0).labels_of(block) is None
     assert Blocks(both[0], Segmentation.from_labels(labels > 0)).labels_of(block) is None
@@ -112,7 +112,7 @@ def test_label_maps_are_read_as_they_lie():
 
 def test_an_image_without_pixels_has_no_blocks_to_fill():
     empty = Segmentation.from_labels(np.zeros((0, 3), int))
-    assert sum(block.stop - block.start for block in Blocks(empty, empty).blocks) == 0
+    assert sum(block.size for block in Blocks(empty, empty).blocks) == 0
 
 
 def test_what_is_not_aligned_in_memory_is_copied():
@@ -122,3 +122,130 @@ def test_what_is_not_aligned_in_memory_is_copied():
     odd = np.frombuffer(b"x" + p.tobytes(), np.uint8)[1:].view("f4").reshape(p.shape)
     assert compare(odd, p, match="labels").score == 1
     assert compare(Segmentation.from_labels(packed["value"]), [1, 0, 1, 0, 1, 0, 1]).score == 1
+
+
+# -- blocks that follow chunks -------------------------------------------------------------------
+
+
+class Chunked:
+    """An array that is stored in chunks and counts how often each of them is decoded."""
+
+    def __init__(self, array, chunks):
+        self.array, self.chunks = array, chunks
+        self.shape, self.dtype = array.shape, array.dtype
+        self.decoded = np.zeros([-(-n // c) for n, c in zip(self.shape, chunks, strict=True)], int)
+        self.largest = 0
+
+    def __getitem__(self, box):
+        touched = tuple(
+            slice(part.start // c, -(-part.stop // c)) if part.start is not None else slice(None)
+            for part, c in zip(box, self.chunks, strict=True)
+        )
+        self.decoded[touched] += 1
+        values = self.array[box]
+        self.largest = max(self.largest, values.nbytes)
+        return values
+
+
+def labels(shape, seed=0):
+    return np.random.default_rng(seed).integers(0, 9, shape).astype(np.uint32)
+
+
+def test_chunks_of_equal_grids_are_decoded_once(monkeypatch):
+    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    p, q = (Chunked(labels((90, 70, 83), seed), (16, 16, 16)) for seed in (0, 1))
+    result = compare(p, q, workers=2)
+    assert len(result.images.blocks.blocks) > 10
+    assert (p.decoded == 1).all() and (q.decoded == 1).all()
+    assert result.to_json() == compare(p.array, q.array).to_json()
+
+
+def test_chunks_of_unequal_grids_are_decoded_at_most_twice_on_average(monkeypatch):
+    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    p = Chunked(labels((96, 96, 96), 0), (16, 16, 16))
+    q = Chunked(labels((96, 96, 96), 1), (24, 24, 24))
+    result = compare(p, q)
+    assert result.to_json() == compare(p.array, q.array).to_json()
+    count = p.decoded.size + q.decoded.size
+    assert (p.decoded.sum() + q.decoded.sum()) / count <= 2
+    assert p.largest + q.largest <= 2**19
+
+
+def test_64_and_96_share_blocks_of_192():
+    stores = [Store(((64,) * 12,) * 3, 1), Store(((96,) * 8,) * 3, 1)]
+    assert cut_along_chunks((768,) * 3, stores, 2**21, 2**23).lengths == ((192,) * 4,) * 3
+
+
+def test_small_chunks_are_put_together_and_large_ones_are_read_in_parts():
+    small = cut_along_chunks((1000,) * 3, [Store(((10,) * 100,) * 3, 1)], 10**6, 4 * 10**6)
+    assert len(small) < 2000
+    assert all(edge % 10 == 0 for edges in small.cuts for edge in edges)
+    large = cut_along_chunks((1000,) * 3, [Store(((500,) * 2,) * 3, 1)], 10**6, 4 * 10**6)
+    assert max(block.size for block in large) <= 4 * 10**6
+    assert all(500 in edges for edges in large.cuts)
+
+
+def test_chunks_of_any_lengths_are_followed():
+    chunks = ((3, 50, 1, 46), (100,), (20, 20, 60))
+    grid = cut_along_chunks((100, 100, 100), [Store(chunks, 1)], 10**5, 4 * 10**5)
+    assert {0, 3, 53, 54, 100} >= set(grid.cuts[0])
+    assert sum(block.size for block in grid) == 10**6
+
+
+def test_what_is_written_to_decides_where_blocks_end():
+    target = ((7,) * 14 + (2,), (100,))
+    grid = cut_along_chunks((100, 100), [Store(((10,) * 10, (10,) * 10), 1)], 1500, 1500, target)
+    assert all(edge % 7 == 0 for edge in grid.cuts[0][:-1])
+    assert set(grid.cuts[1]) == {0, 100}
+
+
+@pytest.mark.parametrize("ignore", [(), (3,)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_block_is_read_once_whatever_is_asked_of_it(ignore, masked):
+    p = Chunked(labels((40, 40), 0), (16, 16))
+    q = Chunked(labels((40, 40), 1), (16, 16))
+    mask = Chunked(labels((40, 40), 2) > 2, (16, 16)) if masked else None
+    reference = Segmentation.from_labels(p, ignore=ignore)
+    result = compare(reference, q, mask=mask)
+    assert (p.decoded == 1).all() and (q.decoded == 1).all()
+    plain = Segmentation.from_labels(p.array, ignore=ignore)
+    expected = compare(plain, q.array, mask=None if mask is None else mask.array)
+    assert result.to_json() == expected.to_json()
+
+
+@pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
+def test_soft_results_do_not_depend_on_the_chunks(monkeypatch, similarity):
+    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**18)
+    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
+    p, q = soft(3, (50, 60, 40), 1) + np.float32(1e-3), soft(4, (50, 60, 40), 2) + np.float32(1e-3)
+    p, q = p / p.sum(0), q / q.sum(0)
+    results = [
+        compare(Chunked(p, (3, *a)), Chunked(q, (2, *b)), merge="both", similarity=similarity)
+        for a, b in (
+            [(50, 60, 40), (50, 60, 40)],
+            [(16, 16, 16), (16, 16, 16)],
+            [(7, 60, 11), (13, 20, 40)],
+        )
+    ]
+    assert len({len(result.images.blocks.blocks) for result in results}) == 3
+    for name in ("score", "matched_score", "chance"):
+        numbers = [getattr(result, name) for result in results]
+        assert max(numbers) - min(numbers) <= 1e-12
+    for side in ("reference", "prediction"):
+        numbers = [result.explained[side] for result in results]
+        assert max(numbers) - min(numbers) <= 1e-12
+    maps = [result.map() for result in results]
+    assert np.abs(maps[0] - maps[1]).max() <= 1e-6 and np.abs(maps[0] - maps[2]).max() <= 1e-6
+
+
+def test_the_pixel_of_an_error_is_that_of_the_whole_image(monkeypatch):
+    monkeypatch.setattr(engine_blocks, "FEWEST_PIXELS", 64)
+    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 1)
+    p = soft(2, (20, 20))
+    p[0, 3, 17] = p[0, 13, 2] = 1.5
+    for array in (p, Chunked(p, (2, 8, 8)), Chunked(p, (2, 20, 5))):
+        with pytest.raises(InputError, match=r"1.5 at pixel \(3, 17\) \(the first of 2 such"):
+            compare(array, p[:, ::-1])

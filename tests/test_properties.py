@@ -299,8 +299,10 @@ def test_the_oracle_itself_knows_the_worked_example():
 # Matching and merging --------------------------------------------------------------------------
 
 
-@given(sides())
-def test_two_regions_with_a_jaccard_index_above_a_half_are_a_pair(pair):
+@given(sides(kinds=("crisp",)))
+def test_two_regions_of_label_maps_with_a_jaccard_index_above_a_half_are_a_pair(pair):
+    # Of probabilities a region can exceed a half with two: 0.4 and 0.6 at one pixel do, against
+    # themselves.
     result = quietly(*pair)
     p, q = (rows(side) for side in pair)
     p, q = p[p.sum(1) > 0], q[q.sum(1) > 0]

@@ -2,7 +2,8 @@
 
 | array | what becomes of it |
 |---|---|
-| NumPy array, memory map, data set in a file, Dask or Zarr array | kept as it is, read in blocks |
+| NumPy array, memory map | kept as it is, read in blocks |
+| Zarr array, data set in a file, Dask array | the same, in blocks that follow its chunks |
 | torch tensor | detached, fetched from its device, bfloat16 as float32 |
 | JAX or CuPy array | fetched from its device, bfloat16 as float32 |
 | xarray DataArray | the array inside; a dimension named like regions is their axis |
@@ -18,7 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from probdice.errors import InputError
 
-__all__ = ["AnyArray", "Array", "as_array", "has_type", "region_dimension", "type_named"]
+__all__ = [
+    "AnyArray",
+    "Array",
+    "Chunks",
+    "as_array",
+    "chunks_of",
+    "has_type",
+    "region_dimension",
+    "travels",
+    "type_named",
+]
 
 # What an xarray dimension is called that counts regions; in the plural as well.
 REGION_DIMENSIONS = ("region", "class", "label", "channel")
@@ -41,6 +52,7 @@ class Exchangeable(Protocol):
 
 
 AnyArray: TypeAlias = ArrayLike | Array | Exchangeable
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks along each axis
 
 
 def as_array(value: Any) -> Array:
@@ -78,6 +90,33 @@ def as_array(value: Any) -> Array:
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         return _of_dlpack(value)
     return _converted(value)
+
+
+def chunks_of(array: Array) -> Chunks | None:
+    """The lengths of an array's chunks along each axis, where it is stored in chunks and says so.
+
+    Zarr and HDF5 say the shape of a chunk, Dask the lengths along each axis.
+    """
+    chunks = getattr(array, "chunks", None)
+    if not isinstance(chunks, tuple) or len(chunks) != len(array.shape):
+        return None
+    return tuple(
+        tuple(lengths) if isinstance(lengths, tuple) else _regular(size, int(lengths))
+        for size, lengths in zip(array.shape, chunks, strict=True)
+    )
+
+
+def travels(array: Any) -> bool:
+    """Whether another process can read the array from its store, without getting its values."""
+    if has_type(array, "zarr", "Array"):
+        return not has_type(array.store, "zarr", "MemoryStore")
+    return bool(getattr(array, "travels", False))
+
+
+def _regular(size: int, length: int) -> tuple[int, ...]:
+    """Chunks of equal length, the last of which may be cut short."""
+    whole, rest = divmod(size, max(length, 1))
+    return (length,) * whole + ((rest,) if rest else ())
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from probdice.errors import InputError
 
-__all__ = ["null_for_nan", "replacing"]
+__all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 
 @contextmanager
@@ -42,6 +42,25 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
     finally:
         with suppress(FileNotFoundError):
             partial.unlink()
+
+
+@contextmanager
+def replacing_folder(target: Path) -> Iterator[Path]:
+    """The same for a folder: what was there before is removed once the new one is complete."""
+    target = Path(os.path.realpath(target))
+    stem, suffix = target.stem, target.suffix
+    token = secrets.token_hex(4)
+    partial, before = (
+        target.with_name(f".{stem}.{token}{part}{suffix}") for part in ("", ".before")
+    )
+    try:
+        yield partial
+        if target.exists():
+            os.replace(target, before)
+        os.replace(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)
 
 
 def null_for_nan(value: Any) -> Any:

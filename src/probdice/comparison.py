@@ -24,7 +24,7 @@ from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given
 from probdice.options import Match, Merging, Options, as_workers
 from probdice.overlaps import Overlap
-from probdice.relabelling import relabelled
+from probdice.relabelling import Target, relabelled
 from probdice.scoring import (
     Correspondence,
     Measured,
@@ -658,8 +658,16 @@ class Comparison:
             )
         return self.images
 
-    def map(self) -> NDArray[np.float32]:
+    def map(self, *, into: Any = None) -> NDArray[np.float32]:
         """f at every pixel after correspondence; NaN outside the mask.
+
+        Where a side is a Dask array, so is the map, and nothing is computed yet.
+
+        Parameters
+        ----------
+        into : array, optional
+            What to write to, block by block, such as a Zarr array or a memory map of the shape of
+            the image; it is returned. The map is then never held whole.
 
         Examples
         --------
@@ -668,14 +676,20 @@ class Comparison:
         array([1., 1., 0., 1.], dtype=float32)
         """
         lists = key_lists(self.overlap, self._correspondence.groups)
-        return self.need_images("map()").map(self.similarity, lists)
+        return self.need_images("map()").map(self.similarity, lists, into)
 
-    def relabelled(self) -> Segmentation:
+    def relabelled(self, *, into: Target | None = None) -> Segmentation:
         """The prediction with the labels of the reference.
 
         Every group gets the label of its matched reference region. A prediction region without a
         partner keeps its label if the reference does not use it and else gets a new one; its name
-        says "(unmatched)".
+        says "(unmatched)". Where the prediction is a Dask array, so is what is returned.
+
+        Parameters
+        ----------
+        into : callable, optional
+            Makes the array to write to, block by block, of the shape and the type that it is
+            called with: ``lambda shape, dtype: zarr.create_array(…)``.
 
         Examples
         --------
@@ -685,7 +699,7 @@ class Comparison:
         array([1, 1, 1, 2, 2])
         """
         images = self.need_images("relabelled()")
-        return relabelled(self.overlap, self._correspondence, images)
+        return relabelled(self.overlap, self._correspondence, images, into)
 
     def plot(
         self,

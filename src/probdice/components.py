@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from math import nan, prod
+from math import nan
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -335,29 +335,28 @@ def _group_map(
 ) -> NDArray[np.int32]:
     """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
     blocks, keys = images.blocks, overlap.side(side).keys
-    flat = np.zeros(prod(blocks.shape), np.int32)
+    image = np.zeros(blocks.shape, np.int32)
     for block in blocks.blocks:
         ready = blocks.ready(block)
         crisp = ready.sides[SIDES.index(side)]
         assert isinstance(crisp, Crisp)
         # Labels that occur outside Ω only are no regions, and no pixel carries their codes.
         places = np.minimum(np.searchsorted(keys, crisp.labels.astype(keys.dtype)), keys.size - 1)
-        inside = slice(None) if ready.inside is None else ready.inside
-        flat[block.start : block.stop][inside] = (numbers[places] + 1)[crisp.codes]
-    return blocks.image(flat)
+        image[block.box] = block.shaped((numbers[places] + 1)[crisp.codes], ready.inside, 0)
+    return blocks.image(image)
 
 
 def _rows(images: Images) -> NDArray[Any]:
     """The probabilities of the prediction; 0 outside Ω."""
     blocks = images.blocks
-    rows = np.zeros((len(images.prediction.regions), prod(blocks.shape)), blocks.dtype)
+    rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
         ready = blocks.ready(block)
         soft = ready.sides[SIDES.index("prediction")]
         assert isinstance(soft, Soft)
-        inside = slice(None) if ready.inside is None else ready.inside
-        taken = soft.rows[:, soft.start : soft.start + soft.size]
-        rows[:, block.start : block.stop][:, inside] = taken
+        for row, values in zip(rows, soft.rows, strict=True):
+            taken = values[soft.start : soft.start + soft.size]
+            row[block.box] = block.shaped(taken, ready.inside, 0)
     return blocks.image(rows)
 
 

@@ -1,29 +1,39 @@
 """The prediction in the words of the reference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.blocks import Blocks, Crisp, Soft
-from probdice.engine.images import Images
+from probdice.engine.blocks import Block, Blocks, Crisp, Soft
+from probdice.engine.images import Images, image
+from probdice.engine.passes import Lists
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence
 from probdice.segmentation import Label, Segmentation
 
-__all__ = ["relabelled"]
+__all__ = ["Target", "relabelled"]
 
 
-def relabelled(overlap: Overlap, correspondence: Correspondence, images: Images) -> Segmentation:
+# Makes the array to write to, of a shape and a type; with rows first for probabilities.
+Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
+
+
+def relabelled(
+    overlap: Overlap,
+    correspondence: Correspondence,
+    images: Images,
+    into: Target | None = None,
+) -> Segmentation:
     """The prediction with the reference's label for every group, over the whole image."""
     partners = _partners(correspondence)
     if images.prediction.crisp:
-        return _relabelled_map(overlap, partners, images)
-    return _regrouped(overlap, partners, images)
+        return _relabelled_map(overlap, partners, images, into)
+    return _regrouped(overlap, partners, images, into)
 
 
 def _partners(correspondence: Correspondence) -> NDArray[np.int64]:
@@ -39,7 +49,9 @@ def _partners(correspondence: Correspondence) -> NDArray[np.int64]:
     return first[groups.prediction]
 
 
-def _relabelled_map(overlap: Overlap, partners: NDArray[np.int64], images: Images) -> Segmentation:
+def _relabelled_map(
+    overlap: Overlap, partners: NDArray[np.int64], images: Images, into: Target | None
+) -> Segmentation:
     """A label map with other labels."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = _numbers(overlap), overlap.prediction
@@ -68,22 +80,33 @@ def _relabelled_map(overlap: Overlap, partners: NDArray[np.int64], images: Image
     values = np.array(
         list(new.values()), dtype=_holding(dtype or prediction.array.dtype, list(new.values()))
     )
-    blocks = Blocks(prediction)
-    flat = np.empty(prod(blocks.shape), values.dtype)
-    for block in blocks.blocks:
-        side = blocks.ready(block).sides[0]
-        assert isinstance(side, Crisp)
-        labels = side.labels.astype(regions.keys.dtype)
-        # What is no label, outside a mask, reads as one that need not occur elsewhere.
-        places = np.minimum(np.searchsorted(regions.keys, labels), len(keys) - 1)
-        looked_up = np.where(regions.keys[places] == labels, values[places], 0)
-        flat[block.start : block.stop] = looked_up.astype(values.dtype)[side.codes]
-    geometry = reference.geometry or prediction.geometry
-    renamed = Segmentation.from_labels(blocks.image(flat), names=names, geometry=geometry)
+    visit = partial(_new_labels, keys=regions.keys, values=values)
+    target = None if into is None else into(prediction.shape, values.dtype)
+    blocks = Blocks(prediction, into=target)
+    renamed = Segmentation.from_labels(
+        image(visit, blocks, values.dtype, images.workers, into=target),
+        names=names,
+        geometry=reference.geometry or prediction.geometry,
+    )
     return replace(renamed, colours=colours)
 
 
-def _regrouped(overlap: Overlap, partners: NDArray[np.int64], images: Images) -> Segmentation:
+def _new_labels(
+    blocks: Blocks, block: Block, keys: NDArray[Any], values: NDArray[Any]
+) -> NDArray[Any]:
+    """A block of the prediction, with a value for every key."""
+    side = blocks.ready(block).sides[0]
+    assert isinstance(side, Crisp)
+    labels = side.labels.astype(keys.dtype)
+    # What is no label, outside a mask, reads as one that need not occur elsewhere.
+    places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+    looked_up = np.where(keys[places] == labels, values[places], 0)
+    return looked_up.astype(values.dtype)[side.codes].reshape(block.shape)
+
+
+def _regrouped(
+    overlap: Overlap, partners: NDArray[np.int64], images: Images, into: Target | None
+) -> Segmentation:
     """Probabilities with the regions of each group added up."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
@@ -96,20 +119,31 @@ def _regrouped(overlap: Overlap, partners: NDArray[np.int64], images: Images) ->
         else overlap.reference.label(place)
         for (alone, place), _ in ordered
     ]
-    blocks = Blocks(prediction)
-    rows: NDArray[Any] = np.empty((len(ordered), prod(blocks.shape)), blocks.dtype)
-    for block in blocks.blocks:
-        side = blocks.ready(block).sides[0]
-        assert isinstance(side, Soft)
-        for row, (_, channels) in zip(rows[:, block.start : block.stop], ordered, strict=True):
-            row[:] = side.rows[channels, side.start : side.start + side.size].sum(axis=0)
-    geometry = reference.geometry or prediction.geometry
-    regrouped = Segmentation.from_probabilities(blocks.image(rows), names=names, geometry=geometry)
+    visit = partial(_sums, groups=[channels for _, channels in ordered])
+    dtype = np.result_type(prediction.array.dtype, np.float32)
+    target = None if into is None else into((len(ordered), *prediction.shape), dtype)
+    blocks = Blocks(prediction, into=target)
+    regrouped = Segmentation.from_probabilities(
+        image(visit, blocks, dtype, images.workers, rows=len(ordered), into=target),
+        names=names,
+        geometry=reference.geometry or prediction.geometry,
+    )
     given = [
         overlap.prediction.colour(place) if alone else overlap.reference.colour(place)
         for (alone, place), _ in ordered
     ]
     return replace(regrouped, colours={k: colour for k, colour in enumerate(given) if colour})
+
+
+def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
+    """A block of the prediction, with the regions of each group added up."""
+    side = blocks.ready(block).sides[0]
+    assert isinstance(side, Soft)
+    rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast where they are stored
+    for row, channels in zip(rows, groups, strict=True):
+        taken = side.rows[list(channels), side.start : side.start + side.size]
+        row[...] = taken.sum(axis=0).reshape(block.shape)
+    return rows
 
 
 def _numbers(overlap: Overlap) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,15 +112,13 @@ def nearly_additive(overlap: Overlap) -> bool:
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
     """The regions of each group by channel or label, as passes take them."""
-    return Both(
-        *(
-            [
-                overlap.side(side).keys[part].tolist()
-                for part in np.split(groups.members[side][1], groups.members[side][0][1:-1])
-            ]
-            for side in SIDES
-        )
-    )
+
+    def lists(side: Side) -> Lists:
+        starts, members = groups.members[side]
+        keys = overlap.side(side).keys[members].tolist()
+        return [keys[start:stop] for start, stop in pairwise(starts.tolist())]
+
+    return Both(*(lists(side) for side in SIDES))
 
 
 def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDArray[Any]:

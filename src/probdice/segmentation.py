@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import AnyArray, Array, as_array, region_dimension
+from probdice.arrays import (
+    AnyArray,
+    Array,
+    Chunks,
+    as_array,
+    chunks_of,
+    has_type,
+    region_dimension,
+    travels,
+)
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
 from probdice.similarity import Aitchison, ilr_basis
@@ -551,6 +560,18 @@ class _Reordered:
     def dtype(self) -> np.dtype[Any]:
         return self.array.dtype
 
+    @property
+    def chunks(self) -> Chunks | None:
+        chunks = chunks_of(self.array)
+        if chunks is None:
+            return None
+        lengths = [chunks[axis] for axis in self.order]
+        return tuple(part[::-1] if k in self.flips else part for k, part in enumerate(lengths))
+
+    @property
+    def travels(self) -> bool:
+        return travels(self.array)
+
     def __getitem__(self, index: tuple[slice, ...]) -> NDArray[Any]:
         taken: list[slice] = [slice(None)] * len(self.order)
         for k, (axis, part) in enumerate(zip(self.order, index, strict=True)):
@@ -570,6 +591,9 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
     flips = tuple(first + axis for axis in flips)
     if isinstance(array, np.ndarray):
         return np.flip(array.transpose(order), flips)
+    if has_type(array, "dask", "Array"):  # it stays one, so that its chunks are computed as tasks
+        steps = (slice(None, None, -1 if k in flips else 1) for k in range(len(order)))
+        return cast(Array, cast(Any, array).transpose(order)[tuple(steps)])
     return _Reordered(array, order, flips)
 
 

@@ -4,6 +4,7 @@ Values are checked in the pass that reads them; what cannot be is reported with 
 remedy. This is the one place where values as they came become probabilities.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -101,8 +102,11 @@ class Fault:
     whole: bool = False
     highest: float = 0.0
 
-    def __add__(self, later: "Fault") -> "Fault":
-        """Both together, the other one being of later pixels."""
+    def __add__(self, other: "Fault") -> "Fault":
+        """Both together: what is said is of the pixel that comes first."""
+        if other.first < self.first:
+            return other + self
+        later = other
         worse = later if abs(later.worst_sum - 1) > abs(self.worst_sum - 1) else self
         return replace(
             self,
@@ -113,13 +117,9 @@ class Fault:
             highest=max(self.highest, later.highest),
         )
 
-    def moved(self, start: int, inside: NDArray[np.int64] | None) -> "Fault":
-        """The same with pixels numbered from `start` on, counting those outside Ω."""
-        first, worst = (
-            start + int(pixel if inside is None else inside[pixel])
-            for pixel in (self.first, self.worst)
-        )
-        return replace(self, first=first, worst=worst)
+    def moved(self, number: Callable[[int], int]) -> "Fault":
+        """The same with its pixels numbered anew."""
+        return replace(self, first=number(self.first), worst=number(self.worst))
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """One sentence: what is where, and what to do about it."""

@@ -74,7 +74,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice paper --output paper",
         "probdice paper --output paper --survey-sheet --people 12",
     ),
-    "warm_up": ("probdice warm-up",),
     "rank": (
         "probdice rank answers/ scores.csv --column D1",
         "probdice rank answers.csv scores.csv --plot study.png --json -",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -32,6 +33,7 @@ from probdice.cli.options import (
     RelabelledOption,
     ReportOption,
     ScaleOption,
+    SchedulerOption,
     SimilarityName,
     SimilarityOption,
     SumsOption,
@@ -48,6 +50,8 @@ from probdice.cli.progress import Progress, progress
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from probdice.comparison import Comparison
     from probdice.components import Instances
     from probdice.engine.images import Images
@@ -68,13 +72,14 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files to read, as the user names them, and how many threads may work on them."""
+    """The files to read, as the user names them, and who works on them: threads, or Dask."""
 
     reference: str
     prediction: str
     mask: str | None = None
     workers: int | None = None
     images: tuple[str, ...] = ()
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ def compare(
     background: BackgroundOption = None,
     components: ComponentsOption = False,
     workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
     sums: SumsOption = None,
     scale: ScaleOption = None,
     names: NamesOption = None,
@@ -187,7 +193,7 @@ def compare(
             },
         )
         run(
-            Inputs(reference, prediction, mask, workers, tuple(image or ())),
+            Inputs(reference, prediction, mask, workers, tuple(image or ()), scheduler),
             options,
             Outputs(map_, relabelled, report, json, quiet, command_line(context)),
             wanted,
@@ -198,9 +204,11 @@ def run(
     inputs: Inputs, options: "Options", outputs: Outputs, wanted: Wanted = PLAIN
 ) -> "Comparison":
     """Read, compare, write the files, and only then print."""
-    with progress(shown=not outputs.quiet) as display:
+    with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
         display.say("reading")
         images, geometry = _read(inputs, options, display)
+        if inputs.scheduler is not None:
+            _check_scheduled(images)
         if wanted.components:
             display.say("components")
             images = _divided(images, wanted.label)
@@ -223,6 +231,30 @@ def run(
             detection=result.detection(background=wanted.label) if wanted.instances else None,
         )
     return result
+
+
+def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
+    """The scheduler of Dask that was asked for, if one was."""
+    from contextlib import nullcontext
+
+    if inputs.scheduler is None:
+        return nullcontext()
+    from probdice.engine.dask import scheduled
+
+    return scheduled(inputs.scheduler, inputs.workers)
+
+
+def _check_scheduled(images: "Images") -> None:
+    """Refuse a scheduler that would have nothing to do."""
+    from probdice.engine.dask import in_charge
+    from probdice.errors import InputError, Option
+
+    if not in_charge(images.blocks):
+        raise InputError(
+            Option("scheduler", python="a scheduler of Dask"),
+            " would have nothing to do: neither side is a Zarr store, which tasks could read for "
+            "themselves; leave it out",
+        )
 
 
 def _wanted(indices: bool, components: bool, background: str | None) -> Wanted:
@@ -410,17 +442,31 @@ def _write(
     display: Progress,
 ) -> Sequence[str]:
     """The files that were asked for, and a word on each."""
-    from probdice.files import write
+    import numpy as np
+
+    from probdice.files import streaming, write
 
     written = []
+    images = result.need_images("a map")
     if outputs.map is not None:
         display.say("map")
-        write(outputs.map, result.map(), geometry)
+        with streaming(outputs.map, geometry, images.reference) as store:
+            if store is None:
+                write(outputs.map, result.map(), geometry)
+            else:
+                result.map(into=store.array(images.reference.shape, np.dtype(np.float32)))
         written.append(f"{outputs.map}: the similarity at every pixel")
     if outputs.relabelled is not None:
         display.say("relabelling")
-        segmentation = result.relabelled()
-        write(outputs.relabelled, segmentation, geometry)
+        with streaming(outputs.relabelled, geometry, images.prediction) as store:
+            if store is None:
+                segmentation = result.relabelled()
+                write(outputs.relabelled, segmentation, geometry)
+            else:
+                segmentation = result.relabelled(
+                    into=partial(store.array, regions=not images.prediction.crisp)
+                )
+                store.describe(segmentation)
         regions = ", ".join(map(str, segmentation.regions))  # most formats hold no names
         order = f", regions in this order: {regions}" if regions else ""
         written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")

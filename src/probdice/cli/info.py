@@ -112,8 +112,10 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
     table = plain_table("part", ">shape", "type", "could be")
     for content in contents[:MOST]:
         shape = " × ".join(map(str, content.shape)) or "1"
-        table.add_row(f":{content.inside}", shape, str(content.dtype), content.meaning)
-    example = f"{file}:{contents[0].inside}"
+        table.add_row(
+            f"{content.joint}{content.inside}", shape, str(content.dtype), content.meaning
+        )
+    example = f"{file}{contents[0].joint}{contents[0].inside}"
     return [
         f"{file} holds {len(contents)} arrays; name the part that is meant behind the file:",
         table,
@@ -251,7 +253,7 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
             census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
             census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
         if fault is not None:
-            fault = fault.moved(block.start, None)
+            fault = blocks.located(fault, block)
             census.fault = fault if census.fault is None else census.fault + fault
         census.count += rows.size
         census.zeros += int((rows == 0).sum())

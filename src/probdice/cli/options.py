@@ -49,6 +49,7 @@ __all__ = [
     "RelabelledOption",
     "ReportOption",
     "ScaleOption",
+    "SchedulerOption",
     "SimilarityName",
     "SimilarityOption",
     "SumsName",
@@ -198,6 +199,15 @@ WorkersOption = Annotated[
         metavar="N",
         rich_help_panel=COMPARING,
         help="Threads; as many as there are cores by default.",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        rich_help_panel=COMPARING,
+        help="Work on Dask: threads, processes, or the address of a scheduler, tcp://host:8786. "
+        "For what is stored in chunks (Zarr).",
     ),
 ]
 SumsOption = Annotated[

@@ -32,12 +32,13 @@ def check_outputs(
     from probdice.files.companions import files_read
 
     suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
-    used = {
-        _identity(file): f"an input, read for {name}"
+    files = {
+        Path(os.path.realpath(file)): name
         for name, argument in inputs.items()
         if argument
         for file in files_read(argument)
     }
+    used = {_identity(file): f"an input, read for {name}" for file, name in files.items()}
     for option, path in outputs.items():
         if path is None or (path == "-" and option == "--json"):
             continue
@@ -49,7 +50,7 @@ def check_outputs(
         if target.is_symlink():
             _refuse(option, path, "is a symbolic link that leads in a circle")
         if target.is_dir():
-            _refuse(option, path, "is a folder, expected the name of a file")
+            _check_store(option, path, target, files)
         folder = target.parent if os.path.islink(path) else Path(path).parent
         if not folder.is_dir():
             _refuse(option, path, f"there is no folder {folder}")
@@ -59,6 +60,17 @@ def check_outputs(
         if identity in used:
             _refuse(option, path, f"is also {used[identity]}; write to another file")
         used[identity] = f"written by {option}"
+
+
+def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]) -> None:
+    """A folder is replaced where it is a store and is to be one, unless it is read from."""
+    from probdice.files.sources import is_store
+
+    if not path.lower().endswith(".zarr") or not is_store(target):
+        _refuse(option, path, "is a folder, expected the name of a file")
+    for file, name in files.items():
+        if target in (file, *file.parents):
+            _refuse(option, path, f"holds an input, read for {name}; write to another store")
 
 
 def _identity(file: Path) -> tuple[int, int, str]:

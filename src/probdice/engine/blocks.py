@@ -1,20 +1,26 @@
 """Images cut into blocks, and one block made ready for a kernel.
 
+Where an array is stored in chunks, blocks are unions or cuts of its chunks, chosen so that as
+little as possible is decoded more than once; otherwise a block is a range of pixels as they lie in
+memory.
+
 A block is handed out as it lies in memory wherever that is possible. Otherwise it is copied into a
 scratch array of the worker, which is where axes are put in order, types and byte order converted,
 sums mended and pixels outside Ω dropped.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.arrays import Chunks, chunks_of
 from probdice.segmentation import Array, Segmentation, reordered
 from probdice.value_checks import (
     Fault,
@@ -24,21 +30,108 @@ from probdice.value_checks import (
     whole_numbers,
 )
 
-__all__ = ["Block", "Blocks", "Crisp", "Ready", "Soft", "cut", "encoded"]
+__all__ = [
+    "Block",
+    "Blocks",
+    "Crisp",
+    "Grid",
+    "Ready",
+    "Soft",
+    "Store",
+    "cut",
+    "cut_along_chunks",
+    "encoded",
+]
 
 # Of all sides in a block: large enough that the cost of a Python call per block does not matter,
 # small enough to be copied.
 BLOCK_BYTES = 2**24
+# Of all sides in a block, where smaller ones would decode chunks again and again.
+LARGEST_BYTES = 2**26
+CHEAP = 1.02  # what may be decoded, against the least, for blocks of a better size
 FEWEST_PIXELS = 4096  # in a block, however many regions there are
 
 
 @dataclass(frozen=True)
 class Block:
-    """A box of the image that is one range of pixels in the order of traversal."""
+    """A box of the image, and the number of its first pixel in the order of traversal."""
 
     box: tuple[slice, ...]
     start: int
-    stop: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many pixels it has along each axis."""
+        return tuple(part.stop - part.start for part in self.box)
+
+    @property
+    def size(self) -> int:
+        """How many pixels it has."""
+        return prod(self.shape)
+
+    def shaped(
+        self, values: NDArray[Any], inside: NDArray[np.int64] | None, fill: float
+    ) -> NDArray[Any]:
+        """Values of the pixels in Ω as a box, which has `fill` at the others."""
+        if inside is not None:
+            whole = np.full(self.size, fill, values.dtype)
+            whole[inside] = values
+            values = whole
+        return values.reshape(self.shape)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(f'{part.start}:{part.stop}' for part in self.box)}]"
+
+
+class Grid(Sequence[Block]):
+    """An image cut along every axis: its blocks in C order, each made when it is asked for."""
+
+    def __init__(self, shape: tuple[int, ...], cuts: Sequence[Sequence[int]]):
+        self.shape = shape
+        self.cuts = tuple(tuple(edges) for edges in cuts)
+        self.counts = tuple(len(edges) - 1 for edges in self.cuts)
+        self._steps = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+    def __len__(self) -> int:
+        return prod(self.counts)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        box = []
+        for edges, count in zip(reversed(self.cuts), reversed(self.counts), strict=True):
+            index, place = divmod(index, count)
+            box.append(slice(edges[place], edges[place + 1]))
+        box.reverse()
+        start = sum(part.start * step for part, step in zip(box, self._steps, strict=True))
+        return Block(tuple(box), start)
+
+    def rounds(self, most: int) -> Iterator["Grid"]:
+        """Boxes of at most `most` blocks, which follow each other in C order."""
+        for some in cut(self.counts, most):
+            yield Grid(
+                self.shape,
+                [
+                    edges[part.start : part.stop + 1]
+                    for edges, part in zip(self.cuts, some.box, strict=True)
+                ],
+            )
+
+    @property
+    def lengths(self) -> Chunks:
+        """Those of the blocks along each axis."""
+        return tuple(tuple(b - a for a, b in pairwise(edges)) for edges in self.cuts)
+
+    @property
+    def box(self) -> tuple[slice, ...]:
+        """The part of the image that the blocks cover."""
+        return tuple(slice(edges[0], edges[-1]) for edges in self.cuts)
 
 
 @dataclass(frozen=True)
@@ -86,22 +179,48 @@ class Ready:
 class Blocks:
     """The blocks of segmentations of one image, in one order of traversal.
 
-    Labels that the first one ignores leave Ω, like what is outside the mask.
+    Labels that the first one ignores leave Ω, like what is outside the mask. Where results are
+    written `into` an array with chunks, every block is a union of whole ones.
     """
 
-    def __init__(self, *sides: Segmentation, mask: Array | None = None):
-        self.order = _traversal(sides)
+    def __init__(self, *sides: Segmentation, mask: Array | None = None, into: Array | None = None):
+        # The chunks of what is written to, without the axis of the regions where there is one.
+        target = None if into is None else chunks_of(into)
+        self._target = None if target is None else target[-len(sides[0].shape) :]
+        self.followed = target is not None or any(
+            not isinstance(array, np.ndarray) and chunks_of(array) is not None
+            for array in (mask, *(side.array for side in sides))
+            if array is not None
+        )
+        self.order = tuple(range(len(sides[0].shape))) if self.followed else _traversal(sides)
         self.shape = tuple(sides[0].shape[axis] for axis in self.order)
         self.dtype = np.result_type(*(_working_type(side) for side in sides))
+        if self.followed:  # sums in float32 would depend on which pixels a block has
+            self.dtype = np.result_type(self.dtype, np.float64)
+        self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
         self._scratch = _Scratch()
         self._mask = None if mask is None else reordered(mask, self.order, ())
-        self._sides = [self._side(side) for side in sides]
+        self._readers = [self._side(side, in_order=not self.followed) for side in sides]
+
+    @cached_property
+    def blocks(self) -> Grid:
+        """All blocks."""
         pixel = sum(
             side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
-            for side in sides
+            for side in self.sides
         )
-        self.blocks = list(cut(self.shape, max(FEWEST_PIXELS, BLOCK_BYTES // pixel)))
+        most = max(FEWEST_PIXELS, BLOCK_BYTES // pixel)
+        if not self.followed:
+            return cut(self.shape, most)
+        largest = max(FEWEST_PIXELS, LARGEST_BYTES // pixel)
+        arrays = [side.array for side in self.sides]
+        stores = [
+            Store(chunks[-len(self.shape) :], prod(array.shape) * array.dtype.itemsize)
+            for array in (arrays if self.mask is None else [*arrays, self.mask])
+            if (chunks := chunks_of(array)) is not None
+        ]
+        return cut_along_chunks(self.shape, stores, most, largest, self._target)
 
     @property
     def whole(self) -> bool:
@@ -111,46 +230,55 @@ class Blocks:
     def ready(self, block: Block) -> Ready:
         """The pixels of Ω in a block, as kernels take them."""
         inside = self._inside(block)
-        sides, faults = zip(*(side.read(block, inside) for side in self._sides), strict=True)
+        sides, faults = zip(*(side.read(block, inside) for side in self._readers), strict=True)
         return Ready(sides, faults, inside)
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Both sides as they lie in memory, where both are label maps and all pixels are in Ω."""
         if not self.whole:
             return None
-        p, q = self._sides
+        p, q = self._readers
         if not (isinstance(p, _LabelMap) and isinstance(q, _LabelMap)):
             return None
-        if p.flat is None or q.flat is None:
+        if not (p.plain and q.plain):
             return None
-        return p.flat[block.start : block.stop], q.flat[block.start : block.stop]
+        return p.values(block), q.values(block)
 
-    def image(self, flat: NDArray[Any]) -> NDArray[Any]:
-        """Values in the order of traversal, along the last axis, as an image."""
-        shaped = flat.reshape((*flat.shape[:-1], *self.shape))
-        first = flat.ndim - 1
+    def image(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in the order of traversal, along the last axes, as an image."""
+        first = values.ndim - len(self.shape)
         back = np.argsort(self.order) + first
-        return shaped.transpose((*range(first), *back))
+        return values.transpose((*range(first), *back))
+
+    def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
+        """A fault of a block, by the numbers that its pixels have in the whole image."""
+
+        def number(pixel: int) -> int:
+            place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
+            index = tuple(int(k) + part.start for k, part in zip(place, block.box, strict=True))
+            return int(np.ravel_multi_index(index, self.shape)) if index else 0
+
+        return fault.moved(number)
 
     def place(self, pixel: int) -> tuple[int, ...]:
         """Index in the image of a pixel in the order of traversal."""
         index = np.unravel_index(pixel, self.shape)
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
-    def _side(self, side: Segmentation) -> "_LabelMap | _Probabilities":
+    def _side(self, side: Segmentation, *, in_order: bool) -> "_LabelMap | _Probabilities":
         if side.crisp:
             return _LabelMap(side, self.order, self._scratch)
-        return _Probabilities(side, self.order, self.dtype, self._scratch)
+        return _Probabilities(side, self.order, self.dtype, self._scratch, in_order=in_order)
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
         """Which pixels of a block are in Ω; None where all are."""
         if self.whole:
             return None
-        inside = np.ones(block.stop - block.start, np.bool_)
+        inside = np.ones(block.size, np.bool_)
         if self._mask is not None:
             inside &= np.asarray(self._mask[block.box]).reshape(-1) != 0
         if self.ignore:
-            labels = self._sides[0]
+            labels = self._readers[0]
             assert isinstance(labels, _LabelMap)
             values = labels.values(block)
             for label in self.ignore:
@@ -163,6 +291,14 @@ class _Scratch(threading.local):
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
+        self._last: dict[object, tuple[Block, NDArray[Any]]] = {}
+
+    def last(self, owner: object, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What the owner reads of a block; read once while it asks for the same block."""
+        kept = self._last.get(owner)
+        if kept is None or kept[0] != block:
+            kept = self._last[owner] = block, read()
+        return kept[1]
 
     def array(self, owner: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """An uninitialised array, contiguous; the owner's last one of this type is gone."""
@@ -177,7 +313,13 @@ class _Probabilities:
     """A probabilistic side."""
 
     def __init__(
-        self, side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any], scratch: _Scratch
+        self,
+        side: Segmentation,
+        order: tuple[int, ...],
+        dtype: np.dtype[Any],
+        scratch: _Scratch,
+        *,
+        in_order: bool,
     ):
         first = 0 if side.reading == "foreground" else 1
         self.array = reordered(side.array, order, (), first)
@@ -186,13 +328,13 @@ class _Probabilities:
         self.dtype = dtype
         self.scratch = scratch
         self.flat = None
-        if side.reading == "error" and self.array.dtype == dtype:
+        if in_order and side.reading == "error" and self.array.dtype == dtype:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
         """Rows of probabilities. Where they are taken as they came, the kernels look for faults."""
         if self.flat is not None and inside is None:
-            return Soft(self.flat, block.start, block.stop - block.start), None
+            return Soft(self.flat, block.start, block.size), None
         rows = self._raw(block, inside)
         fault = None
         if self.reading != "error":
@@ -209,9 +351,8 @@ class _Probabilities:
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
-        size = block.stop - block.start
         if inside is None:
-            rows = self.scratch.array((self, "raw"), (channels, size), self.dtype)
+            rows = self.scratch.array((self, "raw"), (channels, block.size), self.dtype)
             rows.reshape(values.shape)[...] = values
             return rows
         rows = self.scratch.array((self, "raw"), (channels, inside.size), self.dtype)
@@ -229,14 +370,18 @@ class _LabelMap:
         self.scratch = scratch
         self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
         self.dtype = self.dtype.newbyteorder("=")
-        self.flat = None
-        if self.array.dtype == self.dtype and self.dtype.kind != "b":
-            self.flat = _flat(self.array, (-1,))
+        # Whether the values are labels as they lie in the array.
+        self.plain = self.array.dtype == self.dtype and self.dtype.kind != "b"
+        if isinstance(self.array, np.ndarray):
+            self.plain = self.plain and self.array.flags.c_contiguous and self.array.flags.aligned
 
     def values(self, block: Block) -> NDArray[Any]:
         """The labels of a block, contiguous; floating where the map is."""
-        if self.flat is not None:
-            return self.flat[block.start : block.stop]
+        if self.plain and isinstance(self.array, np.ndarray):
+            return np.asarray(self.array[block.box]).reshape(-1)
+        return self.scratch.last(self, block, lambda: self._read(block))
+
+    def _read(self, block: Block) -> NDArray[Any]:
         values = np.asarray(self.array[block.box]).reshape(-1)
         if values.dtype.kind == "b":  # a boolean is true whatever its byte
             return np.not_equal(values.view(np.uint8), 0)
@@ -319,28 +464,118 @@ def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
     return None
 
 
-def cut(shape: tuple[int, ...], most: int) -> Iterator[Block]:
-    """Cut an image into boxes of at most `most` pixels, each one range in C order."""
+def cut(shape: tuple[int, ...], most: int) -> Grid:
+    """Blocks of at most `most` pixels, each a range of pixels in C order."""
     if 0 < prod(shape) <= most:
-        yield Block((slice(None),) * len(shape), 0, prod(shape))
-        return
+        return Grid(shape, [(0, length) for length in shape])
+    if not prod(shape):
+        return Grid(shape, [range(length + 1) for length in shape])
     axis = 0
-    while axis < len(shape) and prod(shape[axis + 1 :]) > most:
+    while prod(shape[axis + 1 :]) > most:
         axis += 1
-    if axis == len(shape):  # no axes at all: a single pixel
-        yield Block((), 0, 1)
-        return
-    inner = prod(shape[axis + 1 :])
-    step = max(1, most // max(inner, 1))
-    start = 0
-    for outer in product(*(range(n) for n in shape[:axis])):
-        for first in range(0, shape[axis], step):
-            stop = min(first + step, shape[axis])
-            box = (
-                *(slice(k, k + 1) for k in outer),
-                slice(first, stop),
-                *(slice(None) for _ in shape[axis + 1 :]),
-            )
-            size = (stop - first) * inner
-            yield Block(box, start, start + size)
-            start += size
+    step = max(1, most // prod(shape[axis + 1 :]))
+    cuts: list[Sequence[int]] = [range(length + 1) for length in shape[:axis]]
+    cuts.append((*range(0, shape[axis], step), shape[axis]))
+    cuts += [(0, length) for length in shape[axis + 1 :]]
+    return Grid(shape, cuts)
+
+
+@dataclass(frozen=True)
+class Store:
+    """An array that is stored in chunks: their lengths along each axis, and its bytes in all."""
+
+    chunks: Chunks
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """One way to cut an axis: its edges, the longest part, and what it costs each store.
+
+    `again` is how often a chunk of each store is decoded on average because of these cuts.
+    """
+
+    edges: tuple[int, ...]
+    longest: int
+    again: NDArray[np.float64]
+
+
+def cut_along_chunks(
+    shape: tuple[int, ...],
+    stores: Sequence[Store],
+    most: int,
+    largest: int,
+    target: Chunks | None = None,
+) -> Grid:
+    """Blocks that are unions or cuts of chunks, such that the least is decoded.
+
+    Blocks have `most` pixels or so; up to `largest` where chunks would else be decoded more often.
+    With a `target` each is a union of whole chunks of that one.
+    """
+    if not prod(shape):
+        return cut(shape, most)
+    fit = any(prod(map(max, store.chunks)) <= largest for store in stores)
+    ways = [
+        _ways_to_cut(
+            length,
+            [_edges(store.chunks[axis]) for store in stores],
+            None if target is None else _edges(target[axis]),
+            parts=not fit,
+        )
+        for axis, length in enumerate(shape)
+    ]
+    weights = np.array([store.nbytes for store in stores], np.float64)
+    # Every combination of ways to cut the axes: pixels of its largest block, and bytes to decode.
+    sizes, again = np.ones(1), np.ones((1, len(stores)))
+    for along_axis in ways:
+        longest = np.array([way.longest for way in along_axis], np.float64)
+        repeats = np.stack([way.again for way in along_axis])
+        sizes = (sizes[:, None] * longest).reshape(-1)
+        again = (again[:, None] * repeats).reshape(sizes.size, len(stores))
+    decoded = again @ weights
+    fits = sizes <= max(largest, sizes.min())
+    cheap = fits & (decoded <= CHEAP * decoded[fits].min(initial=np.inf))
+    unlike = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
+    chosen = np.unravel_index(int(np.argmin(unlike)), [len(along_axis) for along_axis in ways])
+    return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, chosen, strict=True)])
+
+
+def _ways_to_cut(
+    length: int,
+    grids: Sequence[tuple[int, ...]],
+    target: tuple[int, ...] | None,
+    *,
+    parts: bool,
+) -> list[_Cuts]:
+    """Ways to cut an axis: into unions of whole chunks of some store, and into parts of chunks.
+
+    `grids` are the edges of the chunks of each store.
+    """
+    followed = [target] if target is not None else list(dict.fromkeys(grids))
+    if len(followed) > 1:  # where all of them have an edge
+        followed.append(tuple(sorted(set(followed[0]).intersection(*followed[1:]))))
+    ways: dict[tuple[int, ...], None] = {}
+    for edges in followed:
+        together = 1
+        while together < len(edges) - 1:
+            ways[(*edges[:-1:together], length)] = None
+            together += max(1, together // 2)
+        ways[0, length] = None
+        pieces = 2
+        while parts and target is None and pieces <= max(np.diff(edges)):
+            cuts = {a + (b - a) * k // pieces for a, b in pairwise(edges) for k in range(pieces)}
+            ways[(*sorted(cuts), length)] = None
+            pieces *= 2
+    return [
+        _Cuts(
+            edges,
+            int(max(np.diff(edges))),
+            np.array([(len({*grid, *edges}) - 1) / (len(grid) - 1) for grid in grids]),
+        )
+        for edges in ways
+    ]
+
+
+def _edges(chunks: tuple[int, ...]) -> tuple[int, ...]:
+    """Where chunks of these lengths begin and end."""
+    return tuple(dict.fromkeys((0, *accumulate(chunks))))

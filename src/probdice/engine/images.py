@@ -1,19 +1,21 @@
 """Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
+from itertools import accumulate
 from math import isfinite
 from operator import add
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from probdice.arrays import has_type, travels
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Distribution, Forecast, Lists, Moments, Scores
+from probdice.engine.passes import Checked, Distribution, Forecast, Lists, Moments, Scores
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -24,9 +26,11 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "mask_on", "one_hot_axis"]
+__all__ = ["Images", "aligned", "image", "mask_on", "one_hot_axis", "total"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
+T = TypeVar("T")
+R = TypeVar("R")
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
 
@@ -106,46 +110,28 @@ class Images:
 
     def overlap(self, similarity: Similarity) -> Overlap:
         """The first pass: every pair of regions. Values are checked here, and only here."""
-        sides, blocks = self.sides, self.blocks
-        faults: list[Fault | None] = [None, None]
-
-        def visit(block: Block) -> tuple[Overlap, list[Fault | None]]:
-            labels = blocks.labels_of(block)
-            if labels is not None:
-                quick = passes.labels_overlap(sides, *labels, similarity)
-                if quick is not None:
-                    return quick, []
-            ready = blocks.ready(block)
-            result, sound = passes.overlap(sides, ready, similarity)
-            return result, _faults(ready, sound, block)
-
-        def overlaps() -> Iterator[Overlap]:
-            for result, block_faults in run(visit, blocks.blocks, self.workers):
-                for k, fault in enumerate(block_faults):
-                    earlier = faults[k]
-                    faults[k] = earlier + fault if earlier and fault else earlier or fault
-                yield result
-
-        total = Overlap.total(overlaps()) if blocks.blocks else None
-        for side, fault in zip(SIDES, faults, strict=True):
+        visit = partial(_overlap, similarity=similarity)
+        checked = self._total(visit, Checked.total) if self.blocks.blocks else None
+        for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
             if fault is not None:
                 raise self._refusal(side, fault)
-        if total is None or total.pixels == 0:
+        if checked is None or checked.overlap.pixels == 0:
             raise InputError(*self._nothing_left())
+        overlap = _named(checked.overlap, self.sides)
         if self.reference.colours or self.prediction.colours:
-            reference = _coloured(total.reference, self.reference)
-            prediction = _coloured(total.prediction, self.prediction)
-            total = replace(total, reference=reference, prediction=prediction)
+            reference = _coloured(overlap.reference, self.reference)
+            prediction = _coloured(overlap.prediction, self.prediction)
+            overlap = replace(overlap, reference=reference, prediction=prediction)
         ignored = self.reference.ignore
         if not ignored:
-            return total
+            return overlap
         self.notes[:] = [note for note in self.notes if note.kind != "ignore"]
-        keys = set(total.reference.keys.tolist())
+        keys = set(overlap.reference.keys.tolist())
         for label in dict.fromkeys(ignored):
             if label not in keys:
                 text = f"label {label} to be ignored does not occur in the reference"
                 self.notes.append(Note("ignore", (text,)))
-        return _without(total, ignored)
+        return _without(overlap, ignored)
 
     def joined(
         self, similarity: Similarity, side: Side, own: Lists, across: Lists, spare: Sequence[int]
@@ -155,90 +141,57 @@ class Images:
         `own` and `across` are the regions of the groups, and `spare` of `side`, by channel or
         label.
         """
-        blocks, place = self.blocks, SIDES.index(side)
-
-        def visit(block: Block) -> Floats:
-            return passes.joined(
-                blocks.ready(block), similarity, place, own, across, spare, blocks.dtype
-            )
-
-        return reduce(add, run(visit, blocks.blocks, self.workers))
+        place = SIDES.index(side)
+        visit = partial(
+            _joined, similarity=similarity, place=place, own=own, across=across, spare=spare
+        )
+        return self._total(visit, _sum)
 
     def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
         """Compare the groups of both sides at every pixel."""
+        return self._total(partial(_scores, similarity=similarity, groups=groups), _sum)
+
+    def map(
+        self, similarity: Similarity, groups: Both[Lists], into: Any = None
+    ) -> NDArray[np.float32]:
+        """f at every pixel between the groups of both sides; NaN outside Ω. See `image`."""
         blocks = self.blocks
-
-        def visit(block: Block) -> Scores:
-            ready = blocks.ready(block)
-            return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
-
-        return reduce(add, run(visit, blocks.blocks, self.workers))
-
-    def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
-        """f at every pixel between the groups of both sides; NaN outside Ω."""
-        blocks = self.blocks
-        image = np.empty(int(np.prod(blocks.shape)), np.float32)
-
-        def visit(block: Block) -> None:
-            ready = blocks.ready(block)
-            pixels = image[block.start : block.stop]
-            if ready.inside is None and blocks.dtype == image.dtype:
-                passes.scores(ready, similarity, groups, pixels)
-                return
-            f = np.empty(ready.size, blocks.dtype)
-            passes.scores(ready, similarity, groups, f)
-            pixels[:] = np.nan
-            pixels[slice(None) if ready.inside is None else ready.inside] = f
-
-        deque(run(visit, blocks.blocks, self.workers), maxlen=0)
-        return blocks.image(image)
+        if into is not None:
+            blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
+        visit = partial(_map, similarity=similarity, groups=groups)
+        result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
+        return result
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
         """The moments of both sides, label maps by these labels."""
-        blocks = self.blocks
-
-        def visit(block: Block) -> Moments:
-            return passes.moments(blocks.ready(block), keys)
-
-        return reduce(add, run(visit, blocks.blocks, self.workers))
+        return self._total(partial(_moments, keys=keys), _sum)
 
     def distributions(self, bins: int) -> Both[Distribution]:
         """How the values of every region of two soft sides are distributed."""
-        blocks = self.blocks
-
-        def visit(block: Block) -> list[Distribution]:
-            sides = blocks.ready(block).sides
-            return [passes.distribution(side, bins) for side in sides if isinstance(side, Soft)]
-
-        def added(one: list[Distribution], more: list[Distribution]) -> list[Distribution]:
-            return [a + b for a, b in zip(one, more, strict=True)]
-
-        return Both(*reduce(added, run(visit, blocks.blocks, self.workers)))
+        return self._total(partial(_distributions, bins=bins), _sum_of_both)
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
         """How far the prediction is borne out by the reference, group by group."""
-        blocks = self.blocks
-
-        def visit(block: Block) -> Forecast:
-            return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
-
-        return reduce(add, run(visit, blocks.blocks, self.workers))
+        visit = partial(_forecast, groups=groups, bins=bins, thresholds=thresholds)
+        return self._total(visit, _sum)
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
         """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
-        samples: Both[list[NDArray[Any]]] = Both([], [])
-        before = 0
-        for block in self.blocks.blocks:
-            ready = self.blocks.ready(block)
-            for name, side in zip(SIDES, ready.sides, strict=True):
-                first, last = np.searchsorted(ranks[name], [before, before + ready.size])
-                places = ranks[name][first:last] - before
-                if isinstance(side, Crisp):
-                    samples[name].append(side.labels[side.codes[places]])
-                else:
-                    samples[name].append(side.rows[:, side.start + places])
-            before += ready.size
-        return samples.map(lambda taken: np.concatenate(taken, axis=-1))
+        starts = None
+        if not self.blocks.whole:
+            counts = self._total(_count, _joint)
+            starts = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+        drawn = self._total(partial(_sample, ranks=ranks, starts=starts), _joint)
+
+        def in_order(side: Side) -> NDArray[Any]:
+            places = np.concatenate([taken[side][0] for taken in drawn.values()])
+            values = np.concatenate([taken[side][1] for taken in drawn.values()], axis=-1)
+            return values[..., np.argsort(places)]
+
+        return Both(in_order("reference"), in_order("prediction"))
+
+    def _total(self, visit: Callable[[Blocks, Block], R], add: Callable[[Iterable[R]], R]) -> R:
+        return total(visit, self.blocks, add, self.workers)
 
     def _refusal(self, side: Side, fault: Fault) -> InputError:
         segmentation = self.side(side)
@@ -251,6 +204,53 @@ class Images:
         if self.reference.ignore:
             return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
+
+
+def total(
+    visit: Callable[[Blocks, Block], R],
+    blocks: Blocks,
+    add: Callable[[Iterable[R]], R],
+    workers: int,
+    *,
+    here: bool = False,
+) -> R:
+    """A pass over all blocks, added up: by Dask where it is in charge, else on threads.
+
+    `here` means in this process, whose memory the pass writes to.
+    """
+    if blocks.followed and not here:
+        from probdice.engine import dask
+
+        if dask.in_charge(blocks):
+            return dask.total(visit, blocks, add)
+    return add(run(partial(visit, blocks), blocks.blocks, workers))
+
+
+def image(
+    visit: Callable[[Blocks, Block], NDArray[Any]],
+    blocks: Blocks,
+    dtype: DTypeLike,
+    workers: int,
+    *,
+    rows: int | None = None,
+    into: Any = None,
+) -> Any:
+    """An image made of what `visit` gives of every block; with `rows` there are several values.
+
+    It is written `into` an array, block by block, or else is a new one; of Dask arrays it is a
+    Dask array, whose blocks are computed when they are asked for.
+    """
+    if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
+        from probdice.engine import dask
+
+        return dask.image(visit, blocks, np.dtype(dtype), rows)
+    if into is not None:
+        total(partial(_write, visit=visit, into=into), blocks, _nothing, workers,
+              here=not travels(into))  # fmt: skip
+        return into
+    values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
+    total(partial(_write, visit=visit, into=values), blocks, _nothing, workers, here=True)
+    return blocks.image(values)
 
 
 def aligned(
@@ -409,15 +409,166 @@ def _side_by_side(reference: Segmentation, prediction: Segmentation) -> str:
     return "\n".join(rows)
 
 
-def _faults(ready: Ready, sound: Sequence[bool], block: Block) -> list[Fault | None]:
+# -- what is done with a block ---------------------------------------------------------------------
+
+
+def _overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Checked:
+    p, q = blocks.sides
+    labels = blocks.labels_of(block)
+    if labels is not None:
+        quick = passes.labels_overlap(Both(p, q), *labels, similarity)
+        if quick is not None:
+            return Checked(quick)
+    ready = blocks.ready(block)
+    result, sound = passes.overlap(Both(p, q), ready, similarity)
+    return Checked(result, _faults(ready, sound, blocks, block))
+
+
+def _joined(
+    blocks: Blocks,
+    block: Block,
+    similarity: Similarity,
+    place: int,
+    own: Lists,
+    across: Lists,
+    spare: Sequence[int],
+) -> Floats:
+    ready = blocks.ready(block)
+    return passes.joined(ready, similarity, place, own, across, spare, blocks.dtype)
+
+
+def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]) -> Scores:
+    ready = blocks.ready(block)
+    return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
+
+
+def _map(
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]
+) -> NDArray[np.float32]:
+    ready = blocks.ready(block)
+    f = np.empty(ready.size, blocks.dtype)
+    passes.scores(ready, similarity, groups, f)
+    return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
+
+
+def _write(
+    blocks: Blocks, block: Block, visit: Callable[[Blocks, Block], NDArray[Any]], into: Any
+) -> None:
+    values = visit(blocks, block)
+    box = block.box if values.ndim == len(block.box) else (slice(None), *block.box)
+    into[box] = values
+
+
+def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
+    return passes.moments(blocks.ready(block), keys)
+
+
+def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:
+    sides = blocks.ready(block).sides
+    return Both(*(passes.distribution(side, bins) for side in sides if isinstance(side, Soft)))
+
+
+def _forecast(
+    blocks: Blocks, block: Block, groups: Both[Lists], bins: int, thresholds: Floats
+) -> Forecast:
+    return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
+
+
+def _count(blocks: Blocks, block: Block) -> dict[int, int]:
+    """How many pixels of the block are in Ω, by the block's first pixel."""
+    return {block.start: blocks.ready(block).size}
+
+
+def _sample(
+    blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
+) -> dict[int, Both[tuple[Integers, NDArray[Any]]]]:
+    """Of each side, which of the ranks the block has, and their pixels; by its first pixel.
+
+    `starts` has the rank of every block's first pixel where Ω is not the whole image.
+    """
+    if starts is None:
+        chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
+        if not any(places.size for places, _ in chosen):
+            return {}
+    ready = blocks.ready(block)
+    if starts is not None:
+        first = starts[block.start]
+        bounds = ranks.map(lambda those: np.searchsorted(those, [first, first + ready.size]))
+        chosen = Both(
+            *(
+                (np.arange(*bounds[side]), ranks[side][slice(*bounds[side])] - first)
+                for side in SIDES
+            )
+        )
+    taken = []
+    for name, side in zip(SIDES, ready.sides, strict=True):
+        places, pixels = chosen[name]
+        if isinstance(side, Crisp):
+            taken.append((places, side.labels[side.codes[pixels]]))
+        else:
+            taken.append((places, side.rows[:, side.start + pixels]))
+    return {block.start: Both(*taken)}
+
+
+def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+    """Which of these ascending numbers of pixels lie in a block, and their places in it."""
+    if not shape:
+        return np.arange(numbers.size), numbers
+    last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))
+    first, stop = np.searchsorted(numbers, [block.start, last + 1])
+    index = np.array(np.unravel_index(numbers[first:stop], shape))
+    starts = np.array([[part.start] for part in block.box])
+    stops = np.array([[part.stop] for part in block.box])
+    inside = ((index >= starts) & (index < stops)).all(axis=0)
+    places = np.ravel_multi_index(tuple((index - starts)[:, inside]), block.shape)
+    return first + np.flatnonzero(inside), places
+
+
+def _sum(several: Iterable[R]) -> R:
+    result: R = reduce(cast(Any, add), several)
+    return result
+
+
+def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
+    return reduce(
+        lambda one, more: Both(one.reference + more.reference, one.prediction + more.prediction),
+        several,
+    )
+
+
+def _joint(several: Iterable[dict[int, T]]) -> dict[int, T]:
+    return {key: value for some in several for key, value in some.items()}
+
+
+def _nothing(several: Iterable[None]) -> None:
+    deque(several, maxlen=0)
+
+
+def _faults(
+    ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
+) -> tuple[Fault | None, ...]:
     """What is amiss with each side, by pixels of the image."""
     faults = []
     for side, fault, fine in zip(ready.sides, ready.faults, sound, strict=True):
         if fault is None and not fine:
             assert isinstance(side, Soft)
             fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
-        faults.append(fault and fault.moved(block.start, ready.inside))
-    return faults
+        faults.append(fault and blocks.located(fault, block, ready.inside))
+    return tuple(faults)
+
+
+def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
+    """With the names of labels, which tasks of Dask do without."""
+    for name, side in sides.to_dict().items():
+        regions = overlap.side(name)
+        if side.names and regions.crisp and not regions.names:
+            regions = replace(regions, names=side.names)
+            overlap = (
+                replace(overlap, reference=regions)
+                if name == "reference"
+                else replace(overlap, prediction=regions)
+            )
+    return overlap
 
 
 def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:

@@ -1,6 +1,6 @@
 """What can be computed on a block: its overlap, gains, scores, f at every pixel, moments."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -14,8 +14,10 @@ from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label, Segmentation
 from probdice.sides import Both
 from probdice.similarity import Aitchison, Similarity
+from probdice.value_checks import Fault
 
 __all__ = [
+    "Checked",
     "Distribution",
     "Forecast",
     "Lists",
@@ -40,6 +42,29 @@ Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or label
 
 
 # -- the overlap ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The overlap of some pixels, and what is amiss with the values of each side."""
+
+    overlap: Overlap
+    faults: tuple[Fault | None, ...] = (None, None)
+
+    @classmethod
+    def total(cls, several: Iterable["Checked"]) -> "Checked":
+        """All together."""
+        faults: list[Fault | None] = [None, None]
+
+        def overlaps() -> Iterator[Overlap]:
+            for checked in several:
+                for k, fault in enumerate(checked.faults):
+                    earlier = faults[k]
+                    faults[k] = earlier + fault if earlier and fault else earlier or fault
+                yield checked.overlap
+
+        overlap = Overlap.total(overlaps())
+        return cls(overlap, tuple(faults))
 
 
 def overlap(

@@ -145,7 +145,7 @@ class Several:
         if fault is None and isinstance(side, Soft):
             fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
         if fault is not None:
-            moved = fault.moved(block.start, ready.inside)
+            moved = self._blocks.located(fault, block, ready.inside)
             first, worst = (self._blocks.place(pixel) for pixel in (moved.first, moved.worst))
             raise InputError(f"{name}: ", *moved.message(first, worst))
 

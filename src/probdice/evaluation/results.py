@@ -28,7 +28,7 @@ from probdice.evaluation.labels import (
     labels_score,
     one_label_set,
 )
-from probdice.evaluation.pairing import Missing
+from probdice.evaluation.pairing import Missing, find_images
 from probdice.evaluation.publishing import (
     RULES,
     files_csv,
@@ -145,8 +145,8 @@ class Evaluation:
         How a case that a method lacks, or that failed, enters means and ranks.
     rank_by : str
         The measure by which methods are ranked.
-    mask : str or None
-        The folder of the masks.
+    mask, image : str or None
+        The folders of the masks, and of the images that were segmented.
     patterns : Patterns
         By which patterns the cases of every folder were found.
     probabilities : bool
@@ -190,6 +190,7 @@ class Evaluation:
     missing_rule: MissingRule = "worst"
     rank_by: Measure = "score"
     mask: str | None = None
+    image: str | None = None
     patterns: Patterns = NO_PATTERNS
     probabilities: bool = False
     yardstick: Yardstick | None = None
@@ -218,6 +219,7 @@ class Evaluation:
                 missing_rule=as_missing_rule(content["missing_rule"]),
                 rank_by=content["rank_by"],
                 mask=None if content["mask"] is None else located(content["mask"], out),
+                image=None if content["image"] is None else located(content["image"], out),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
                 yardstick=_yardstick(content["yardstick"], out),
@@ -402,6 +404,7 @@ class Evaluation:
             "reference": self._from_here(self.reference),
             "methods": {name: self._from_here(folder) for name, folder in self.methods.items()},
             "mask": None if self.mask is None else self._from_here(self.mask),
+            "image": None if self.image is None else self._from_here(self.image),
             "patterns": asdict(self.patterns),
             "probabilities": self.probabilities,
             "missing_rule": self.missing_rule,
@@ -549,9 +552,18 @@ class Evaluation:
                 record, self.options_of(method), seen_from=page.parent, workers=workers
             )
 
+        images = {}
+        if self.image is not None:
+            images = find_images(Path(self.image), self.patterns.image, self.cases)
         with hold:
             write_evaluation(
-                self, page, reports=reports, again=again, progress=progress, words=self.words
+                self,
+                page,
+                reports=reports,
+                again=again,
+                images=images,
+                progress=progress,
+                words=self.words,
             )
         return page
 

@@ -8,12 +8,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from probdice.arrays import has_type
+from probdice.arrays import chunks_of, has_type
 from probdice.engine.threads import memory
 from probdice.errors import (
     FormatError,
@@ -36,13 +37,23 @@ from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of
 from probdice.files.strangers import described
 from probdice.files.underlays import Underlay, photograph, underlay_of
-from probdice.files.writing import payload_of, write_atomically
+from probdice.files.writing import payload_of, replacing_store, write_atomically
+from probdice.files.zarr import ZARR, NewStore, streams
 from probdice.geometry import Geometry
 from probdice.options import as_max_bytes, as_priority, as_scale
 from probdice.segmentation import Segmentation, as_sums, several_labels
 from probdice.value_checks import MASK, Sums
 
-__all__ = ["FORMATS", "Readable", "contents_of", "read", "read_mask", "read_underlay", "write"]
+__all__ = [
+    "FORMATS",
+    "Readable",
+    "contents_of",
+    "read",
+    "read_mask",
+    "read_underlay",
+    "streaming",
+    "write",
+]
 
 # A path, an image of nibabel or SimpleITK, or several of them, one for each region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
@@ -50,7 +61,7 @@ Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any]
 # DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
 # are; ITK last, since it knows the others as well.
 FORMATS: tuple[Format, ...] = (
-    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, METAIMAGE, ITK),
+    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
 )
 
 
@@ -73,9 +84,11 @@ def read(
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF or PNG; with the extras `itk`, `dicom` and `hdf5` also NRRD, MHA
-        and what else SimpleITK reads, DICOM SEG, and HDF5; MATLAB. What lies inside a file follows
-        a colon: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. Several paths (a
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG or MHA; with the extras `itk`, `dicom`, `hdf5` and `zarr` also
+        NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr, in a folder
+        or behind a URL; MATLAB. What lies inside a file follows a colon: ``file.h5:/path``,
+        ``file.npz:key``, ``file.mat:groundTruth/0``; what lies inside a Zarr store is a path:
+        ``volume.zarr/labels/cells``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
         what differs in their names: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1.
         ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"`` gives them names. An image of
@@ -210,7 +223,7 @@ def write(
     ----------
     path : path
         Ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png; with the extra `itk` also in .nrrd,
-        .seg.nrrd or .mha. The suffixes .npy, .tif and .png hold no geometry.
+        .seg.nrrd or .mha, with `zarr` in .zarr. The suffixes .npy, .tif and .png hold no geometry.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that holds its labels. Probabilities are
         stored as they are compared (a background added, divided by the sum, …), regions last in
@@ -247,6 +260,24 @@ def write(
         form = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
         write_atomically(os.fspath(path), form, payload)
+
+
+@contextmanager
+def streaming(
+    path: str, geometry: Geometry | None, like: Segmentation
+) -> Iterator[NewStore | None]:
+    """A store that an image can be written to block by block; None where it is written whole.
+
+    Blocks are written to a store in which the image lies as it is, where the image it is made from
+    is stored in chunks too.
+    """
+    chunks = chunks_of(like.array)
+    if not path.lower().endswith(ZARR.writes) or chunks is None or not streams(geometry):
+        yield None
+        return
+    lengths = tuple(part[0] for part in chunks[-len(like.shape) :])
+    with _naming(path, "written"), replacing_store(Path(path)) as folder:
+        yield NewStore(folder, geometry, lengths)
 
 
 def contents_of(path: str) -> list[Content]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.arrays import chunks_of
 from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.lazy import Lazy, zeros_and_ones
@@ -75,6 +76,7 @@ class OnDisk(Lazy):
     def __init__(self, dataset: Any, source: str) -> None:
         self.dataset, self.source = dataset, source
         self.shape, self.dtype = tuple(dataset.shape), dataset.dtype
+        self.chunks = chunks_of(dataset)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         """The values under one slice for each axis."""

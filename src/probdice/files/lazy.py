@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.segmentation import Array
+from probdice.arrays import Array, Chunks, chunks_of, travels
+from probdice.engine.blocks import Store, cut_along_chunks
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
@@ -17,6 +18,8 @@ class Lazy(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    chunks: Chunks | None = None  # the lengths along each axis, where it is stored in chunks
+    travels = False  # whether another process can read it from its store
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -52,6 +55,7 @@ class Scaled(Lazy):
         self.array = array
         self.slope, self.inter, self.divisor = slope, inter, divisor
         self.shape = tuple(array.shape)
+        self.chunks, self.travels = chunks_of(array), travels(array)
         # float32 holds every 16-bit integer; float16 would lose digits in the division.
         wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
         self.dtype = np.dtype(np.float64 if wide else np.float32)
@@ -75,6 +79,9 @@ class Stacked(Lazy):
     def __init__(self, arrays: Sequence[Array]) -> None:
         self.arrays = tuple(arrays)
         self.shape = (len(self.arrays), *self.arrays[0].shape)
+        chunks = chunks_of(self.arrays[0])
+        self.travels = all(travels(array) for array in self.arrays)
+        self.chunks = None if chunks is None else ((1,) * len(self.arrays), *chunks)
         self.dtype = np.result_type(*(array.dtype for array in self.arrays)).newbyteorder("=")
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -90,6 +97,9 @@ class Dropped(Lazy):
     def __init__(self, array: Array, axis: int) -> None:
         self.array, self.axis = array, axis
         self.shape = (*array.shape[:axis], *array.shape[axis + 1 :])
+        chunks = chunks_of(array)
+        self.travels = travels(array)
+        self.chunks = None if chunks is None else (*chunks[:axis], *chunks[axis + 1 :])
         self.dtype = array.dtype
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -106,7 +116,13 @@ def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """The whole array, in blocks of about `size` values that lie together in memory."""
+    """The whole array, in blocks of about `size` values that lie together in memory or store."""
+    chunks = chunks_of(array)
+    if chunks is not None:
+        shape = tuple(array.shape)
+        for block in cut_along_chunks(shape, [Store(chunks, 1)], size, 4 * size):
+            yield np.asarray(array[block.box])
+        return
     axes = range(len(array.shape))
     axis = 0
     if isinstance(array, np.ndarray) and array.ndim:

@@ -154,22 +154,20 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """A number that is not whole; NaN is left for the comparison to find."""
+    """The first number that is not whole; NaN is left for the comparison to find."""
     for block in blocks(array):
-        values = block.ravel(order="K")
-        fractions = (values != np.trunc(values)) & (values == values)
+        fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():
-            return float(values[fractions.argmax()])
+            return float(block[np.unravel_index(fractions.argmax(), block.shape)])
     return None
 
 
 def beyond_one(array: Array) -> float | int | None:
-    """A number that is neither 0 nor 1."""
+    """The first number that is neither 0 nor 1."""
     for block in blocks(array):
-        values = block.ravel(order="K")
-        others = (values != 0) & (values != 1)
+        others = (block != 0) & (block != 1)
         if others.any():
-            other: float | int = values[others.argmax()].item()
+            other: float | int = block[np.unravel_index(others.argmax(), block.shape)].item()
             return other
     return None
 

@@ -44,6 +44,7 @@ class Source:
     head: bytes  # the first bytes, unpacked where the file is gzipped
     gzipped: bool
     max_bytes: int  # what its values may take where they have to lie in memory
+    store: str = ""  # a folder or a URL that holds chunks; or ""
 
     @property
     def name(self) -> str:
@@ -75,6 +76,7 @@ class Content:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     meaning: str
+    joint: str = ":"  # what stands between the container and the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,7 @@ class Format:
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
     contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
+    folder: bool = False  # whether what is written is a folder
 
 
 def meaning_of(

@@ -21,6 +21,8 @@ __all__ = [
     "HEAD",
     "Part",
     "is_image",
+    "is_store",
+    "is_url",
     "names_of",
     "natural",
     "open_source",
@@ -91,12 +93,18 @@ def is_image(value: object) -> bool:
 
 def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
     """The file and its first bytes; it exists, can be read and is not empty."""
+    if is_url(path):
+        return Source(Path(path), "", b"", False, max_bytes, store=path)
     file, inside = split_inside(path)
     try:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in it
+        if "\0" not in path and any(is_store(folder) for folder in file.parents):
+            return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
         raise FormatError("no such file") from None
     if stat.S_ISDIR(mode):
+        if is_store(file):
+            return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
         raise FormatError(
             "is a folder, expected a file; for one file per region, list the files or use a glob"
         )
@@ -115,6 +123,16 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         except zlib.error as error:
             raise FormatError(f"is gzipped, but damaged: {error}") from error
     return Source(file, inside, head[:HEAD], gzipped, max_bytes)
+
+
+def is_url(path: str) -> bool:
+    """Whether it names something on a server, such as s3://bucket/volume.zarr."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
+
+
+def is_store(folder: Path) -> bool:
+    """Whether a folder is an array or a group of Zarr."""
+    return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def names_of(parts: Sequence[Part]) -> list[Label]:
@@ -186,7 +204,7 @@ def _split(path: str) -> list[Part]:
 
 def _matches(text: str) -> list[str]:
     """The files that match a pattern; what is none is itself."""
-    if not has_magic(text) or os.path.exists(split_inside(text)[0]):
+    if not has_magic(text) or is_url(text) or os.path.exists(split_inside(text)[0]):
         return [text]
     matches = sorted(glob(text, recursive=True), key=natural)
     if not matches:

@@ -1,18 +1,21 @@
 """What is to be written, in the type that it is stored in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probdice.atomic_files import replacing
+from probdice.atomic_files import replacing, replacing_folder
 from probdice.errors import InputError
 from probdice.files.model import Format, Payload
+from probdice.files.sources import is_store
 from probdice.geometry import Geometry
 from probdice.segmentation import Array, Segmentation
 
-__all__ = ["payload_of", "write_atomically"]
+__all__ = ["payload_of", "replacing_store", "write_atomically"]
 
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
@@ -45,10 +48,23 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
 def write_atomically(path: str, form: Format, payload: Payload) -> None:
     """Write in the format of a suffix; on failure leave nothing behind."""
     assert form.write is not None
+    if form.folder:
+        with replacing_store(Path(path)) as folder:
+            form.write(folder, payload)
+        return
     # The suffix is kept, since libraries go by it.
     suffix = next(s for s in sorted(form.writes, key=len, reverse=True) if path.lower().endswith(s))
     with replacing(Path(path), suffix) as partial:
         form.write(partial, payload)
+
+
+@contextmanager
+def replacing_store(target: Path) -> Iterator[Path]:
+    """A folder to write to, which takes the place of the store that was there, if any."""
+    if target.exists() and not is_store(target):
+        raise InputError("exists and is no Zarr store, so it is not replaced")
+    with replacing_folder(target) as folder:
+        yield folder
 
 
 def _whole(array: Array) -> NDArray[Any]:

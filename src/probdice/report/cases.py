@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -77,6 +77,7 @@ def write_case_pages(
     path: Path,
     wanted: list[tuple[str, str]],
     again: Again | None,
+    images: Mapping[str, str],
     progress: Callable[[int, int, str], None] | None,
     words: Words = "python",
 ) -> Pages:
@@ -100,7 +101,7 @@ def write_case_pages(
             links = _links(path, names, wanted, case, method)
             file = folder / names[case, method]
             comparison, written, trouble = _write(
-                evaluation, case, method, file, again, words, links
+                evaluation, case, method, file, again, images.get(case), words, links
             )
             if written:
                 pages[case, method] = quote(f"{folder.name}/{file.name}")
@@ -203,6 +204,7 @@ def _write(
     method: str,
     file: Path,
     again: Again | None,
+    image: str | None,
     words: Words,
     links: Sequence[PageLink],
 ) -> tuple[Comparison | None, bool, str]:
@@ -211,7 +213,15 @@ def _write(
     if again is not None:
         try:
             comparison = again(case, method)
-            write_comparison(comparison, file, title=title, words=words, links=links, alone=True)
+            write_comparison(
+                comparison,
+                file,
+                title=title,
+                image=() if image is None else image,
+                words=words,
+                links=links,
+                alone=True,
+            )
             return comparison, True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
             reason = _reason(error, words)

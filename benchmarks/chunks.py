@@ -1,0 +1,267 @@
+"""Chunked stores: what is decoded, how long it takes, on threads and on Dask, and how much memory.
+
+    python -m benchmarks.chunks [--edge 1024] [--only decoded threads …] [--json FILE]
+
+The volumes are of cubic cells, the prediction shifted by a few pixels. Everything is made under a
+temporary folder; `--edge` is that of the volume on disk, `--huge` that of the one that is made up.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array
+import zarr
+from distributed import Client, LocalCluster
+from zarr.storage import MemoryStore
+
+import probdice
+from benchmarks.stores import Counting, cells, generated
+from probdice.engine.blocks import Blocks
+from probdice.segmentation import Segmentation
+
+WORKERS = 2
+CELL, SHIFT = 22, 7  # pixels: 1024³ has 97,336 cells
+CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    work: str
+    measured: str
+    goal: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--edge", type=int, default=1024, help="of the volume on disk")
+    parser.add_argument("--huge", type=int, default=2048, help="of the volume that is made up")
+    parser.add_argument("--small", type=int, default=47, help="small chunks along each axis")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=[], help="names of functions of this file")
+    parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--client", nargs=2, default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        print(json.dumps(_client(options.client[0], int(options.client[1]))))
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for benchmark in (decoded, on_disk, small_chunks, made_up, killed):
+            if not options.only or benchmark.__name__ in options.only:
+                for row in benchmark(options, Path(folder)):
+                    rows.append(row)
+                    print(f"{row.work:72} {row.measured:44} {row.goal}", flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+
+
+def decoded(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """How often chunks are decoded."""
+    edge, rows = min(options.edge, 384), []
+    for chunks, goal in (((64, 64), "once"), ((64, 96), "at most twice on average")):
+        arrays, stores = [], []
+        for chunk, shift in zip(chunks, (0, SHIFT), strict=True):
+            memory = MemoryStore()
+            _filled(memory, edge, chunk, shift)
+            stores.append(Counting(memory))
+            arrays.append(zarr.open(stores[-1], mode="r+"))
+        probdice.compare(*arrays, workers=WORKERS)
+        fetched = [count for store in stores for count in store.fetched.values()]
+        work = f"chunks of {chunks[0]}³ and {chunks[1]}³, {edge}³ pixels: each is decoded"
+        rows.append(Row(work, f"{sum(fetched) / len(fetched):.2f} times", goal))
+    return rows
+
+
+def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """Threads against decoding alone; Dask against threads; two workers against one."""
+    edge = options.edge
+    arrays = []
+    for name, shift in (("reference", 0), ("prediction", SHIFT)):
+        _filled(folder / name, edge, CHUNK, shift)
+        arrays.append(zarr.open(folder / name, mode="r"))
+    blocks = Blocks(*(Segmentation.from_labels(array) for array in arrays)).blocks
+    what = f"{edge}³ uint32, {(-(-edge // CELL)) ** 3:,} cells, chunks of {CHUNK}³"
+
+    def decode() -> None:
+        boxes = [(array, block.box) for block in blocks for array in arrays]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(lambda job: job[0][job[1]].size, boxes))
+
+    def overlap() -> Any:
+        return probdice.overlap(*arrays, workers=WORKERS)
+
+    expected = probdice.compare(*arrays, workers=WORKERS)
+    times = _alternately({"decode": decode, "threads": overlap}, options.rounds)
+    ratio = times["threads"] / times["decode"]
+    rows = [
+        Row(f"decode both, {what}", f"{times['decode']:.1f} s", ""),
+        Row(
+            "overlap on two threads",
+            f"{times['threads']:.1f} s, {ratio:.2f} × decoding",
+            "at most 1.3 ×",
+        ),
+    ]
+    seconds = {}
+    for workers in (1, 2):
+        with cluster(workers):
+            overlap()  # imports and kernels
+            seconds[workers] = min(_seconds(overlap) for _ in range(options.rounds))
+    with cluster(2):
+        same = probdice.compare(*arrays).to_json() == expected.to_json()
+    efficiency = seconds[1] / seconds[2] / 2
+    against = seconds[2] / times["threads"]
+    rows += [
+        Row("overlap on Dask, one worker", f"{seconds[1]:.1f} s", ""),
+        Row(
+            "overlap on Dask, two workers",
+            f"{seconds[2]:.1f} s, efficiency {efficiency:.2f}",
+            "at least 0.75",
+        ),
+        Row("Dask against threads", f"{against:.2f} ×", "at most 1.4 ×"),
+        Row("the result on Dask", "the same to the bit" if same else "DIFFERS", "to the bit"),
+    ]
+    start = time.perf_counter()
+    score = expected.score
+    took = time.perf_counter() - start
+    rows.append(Row(f"matching and score ({score:.4f})", f"{took:.1f} s", ""))
+    return rows
+
+
+def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """Memory of the client for very many chunks, in a store and in a Dask array."""
+    rows = []
+    for kind in ("zarr", "dask"):
+        done = _in_process("--client", kind, str(options.small))
+        work = f"{options.small**3:,} chunks of 16³ ({kind}), two workers: peak of the client"
+        measured = f"{done['client']:.0f} MB ({done['seconds']:.0f} s)"
+        rows.append(Row(work, measured, "below 500 MB"))
+    return rows
+
+
+def made_up(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """A volume that no disk holds."""
+    done = _in_process("--client", "huge", str(options.huge))
+    work = f"{options.huge**3 / 2**30:.1f} G pixels, made when they are read, two workers"
+    peaks = ", ".join(f"{peak:.0f}" for peak in [done["client"], *done["workers"]])
+    measured = f"{done['seconds']:.0f} s; peaks {peaks} MB (client, workers)"
+    return [Row(work, measured, "completes; each process below 1 GB")]
+
+
+def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
+    """The same result, whichever worker dies when."""
+    edge = min(options.edge, 384)
+    arrays = [generated((edge,) * 3, 32, CELL, shift) for shift in (0, SHIFT)]
+    expected = probdice.compare(*arrays).to_json()
+    same = died = 0
+    rng = random.Random(0)
+    with cluster(2) as client:
+        took = _seconds(lambda: probdice.overlap(*arrays))
+        for _ in range(options.kills):
+            pids = _pids(client)
+            delay = rng.uniform(0.05, 0.95) * took
+            timer = threading.Timer(delay, os.kill, (rng.choice(pids), signal.SIGKILL))
+            timer.start()
+            same += probdice.compare(*arrays).to_json() == expected
+            timer.join()
+            died += not set(pids) <= set(_pids(client))
+    work = f"a worker killed while {edge}³ pixels are compared"
+    return [Row(work, f"{died} times; {same} of {options.kills} results equal", "to the bit")]
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def _pids(client: Client) -> list[int]:
+    """Of all workers; one that is being replaced is asked again."""
+    while True:
+        client.wait_for_workers(2)
+        pids = list(client.run(os.getpid, on_error="ignore").values())
+        if len(pids) == 2:
+            return pids
+        time.sleep(0.2)
+
+
+@contextmanager
+def cluster(workers: int) -> Any:
+    """Processes of one thread each, which decode on that thread alone, and a client."""
+    environment = {"ZARR_THREADING__MAX_WORKERS": "1", "ZARR_ASYNC__CONCURRENCY": "1"}
+    with (
+        dask.config.set({"distributed.nanny.environ": environment}),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        Client(local) as client,
+    ):
+        yield client
+
+
+def _filled(store: Any, edge: int, chunk: int, shift: int) -> None:
+    """A volume of cells in a store."""
+    array = zarr.create_array(store, shape=(edge,) * 3, chunks=(chunk,) * 3, dtype="uint32")
+    for first in range(0, edge, chunk):
+        box = slice(first, min(first + chunk, edge)), slice(0, edge), slice(0, edge)
+        array[box] = cells(box, CELL, shift, -(-edge // CELL))
+
+
+def _alternately(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The shortest time of each, turn and turn about."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            best[name] = min(best[name], _seconds(work))
+    return best
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _in_process(*words: str) -> dict[str, Any]:
+    """What a client in a process of its own says about itself."""
+    command = [sys.executable, "-m", "benchmarks.chunks", *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _client(kind: str, size: int) -> dict[str, Any]:
+    """Compare on a cluster of two; the peaks of all processes in MB."""
+    chunk = 128 if kind == "huge" else 16
+    edge = size if kind == "huge" else chunk * size
+    arrays = [generated((edge,) * 3, chunk, CELL, shift) for shift in (0, SHIFT)]
+    if kind == "dask":
+        arrays = [dask.array.from_zarr(array) for array in arrays]
+    with cluster(2) as client:
+        seconds = _seconds(lambda: probdice.compare(*arrays).score)
+        workers = list(client.run(_peak).values())
+    return {"seconds": seconds, "client": _peak(), "workers": workers}
+
+
+def _peak() -> float:
+    """Of this process since it was started, which a child does not inherit; in MB."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+"""Run a pass over all blocks as tasks of Dask, on the scheduler that is active.
+
+One task a block; their results are added in a tree, by tasks as well. The tasks are made and sent
+in rounds, so that neither the scheduler nor this process ever holds all of them. What a task needs
+travels with it: the keys of the chunks of a Dask array, the place of a store that can be read from
+anywhere, or the values themselves of what lies in the memory of this process.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.arrays import Array, Chunks, has_type, travels
+from probdice.engine.blocks import Block, Blocks, Grid
+from probdice.engine.threads import cores, watcher
+from probdice.errors import InputError, MissingExtraError, ProbdiceError
+from probdice.segmentation import Segmentation
+
+__all__ = ["connected", "image", "in_charge", "scheduled", "total"]
+
+R = TypeVar("R")
+
+ROUND = 64  # blocks whose tasks are sent to a cluster at once
+LOCAL_ROUND = 1024  # the same for the schedulers of one machine, which work on one round at a time
+FAN = 8  # results that are added by one task
+TIMEOUT = 10  # seconds for a scheduler to answer
+AHEAD = 4  # tasks that wait for each thread of a cluster
+
+
+def in_charge(blocks: Blocks) -> bool:
+    """Whether Dask runs the passes over these blocks.
+
+    It always does for Dask arrays; for stores that can be read from anywhere it does where the
+    user has chosen a scheduler: a client of a cluster, or by Dask's configuration.
+    """
+    arrays = _arrays(blocks)
+    if any(has_type(array, "dask", "Array") for array in arrays):
+        return True
+    return any(travels(array) for array in arrays) and _scheduler() is not None
+
+
+def total(
+    visit: Callable[[Blocks, Block], R], blocks: Blocks, add: Callable[[Iterable[R]], R]
+) -> R:
+    """What `visit` gives of all blocks, added up in an order that the workers do not change."""
+    return add(_rounds(visit, blocks, add))
+
+
+def image(
+    visit: Callable[[Blocks, Block], NDArray[Any]],
+    blocks: Blocks,
+    dtype: np.dtype[Any],
+    rows: int | None,
+) -> Any:
+    """A Dask array of what `visit` gives of every block, in one row or several."""
+    from dask import array as library
+
+    work, arrays = _work(visit, blocks, read=()), _arrays(blocks)
+    axes = tuple(range(1, len(blocks.shape) + 1))
+    pairs: list[Any] = []
+    for k, array in enumerate(arrays):
+        source: Any = array
+        if not has_type(source, "dask", "Array"):
+            source = library.from_array(array, chunks=_lengths(blocks.blocks, array.shape))
+        own = (-1 - k,) * (len(array.shape) - len(axes))  # each has regions of its own
+        pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*own, *axes)]
+    return library.blockwise(
+        partial(_piece, work, dtype=dtype),
+        axes if rows is None else (0, *axes),
+        *pairs,
+        new_axes={} if rows is None else {0: rows},
+        concatenate=True,
+        align_arrays=False,
+        dtype=dtype,
+        meta=np.empty((0,) * (len(axes) + (rows is not None)), dtype),
+    )
+
+
+def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """One block of an image; where it lies does not matter."""
+    shape = values[0].shape[-len(work.sides[0].shape) :]
+    block = Block(tuple(slice(0, length) for length in shape), 0)
+    piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
+    return piece
+
+
+@contextmanager
+def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
+    """Make passes over stores run on a scheduler: "threads", "processes", or an address."""
+    try:
+        import dask
+    except ImportError:
+        raise MissingExtraError(
+            'a scheduler needs dask, which is not installed: pip install "probdice[dask]"'
+        ) from None
+    if scheduler == "threads":
+        with dask.config.set(scheduler="threads", num_workers=workers or cores()):
+            yield
+    elif scheduler == "processes":
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        # One pool for all rounds: a process takes seconds to start.
+        with (
+            ProcessPoolExecutor(workers or cores(), get_context("spawn")) as pool,
+            dask.config.set(scheduler="processes", pool=pool),
+        ):
+            yield
+    else:
+        with connected(scheduler):
+            yield
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the cluster at an address."""
+    if "://" not in address:
+        raise InputError(
+            f"scheduler must be 'threads', 'processes' or the address of one, such as "
+            f"tcp://host:8786, found {address!r}"
+        )
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError(
+            'a cluster needs distributed, which is not installed: pip install "probdice[dask]"'
+        ) from None
+    try:
+        client = Client(address, timeout=TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no scheduler of Dask answers at {address}: {error}") from None
+    with client:
+        yield client
+
+
+def _scheduler() -> Any:
+    """What runs tasks, where the user has chosen something; inside of a task, nothing is."""
+    if "dask" not in sys.modules:
+        return None
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        try:
+            distributed.get_worker()
+        except ValueError:
+            pass
+        else:
+            return None
+    from dask.base import get_scheduler
+
+    return get_scheduler()
+
+
+def _arrays(blocks: Blocks) -> list[Array]:
+    """Those of the sides, and the mask."""
+    arrays = [side.array for side in blocks.sides]
+    return arrays if blocks.mask is None else [*arrays, blocks.mask]
+
+
+# -- one block -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """An array of which one block is known."""
+
+    shape: tuple[int, ...]
+    values: NDArray[Any]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def chunks(self) -> Chunks:
+        return tuple((length,) for length in self.shape)
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What all tasks of a pass share: what to do, and with what.
+
+    `stores` are the arrays of the sides, and the mask, that are read where the task runs; None
+    for those whose values come with the task.
+    """
+
+    visit: Callable[[Blocks, Block], Any]
+    sides: tuple[Segmentation, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    stores: tuple[Array | None, ...]
+
+    def __call__(self, block: Block, *values: NDArray[Any]) -> Any:
+        """The result of one block."""
+        given = iter(values)
+        try:
+            parts = [
+                _Part(
+                    shape,
+                    np.asarray(next(given) if store is None else store[_box(block, shape)]),
+                )
+                for shape, store in zip(self.shapes, self.stores, strict=True)
+            ]
+            sides = [
+                replace(side, array=part) for side, part in zip(self.sides, parts, strict=False)
+            ]
+            mask = parts[len(sides)] if len(parts) > len(sides) else None
+            return self.visit(Blocks(*sides, mask=mask), block)
+        except ProbdiceError:
+            raise
+        except Exception as error:
+            raise _failure(block, error) from error
+
+
+def _visited(work: _Work, block: Block, *values: NDArray[Any]) -> Any:
+    return work(block, *values)
+
+
+def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """The block in an array that may have an axis of regions before the others."""
+    return (slice(None),) * (len(shape) - len(block.box)) + block.box
+
+
+def _failure(block: Block, error: Exception) -> ProbdiceError:
+    return ProbdiceError(f"chunks at {block}: {type(error).__name__}: {error}")
+
+
+# -- all blocks ----------------------------------------------------------------------------------
+
+
+def _work(visit: Callable[[Blocks, Block], Any], blocks: Blocks, read: Sequence[Array]) -> _Work:
+    """What tasks share, where these arrays are read by the tasks themselves."""
+    arrays = _arrays(blocks)
+    bare: dict[str, Any] = {"names": {}, "colours": {}, "geometry": None, "notes": ()}
+    nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in arrays]
+    return _Work(
+        visit,
+        tuple(
+            replace(side, array=part, **bare)
+            for side, part in zip(blocks.sides, nothing, strict=False)
+        ),
+        tuple(part.shape for part in nothing),
+        tuple(array if any(array is one for one in read) else None for array in arrays),
+    )
+
+
+def _tasks(visit: Callable[[Blocks, Block], Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
+    """Makes the tasks of some blocks."""
+    from dask import delayed
+
+    arrays = _arrays(blocks)
+    work = _work(visit, blocks, [array for array in arrays if travels(array)])
+    sent = [array for array in arrays if not travels(array)]
+    name = f"{getattr(visit, 'func', visit).__name__.strip('_')}-{uuid4().hex}"
+
+    def tasks(some: Grid) -> list[Any]:
+        values = [_values(array, some) for array in sent]
+        # One key: it goes to each worker once, not with each task.
+        shared = delayed(work, name=f"{name}-work-{some[0]}", traverse=False)
+        visited = delayed(_visited, pure=False)
+        return [
+            visited(shared, block, *(parts[k] for parts in values), dask_key_name=f"{name}-{block}")
+            for k, block in enumerate(some)
+        ]
+
+    return tasks
+
+
+def _values(array: Array, some: Grid) -> list[Any]:
+    """What an array has of every block: keys of a Dask array, or the values of another."""
+    if has_type(array, "dask", "Array"):
+        part = array[_box(some, array.shape)].rechunk(_lengths(some, array.shape))
+        keys: list[Any] = part.to_delayed().reshape(-1).tolist()
+        return keys
+    return [np.asarray(array[_box(block, array.shape)]) for block in some]
+
+
+def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
+    """Chunks that are the blocks; all regions, where the array has some, are in one."""
+    return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
+
+
+def _rounds(
+    visit: Callable[[Blocks, Block], R], blocks: Blocks, add: Callable[[Iterable[R]], R]
+) -> Iterator[R]:
+    """The sum of every round, in their order; whoever watches is told how many blocks are done."""
+    tasks, grid = _tasks(visit, blocks), blocks.blocks
+    scheduler = _scheduler()
+    client = getattr(scheduler, "__self__", None)
+    if has_type(client, "distributed", "Client"):
+        yield from _on_cluster(client, tasks, grid, add)
+    else:
+        yield from _on_this_machine(tasks, grid, add)
+
+
+def _on_this_machine(
+    tasks: Callable[[Grid], list[Any]],
+    grid: Grid,
+    add: Callable[[Iterable[R]], R],
+) -> Iterator[R]:
+    from dask.callbacks import Callback
+
+    watch, done = watcher.get(), 0
+
+    def count(key: Any, *_: Any) -> None:
+        nonlocal done
+        if watch is not None and key in keys:
+            done += 1
+            watch(done, len(grid))
+
+    for some in grid.rounds(LOCAL_ROUND):
+        leaves = tasks(some)
+        keys = {leaf.key for leaf in leaves}
+        with Callback(posttask=count), _blaming(some, leaves):
+            result = _tree(leaves, add).compute()
+        yield result
+
+
+def _on_cluster(
+    client: Any,
+    tasks: Callable[[Grid], list[Any]],
+    grid: Grid,
+    add: Callable[[Iterable[R]], R],
+) -> Iterator[R]:
+    watch, done = watcher.get(), 0
+    ahead = max(2, -(-AHEAD * sum(client.nthreads().values()) // ROUND))
+    running: deque[tuple[Any, Grid, list[Any]]] = deque()
+    rounds = grid.rounds(ROUND)
+    try:
+        while True:
+            for some in islice(rounds, ahead - len(running)):
+                leaves = tasks(some)
+                running.append((client.compute(_tree(leaves, add)), some, leaves))
+            if not running:
+                return
+            future, some, leaves = running[0]
+            with _blaming(some, leaves):
+                result = future.result()
+            running.popleft()
+            done += len(some)
+            if watch is not None:
+                watch(done, len(grid))
+            yield result
+    finally:
+        for future, _, _ in running:
+            future.cancel()
+
+
+def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
+    """One task that gives the sum of all, always added in the same order."""
+    from dask import delayed
+
+    join = delayed(add, pure=False)
+    while len(tasks) > 1:
+        tasks = [join(tasks[k : k + FAN]) for k in range(0, len(tasks), FAN)]
+    return tasks[0]
+
+
+@contextmanager
+def _blaming(some: Grid, leaves: list[Any]) -> Iterator[None]:
+    """Errors name the block in which they occurred.
+
+    What our tasks raise already does. The error of a task that makes a chunk of a Dask array comes
+    out as it is, so the blocks of the round are tried one by one.
+    """
+    try:
+        yield
+    except ProbdiceError:
+        raise
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            blamed = next((b for b, leaf in zip(some, leaves, strict=True)
+                           if str(leaf.key) in str(error)), some[0])  # fmt: skip
+            raise _failure(blamed, error) from error
+        for block, leaf in zip(some, leaves, strict=True):
+            try:
+                leaf.compute()
+            except ProbdiceError:
+                raise
+            except Exception as again:
+                raise _failure(block, again) from again
+        raise

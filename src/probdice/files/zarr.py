@@ -1,0 +1,509 @@
+"""Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, in a folder or behind a URL.
+
+OME-Zarr 0.4 and 0.5 say which axis is which, how far pixels lie apart and where they begin; an
+image has several levels, of which the first is read unless the path names another. What is written
+has a geometry as OME-Zarr 0.5, or else is a plain array. Arrays stay in their store: chunks are
+decoded when a block needs them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
+from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
+from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
+from probdice.files.model import (
+    Content,
+    Format,
+    Image,
+    Payload,
+    Source,
+    as_colour,
+    as_label,
+    distinct_names,
+    meaning_of,
+    need,
+)
+from probdice.files.sources import is_store, is_url
+from probdice.geometry import Geometry
+from probdice.segmentation import Label, Segmentation, reordered
+
+__all__ = ["ZARR", "NewStore", "Stored", "streams"]
+
+# Lengths in millimetres, as OME-Zarr spells the units that microscopes and scanners use.
+MILLIMETRES = {
+    "angstrom": 1e-7,
+    "nanometer": 1e-6,
+    "micrometer": 1e-3,
+    "millimeter": 1.0,
+    "centimeter": 10.0,
+    "meter": 1000.0,
+}
+WORLD = "xyz"  # the order of the axes of a place
+EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
+VERSION = "0.5"  # of OME-Zarr that is written
+CHANNEL = {"c", *REGION_DIMENSIONS}
+
+
+def _recognises(source: Source) -> bool:
+    return bool(source.store)
+
+
+def _read(source: Source) -> Image:
+    return _image_at(source.store)
+
+
+def _image_at(store: str) -> Image:
+    """The image at a place: an array, or a group that holds one."""
+    node = _open(store)
+    if not hasattr(node, "shape"):
+        return _image_of_group(node, store)
+    level = _level_of(store)
+    return _plain(node, store) if level is None else _image(node, store, level)
+
+
+def _contents(source: Source) -> list[Content]:
+    """Every image and every array of a group."""
+    node = _open(source.store)
+    if hasattr(node, "shape") or _multiscale(node) is not None:
+        return []
+    contents = []
+    for inside in _inside(node):
+        image = _image_at(f"{source.store}/{inside}")
+        shape, dtype = tuple(image.array.shape), image.array.dtype
+        meaning = meaning_of(shape, dtype, image.regions, labels=image.regions is None)
+        contents.append(Content(f"/{inside}", shape, dtype, meaning, joint=""))
+    return contents
+
+
+def _open(store: str) -> Any:
+    """The array or group at a place."""
+    zarr = need("zarr", "zarr", "reading Zarr")
+    try:
+        return zarr.open(store, mode="r")
+    except (FileNotFoundError, zarr.errors.NodeNotFoundError):
+        raise FormatError(f"has no Zarr array or group{_neighbours(store)}") from None
+    except ImportError as error:
+        raise MissingExtraError(f"its kind of address needs another package: {error}") from None
+    except ProbdiceError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FormatError(f"cannot be opened as Zarr: {reason}") from error
+
+
+def _neighbours(store: str) -> str:
+    """What there is where the path ends that is wanted."""
+    if is_url(store):
+        return ""
+    for parent in Path(store).parents:
+        if is_store(parent):
+            node = _open(str(parent))
+            listed = ", ".join(_inside(node)) if not hasattr(node, "shape") else "one array"
+            return f"; {parent} holds {listed or 'nothing'}"
+    return ""
+
+
+# -- what is read --------------------------------------------------------------------------------
+
+
+class Stored(Lazy):
+    """An array in a store, whose chunks are decoded when they are asked for."""
+
+    travels = True
+
+    def __init__(self, array: Any, source: str) -> None:
+        self.array, self.source = array, source
+        self.shape, self.dtype = tuple(array.shape), array.dtype
+        self.chunks = chunks_of(array)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        """The values under one slice for each axis."""
+        try:
+            return zeros_and_ones(np.asarray(self.array[index]))
+        except MemoryError:
+            raise
+        except Exception as error:  # libraries of codecs and of networks raise anything at all
+            reason = " ".join(str(error).split()) or type(error).__name__
+            where = self._failing(index)
+            raise FormatError(f"{self.source}: chunk {where} cannot be read: {reason}") from error
+
+    def _failing(self, index: tuple[slice, ...]) -> tuple[int, ...]:
+        """The first chunk that cannot be read alone."""
+        length = self.array.chunks
+        bounds = [part.indices(n) for part, n in zip(index, self.shape, strict=True)]
+        touched = [
+            range(start // step, -(-stop // step))
+            for (start, stop, _), step in zip(bounds, length, strict=True)
+        ]
+        for place in product(*touched):
+            try:
+                self.array[
+                    tuple(slice(k * n, (k + 1) * n) for k, n in zip(place, length, strict=True))
+                ]
+            except Exception:
+                return place
+        return tuple(part.start for part in touched)
+
+
+def _image_of_group(group: Any, store: str) -> Image:
+    """The image of a group, or the one array it holds."""
+    level = _multiscale(group)
+    if level is not None:
+        _check_no_intensities(group, store, level)
+        path = _text(level["datasets"][0], "path")
+        return _image(_open(f"{store}/{path}"), store, level | {"dataset": level["datasets"][0]})
+    inside = list(_inside(group))
+    if len(inside) != 1:
+        listed = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")
+        raise FormatError(
+            f"holds {len(inside)} images or arrays ({listed or 'none'}): say which one, as in "
+            f"{store.rstrip('/').split('/')[-1]}/{inside[0] if inside else 'path'}"
+        )
+    return _image_at(f"{store}/{inside[0]}")
+
+
+def _check_no_intensities(group: Any, store: str, level: Mapping[str, Any]) -> None:
+    """An image of integers that has labels beside it is what was segmented."""
+    if "image-label" in level["attributes"]:
+        return
+    try:
+        labels = _open(f"{store}/labels")
+    except FormatError:
+        return
+    names = _ome(labels).get("labels") or []
+    array = _open(f"{store}/{_text(level['datasets'][0], 'path')}")
+    if names and array.dtype.kind in "iu":
+        name = store.rstrip("/").split("/")[-1]
+        raise FormatError(
+            f"holds an image of {array.dtype} and labels of it ({', '.join(map(str, names))}): say "
+            f"which one, as in {name}/labels/{names[0]}, or {name}/{level['datasets'][0]['path']} "
+            f"for the image"
+        )
+
+
+def _inside(group: Any) -> Iterator[str]:
+    """The paths of all images and arrays of a group; the levels of an image are not listed."""
+    try:
+        members = sorted(group.members(max_depth=None))
+    except Exception:  # a server that lists nothing
+        return
+    images = [name for name, node in members if not hasattr(node, "shape") and _multiscale(node)]
+    for name, node in members:
+        own = name in images
+        within = any(name.startswith(f"{image}/") for image in images if image != name)
+        if own or (hasattr(node, "shape") and node.shape and not within):
+            yield name
+
+
+def _ome(node: Any) -> Mapping[str, Any]:
+    """The metadata of OME-Zarr: 0.5 has them under a name of their own."""
+    attributes = dict(node.attrs)
+    ome = attributes.get("ome")
+    return ome if isinstance(ome, Mapping) else attributes
+
+
+def _multiscale(group: Any) -> dict[str, Any] | None:
+    """The first multiscale image of a group, with the metadata beside it."""
+    attributes = _ome(group)
+    scales = attributes.get("multiscales")
+    if not isinstance(scales, list) or not scales:
+        return None
+    if not isinstance(scales[0], Mapping) or not scales[0].get("datasets"):
+        raise FormatError("is damaged: its multiscales list no datasets")
+    return dict(scales[0]) | {"attributes": attributes}
+
+
+def _level_of(store: str) -> dict[str, Any] | None:
+    """What the group above says of an array, where it is a level of an image."""
+    parent, _, name = store.rstrip("/").rpartition("/")
+    if not is_url(store) and not is_store(Path(parent)):
+        return None
+    try:
+        level = _multiscale(_open(parent))
+    except FormatError:
+        return None
+    if level is None:
+        return None
+    for dataset in level["datasets"]:
+        if _text(dataset, "path") == name:
+            return level | {"dataset": dataset}
+    return None
+
+
+def _image(array: Any, store: str, level: Mapping[str, Any]) -> Image:
+    """A level of an image of OME-Zarr."""
+    axes = _axes(level, len(array.shape))
+    values: Array = Stored(array, store)
+    spacing, origin = _transformed(level, len(axes))
+    for axis in reversed(range(len(axes))):
+        if axes[axis][1] == "time" and values.shape[axis] == 1:
+            values = Dropped(values, axis)
+            del axes[axis]
+            spacing, origin = np.delete(spacing, axis), np.delete(origin, axis)
+    regions = next((k for k, (_, kind, _) in enumerate(axes) if kind == "channel"), None)
+    attributes = level["attributes"]
+    labels = attributes.get("image-label")
+    return Image(
+        values,
+        regions=regions,
+        kind="values" if labels is None else "labels",
+        affine=_affine(axes, spacing, origin),
+        label_names=_label_names(labels),
+        region_names=None if regions is None else _channel_names(attributes, values.shape[regions]),
+        colours=_colours(labels),
+    )
+
+
+def _plain(array: Any, store: str) -> Image:
+    """An array without metadata of OME-Zarr; its axes may have names."""
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    values = Stored(array, store)
+    named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
+    if named:
+        return Image(values, regions=named[0])
+    channels = 0 if not names and len(values.shape) == 4 and values.dtype.kind == "f" else None
+    return Image(values, regions=channels, assumed=True)
+
+
+def _axes(level: Mapping[str, Any], count: int) -> list[tuple[str, str, str]]:
+    """Name, type and unit of every axis."""
+    given = level.get("axes")
+    if given is None:  # before 0.3 there were always five
+        given = list("tczyx")
+    axes = []
+    for axis in given:
+        entry = {"name": axis} if isinstance(axis, str) else axis
+        name = _text(entry, "name")
+        usual = {"t": "time", "c": "channel"}.get(name, "space")
+        axes.append((name, str(entry.get("type", usual)), str(entry.get("unit", ""))))
+    if len(axes) != count:
+        raise FormatError(f"is damaged: it names {len(axes)} axes for an array of {count}")
+    return axes
+
+
+def _transformed(
+    level: Mapping[str, Any], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far pixels lie apart and where the first one is, along every axis."""
+    spacing, origin = np.ones(count), np.zeros(count)
+    for holder in (level["dataset"], level):
+        for step in holder.get("coordinateTransformations") or ():
+            kind = step.get("type")
+            values = step.get(kind) if kind in ("scale", "translation") else None
+            if kind == "identity":
+                continue
+            if not isinstance(values, list) or len(values) != count:
+                raise FormatError(
+                    f"has a coordinate transformation that is not read: expected a scale or a "
+                    f"translation of {count} numbers, found {dict(step)}"
+                )
+            if kind == "scale":
+                spacing, origin = spacing * values, origin * values
+            else:
+                origin = origin + values
+    return spacing, origin
+
+
+def _affine(
+    axes: Sequence[tuple[str, str, str]], spacing: NDArray[np.float64], origin: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """From pixels to millimetres; a length without a unit is taken to be in millimetres."""
+    image = [k for k, (_, kind, _) in enumerate(axes) if kind != "channel"]
+    names = [axes[k][0] for k in image]
+    world = sorted(names, key=lambda name: (name not in WORLD, WORLD.find(name), names.index(name)))
+    affine = np.zeros((len(image) + 1, len(image) + 1))
+    affine[-1, -1] = 1
+    for column, k in enumerate(image):
+        row, unit = world.index(axes[k][0]), MILLIMETRES.get(axes[k][2], 1.0)
+        affine[row, column], affine[row, -1] = spacing[k] * unit, origin[k] * unit
+    if not np.isfinite(affine).all() or not spacing[image].all():
+        raise FormatError(f"has pixels without a length: its scale is {spacing.tolist()}")
+    return affine
+
+
+def _label_names(labels: Any) -> dict[int, str]:
+    """What labels are called: by a name, or by their class where no two labels share one."""
+    names: dict[int, str] = {}
+    classes: dict[int, str] = {}
+    for entry in _entries(labels, "properties"):
+        value = entry.get("label-value")
+        if isinstance(value, int):
+            if entry.get("name"):
+                names[value] = str(entry["name"])
+            if entry.get("class"):
+                classes[value] = str(entry["class"])
+    distinct = len(set(classes.values())) == len(classes)
+    return distinct_names(names) or (classes if distinct else {})
+
+
+def _colours(labels: Any) -> dict[int, str]:
+    colours: dict[int, str] = {}
+    for entry in _entries(labels, "colors"):
+        value, rgba = entry.get("label-value"), entry.get("rgba")
+        if isinstance(value, int) and isinstance(rgba, list):
+            colour = as_colour(rgba[:3], 255)
+            if colour:
+                colours[value] = colour
+    return colours
+
+
+def _channel_names(attributes: Mapping[str, Any], count: int) -> list[Label] | None:
+    channels = _entries(attributes.get("omero"), "channels")
+    names = [str(entry.get("label") or "") for entry in channels]
+    return [as_label(name) for name in names] if len(names) == count and all(names) else None
+
+
+def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
+    """The objects that metadata list under a name; none where there is no such list."""
+    entries = holder.get(name) if isinstance(holder, Mapping) else None
+    listed = entries if isinstance(entries, list) else []
+    return [entry for entry in listed if isinstance(entry, Mapping)]
+
+
+def _text(entry: Any, name: str) -> str:
+    value = entry.get(name) if isinstance(entry, Mapping) else None
+    if not isinstance(value, str) or not value:
+        raise FormatError(f"is damaged: expected a {name}, found {entry!r}")
+    return value
+
+
+# -- what is written -----------------------------------------------------------------------------
+
+
+def _write(path: Path, payload: Payload) -> None:
+    order, flips = _upright(payload.geometry)
+    array = payload.array
+    if payload.geometry is not None:
+        array = np.asarray(reordered(array, order, flips, int(payload.regions)))
+    new = NewStore(path, payload.geometry)
+    new.array(array.shape, array.dtype, regions=payload.regions)[...] = array
+    new.describe(payload)
+
+
+class NewStore:
+    """A store that is being written: an array to fill, and at the end what is to be known of it.
+
+    With a geometry it is an image of OME-Zarr, whose axes are z, y, x; else a plain array.
+    """
+
+    def __init__(
+        self, path: Path, geometry: Geometry | None, chunks: tuple[int, ...] | None = None
+    ):
+        self.path, self.geometry, self.chunks = path, geometry, chunks
+        self._group: Any = None
+        self._ome: dict[str, Any] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
+        """The array, still empty; with `regions` they lie along its first axis."""
+        zarr = need("zarr", "zarr", "writing Zarr")
+        axes = len(shape) - regions
+        chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])
+        names = ["c"] * regions + list("zyx"[3 - axes :]) if 1 <= axes <= 3 else None
+        options = {
+            "shape": shape,
+            "chunks": (1,) * regions + tuple(max(n, 1) for n in chunks),
+            "dtype": dtype,
+            "fill_value": 0,
+            "dimension_names": names,
+        }
+        if self.geometry is None:
+            return zarr.create_array(self.path, **options)
+        if axes not in (2, 3):
+            raise InputError(f"OME-Zarr holds images of 2 or 3 axes, found {axes}")
+        self._ome = {"version": VERSION, "multiscales": [_multiscales(self.geometry, regions)]}
+        self._group = zarr.create_group(self.path, attributes={"ome": self._ome})
+        return self._group.create_array("0", **options)
+
+    def describe(self, segmentation: Segmentation | Payload) -> None:
+        """Say what regions or labels are called, and how they are shown."""
+        if self._group is None:
+            return
+        colours = segmentation.colours
+        if isinstance(segmentation, Payload):
+            crisp, names = segmentation.labels, segmentation.label_names
+            regions = segmentation.region_names if segmentation.regions else ()
+        else:
+            crisp, names = segmentation.crisp, segmentation.names
+            regions = [str(region) for region in segmentation.regions]
+        if crisp:
+            self._ome["image-label"] = {
+                "version": VERSION,
+                "properties": [{"label-value": key, "name": name} for key, name in names.items()],
+                "colors": [
+                    {"label-value": key, "rgba": [*bytes.fromhex(colour[1:]), 255]}
+                    for key, colour in colours.items()
+                ],
+            }
+        if regions:
+            window = {"start": 0, "end": 1, "min": 0, "max": 1}
+            self._ome["omero"] = {
+                "channels": [
+                    {"label": name, "color": colours.get(k, "#808080")[1:], "window": window}
+                    for k, name in enumerate(regions)
+                ]
+            }
+        self._group.attrs["ome"] = self._ome
+
+
+def _multiscales(geometry: Geometry, regions: bool) -> dict[str, Any]:
+    """The axes of an image, how far its pixels lie apart, and where the first one is."""
+    order, flips = _upright(geometry)
+    axes = len(order)
+    first = np.ones(axes + 1)
+    for k, axis in enumerate(order):
+        first[axis] = geometry.shape[axis] - 1 if k in flips else 0
+    origin = [float(x) for x in (geometry.affine @ first)[:-1][::-1]]
+    spacing = [float(np.abs(geometry.affine[:-1, axis]).max()) for axis in order]
+    spatial = [{"name": name, "type": "space", "unit": "millimeter"} for name in "zyx"[-axes:]]
+    return {
+        "axes": [{"name": "c", "type": "channel"}] * regions + spatial,
+        "datasets": [
+            {
+                "path": "0",
+                "coordinateTransformations": [
+                    {"type": "scale", "scale": [1.0] * regions + spacing},
+                    {"type": "translation", "translation": [0.0] * regions + origin},
+                ],
+            }
+        ],
+    }
+
+
+def streams(geometry: Geometry | None) -> bool:
+    """Whether an image is stored with its axes as they are, so that blocks can be written."""
+    if geometry is None:
+        return True
+    order, flips = _upright(geometry)
+    return not flips and order == tuple(range(len(order)))
+
+
+def _upright(geometry: Geometry | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The order of axes and those to flip that make an image lie along z, y, x."""
+    if geometry is None:
+        return (), ()
+    directions = geometry.affine[:-1, :-1]
+    axes = len(directions)
+    along = np.abs(directions).argmax(axis=0)
+    straight = np.zeros_like(directions)
+    straight[along, np.arange(axes)] = directions[along, np.arange(axes)]
+    if len(set(along.tolist())) < axes or not np.allclose(
+        straight, directions, atol=1e-6 * np.abs(directions).max()
+    ):
+        raise InputError(
+            "OME-Zarr holds how far pixels lie apart and where they begin, but no rotation, and "
+            "this image is rotated; write .nii.gz or .nrrd"
+        )
+    order = tuple(int(np.flatnonzero(along == row)[0]) for row in reversed(range(axes)))
+    flips = tuple(k for k, axis in enumerate(order) if directions[along[axis], axis] < 0)
+    return order, flips
+
+
+ZARR = Format(
+    "Zarr", (".zarr",), _recognises, _read, (".zarr",), _write, contents=_contents, folder=True
+)

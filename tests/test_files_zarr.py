@@ -1,0 +1,368 @@
+"""Zarr and OME-Zarr: read lazily, with axes, geometry and names; written chunk by chunk."""
+
+import http.server
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from extras import require
+
+require("zarr", "fsspec", "aiohttp")
+
+import zarr
+
+from probdice import (
+    FormatError,
+    Geometry,
+    GeometryError,
+    InputError,
+    MissingExtraError,
+    Segmentation,
+    compare,
+    read,
+    write,
+)
+from probdice.files import contents_of
+from probdice.files.zarr import Stored
+
+LABELS = np.arange(4 * 6 * 8).reshape(4, 6, 8).astype(np.uint16) // 20
+
+
+def plain(folder, name, array, chunks=None, **options):
+    chunks = chunks or tuple(max(1, n // 2) for n in array.shape)
+    target = zarr.create_array(
+        folder / name, shape=array.shape, chunks=chunks, dtype=array.dtype, **options
+    )
+    target[...] = array
+    return folder / name
+
+
+def ome(
+    folder,
+    array,
+    *,
+    version="0.5",
+    axes="zyx",
+    scale=None,
+    translation=None,
+    unit="micrometer",
+    outer=None,
+    extra=None,
+    levels=2,
+):
+    """An image of OME-Zarr with levels 0 and 1."""
+    kinds = {"t": "time", "c": "channel"}
+    described = [
+        {"name": name, "type": kinds.get(name, "space")}
+        | ({"unit": unit} if name in "xyz" and unit else {})
+        for name in axes
+    ]
+    datasets = []
+    for level in range(levels):
+        steps = [
+            {
+                "type": "scale",
+                "scale": [
+                    x * (2**level if name in "xyz" else 1)
+                    for x, name in zip(scale or [1.0] * len(axes), axes, strict=True)
+                ],
+            }
+        ]
+        if translation is not None:
+            steps.append({"type": "translation", "translation": translation})
+        datasets.append({"path": str(level), "coordinateTransformations": steps})
+    multiscale = {"axes": described, "datasets": datasets}
+    if outer:
+        multiscale["coordinateTransformations"] = outer
+    content = {"multiscales": [multiscale]} | (extra or {})
+    if version == "0.5":
+        attributes, zarr_format = {"ome": {"version": "0.5"} | content}, 3
+    else:
+        multiscale["version"] = version
+        attributes, zarr_format = content, 2
+    group = zarr.create_group(folder, zarr_format=zarr_format, attributes=attributes)
+    for level in range(levels):
+        taken = array[tuple(slice(None, None, 2**level if n in "xyz" else 1) for n in axes)]
+        chunks = tuple(max(1, n // 2) for n in taken.shape)
+        target = group.create_array(str(level), shape=taken.shape, chunks=chunks, dtype=taken.dtype)
+        target[...] = taken
+    return folder
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_plain_array_stays_in_its_store(zarr_format, tmp_path):
+    path = plain(tmp_path, "a.zarr", LABELS, zarr_format=zarr_format)
+    segmentation = read(path)
+    assert isinstance(segmentation.array, Stored)
+    assert segmentation.crisp and segmentation.shape == (4, 6, 8)
+    assert segmentation.array.chunks == ((2, 2), (3, 3), (4, 4))
+    assert compare(path, LABELS).score == 1
+
+
+def test_floating_numbers_are_probabilities(tmp_path):
+    p = np.random.default_rng(0).random((3, 4, 6, 8))
+    p /= p.sum(0)
+    assert read(plain(tmp_path, "a.zarr", p)).regions == (0, 1, 2)
+    names = ["z", "y", "x", "class"]
+    path = plain(tmp_path, "b.zarr", np.moveaxis(p, 0, -1), dimension_names=names)
+    assert compare(path, p).score == 1
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_labels_of_ome_zarr_with_axes_geometry_names_and_colours(version, tmp_path):
+    extra = {
+        "image-label": {
+            "properties": [{"label-value": 1, "class": "nucleus"}, {"label-value": 2, "area": 5}],
+            "colors": [{"label-value": 1, "rgba": [255, 128, 0, 255]}],
+        }
+    }
+    path = ome(
+        tmp_path / "v.zarr",
+        LABELS[None],
+        version=version,
+        axes="tzyx",
+        scale=[1.0, 2.0, 0.5, 0.25],
+        translation=[0.0, 10.0, 20.0, 40.0],
+        extra=extra,
+    )
+    segmentation = read(path)
+    assert segmentation.crisp and segmentation.shape == (4, 6, 8)
+    assert dict(segmentation.names) == {1: "nucleus"}
+    assert dict(segmentation.colours) == {1: "#FF8000"}
+    assert np.allclose(segmentation.geometry.spacing, (2e-3, 0.5e-3, 0.25e-3))
+    # Places are x, y, z whatever the order of the axes.
+    assert np.allclose(segmentation.geometry.origin, (40e-3, 20e-3, 10e-3))
+    assert np.allclose(segmentation.geometry.affine[:3, 0], (0, 0, 2e-3))
+    assert np.array_equal(np.asarray(segmentation.array), LABELS)
+
+
+def test_another_level_is_read_by_its_path(tmp_path):
+    path = ome(tmp_path / "v.zarr", LABELS, scale=[2.0, 1.0, 1.0])
+    segmentation = read(path / "1")
+    assert segmentation.shape == (2, 3, 4)
+    assert np.allclose(segmentation.geometry.spacing, (4e-3, 2e-3, 2e-3))
+
+
+def test_transformations_of_all_levels_come_after_those_of_one(tmp_path):
+    outer = [{"type": "scale", "scale": [10.0, 10.0, 10.0]}]
+    path = ome(
+        tmp_path / "v.zarr", LABELS, translation=[1.0, 0.0, 0.0], outer=outer, unit="millimeter"
+    )
+    geometry = read(path).geometry
+    assert np.allclose(geometry.spacing, 10) and np.allclose(geometry.origin, (0, 0, 10))
+
+
+def test_channels_are_regions_with_their_names(tmp_path):
+    p = np.random.default_rng(0).random((2, 4, 6, 8)).astype(np.float32)
+    p /= p.sum(0)
+    extra = {"omero": {"channels": [{"label": "cell"}, {"label": "rest"}]}}
+    segmentation = read(ome(tmp_path / "p.zarr", p, axes="czyx", extra=extra))
+    assert segmentation.regions == ("cell", "rest")
+    assert segmentation.geometry.shape == (4, 6, 8)
+    assert np.array_equal(segmentation.probabilities(), p)
+
+
+def test_labels_inside_of_an_image(tmp_path):
+    image = ome(tmp_path / "v.zarr", LABELS * 100)
+    zarr.create_group(image / "labels", attributes={"ome": {"version": "0.5", "labels": ["cells"]}})
+    ome(image / "labels" / "cells", LABELS, extra={"image-label": {}})
+    assert read(image / "labels" / "cells").shape == (4, 6, 8)
+    assert read(image / "labels").shape == (4, 6, 8)
+    with pytest.raises(FormatError, match=r"holds an image of uint16 and labels of it .cells."):
+        read(image)
+    assert read(image / "0").array.dtype == np.uint16
+    with pytest.raises(
+        FormatError, match=r"has no Zarr array or group; .*v.zarr/labels holds cells"
+    ):
+        read(image / "labels" / "nuclei")
+
+
+def test_a_group_of_several_arrays_lists_them(tmp_path):
+    group = tmp_path / "g.zarr"
+    zarr.create_group(group)
+    plain(group, "first", LABELS)
+    ome(group / "second", LABELS)
+    with pytest.raises(FormatError, match=r"holds 2 images or arrays \(first, second\)"):
+        read(group)
+    assert [content.inside for content in contents_of(str(group))] == ["/first", "/second"]
+
+
+def test_what_lies_elsewhere_is_not_compared(tmp_path):
+    here = ome(tmp_path / "a.zarr", LABELS)
+    there = ome(tmp_path / "b.zarr", LABELS, translation=[5.0, 0.0, 0.0])
+    with pytest.raises(GeometryError, match="do not lie on the same grid"):
+        compare(here, there)
+
+
+def test_a_damaged_chunk_is_named(tmp_path):
+    path = plain(tmp_path, "a.zarr", LABELS)
+    (path / "c" / "1" / "0" / "1").write_bytes(b"damaged")
+    with pytest.raises(FormatError, match=r"a.zarr: chunk \(1, 0, 1\) cannot be read"):
+        compare(path, LABELS)
+
+
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ({"multiscales": [{"datasets": []}]}, "list no datasets"),
+        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "expected a path, found"),
+        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "names 1 axes"),
+        (
+            {
+                "multiscales": [
+                    {
+                        "axes": ["z", "y", "x"],
+                        "datasets": [
+                            {"path": "0", "coordinateTransformations": [{"type": "affine"}]}
+                        ],
+                    }
+                ]
+            },
+            "a coordinate transformation that is not read",
+        ),
+        (
+            {
+                "multiscales": [
+                    {
+                        "axes": ["z", "y", "x"],
+                        "datasets": [
+                            {
+                                "path": "0",
+                                "coordinateTransformations": [
+                                    {"type": "scale", "scale": [0, 1, 1]}
+                                ],
+                            }
+                        ],
+                    }
+                ]
+            },
+            "pixels without a length",
+        ),
+    ],
+)
+def test_damaged_metadata(attributes, message, tmp_path):
+    group = zarr.create_group(tmp_path / "v.zarr", attributes=attributes)
+    group.create_array("0", shape=(4, 6, 8), dtype="uint8")
+    with pytest.raises(FormatError, match=message):
+        read(tmp_path / "v.zarr")
+
+
+def test_a_folder_that_is_no_store(tmp_path):
+    with pytest.raises(FormatError, match="is a folder"):
+        read(tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path):
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    serving = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=tmp_path)
+    )
+    thread = threading.Thread(target=serving.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{serving.server_port}"
+    serving.shutdown()
+    thread.join()
+    serving.server_close()
+
+
+def test_a_store_on_a_server(server, tmp_path):
+    ome(tmp_path / "v.zarr", LABELS, scale=[2.0, 1.0, 1.0])
+    ome(tmp_path / "old.zarr", LABELS, scale=[2.0, 1.0, 1.0], version="0.4")
+    for name in ("v.zarr", "old.zarr"):
+        segmentation = read(f"{server}/{name}")
+        assert np.allclose(segmentation.geometry.spacing, (2e-3, 1e-3, 1e-3))
+        assert compare(f"{server}/{name}", str(tmp_path / name)).score == 1
+        assert read(f"{server}/{name}/1").shape == (2, 3, 4)
+    with pytest.raises(FormatError, match=r"nothing.zarr: has no Zarr array or group"):
+        read(f"{server}/nothing.zarr")
+
+
+def test_servers_that_do_not_answer_and_addresses_of_no_kind():
+    with pytest.raises(FormatError, match="cannot be opened as Zarr: Cannot connect"):
+        read("http://127.0.0.1:1/v.zarr")
+    with pytest.raises(FormatError, match="Protocol not known: nowhere"):
+        read("nowhere://v.zarr")
+
+
+def test_an_address_that_needs_another_package(monkeypatch):
+    def unable(*_, **__):
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(zarr, "open", unable)
+    with pytest.raises(MissingExtraError, match="Install s3fs"):
+        read("s3://bucket/v.zarr")
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    affine = np.diag([0.5, 1.0, 2.0, 1.0])
+    affine[:3, 3] = 3, 4, 5
+    geometry = Geometry((4, 6, 8), affine)
+    labels = Segmentation(
+        LABELS, crisp=True, names={1: "one"}, colours={1: "#FF8000"}, geometry=geometry
+    )
+    write(tmp_path / "a.zarr", labels)
+    stored = read(tmp_path / "a.zarr")
+    assert stored.shape == (8, 6, 4)  # z, y, x
+    assert dict(stored.names) == {1: "one"} and dict(stored.colours) == {1: "#FF8000"}
+    assert compare(labels, stored).score == 1
+    assert stored.array.dtype == np.uint8
+
+
+@pytest.mark.parametrize("flips", [(), (0,), (0, 2), (1, 2)])
+def test_flipped_images_are_written_upright(flips, tmp_path):
+    affine = np.diag([0.5, 1.0, 2.0, 1.0])
+    for axis in flips:
+        affine[axis, axis] *= -1
+    geometry = Geometry((4, 6, 8), affine[[1, 0, 2, 3]])
+    labels = Segmentation.from_labels(LABELS, geometry=geometry)
+    write(tmp_path / "a.zarr", labels)
+    stored = read(tmp_path / "a.zarr")
+    assert (np.diag(stored.geometry.affine[:3, :3][::-1]) > 0).all()
+    assert compare(labels, stored).score == 1
+
+
+def test_probabilities_and_maps_are_written(tmp_path):
+    p = np.random.default_rng(0).random((3, 4, 6, 8)).astype(np.float32)
+    p /= p.sum(0)
+    soft = Segmentation.from_probabilities(
+        p, names=["a", "b", "c"], geometry=Geometry((4, 6, 8), np.eye(4))
+    )
+    write(tmp_path / "p.zarr", soft)
+    stored = read(tmp_path / "p.zarr")
+    assert stored.regions == ("a", "b", "c")
+    assert compare(soft, stored, match="labels").score == 1
+    write(tmp_path / "m.zarr", p[0])
+    assert np.array_equal(zarr.open(tmp_path / "m.zarr")[...], p[0])
+
+
+def test_without_geometry_it_is_a_plain_array(tmp_path):
+    write(tmp_path / "a.zarr", LABELS)
+    assert zarr.open(tmp_path / "a.zarr").metadata.dimension_names == ("z", "y", "x")
+    assert read(tmp_path / "a.zarr").geometry is None
+
+
+def test_a_rotated_image_is_refused(tmp_path):
+    turn = np.eye(4)
+    turn[:2, :2] = [[0.8, -0.6], [0.6, 0.8]]
+    with pytest.raises(InputError, match=r"this image is rotated; write .nii.gz"):
+        write(tmp_path / "a.zarr", LABELS, Geometry((4, 6, 8), turn))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
+    write(tmp_path / "a.zarr", LABELS)
+    write(tmp_path / "a.zarr", LABELS[:2])
+    assert read(tmp_path / "a.zarr").shape == (2, 6, 8)
+    (tmp_path / "b.zarr").mkdir()
+    (tmp_path / "b.zarr" / "notes.txt").write_text("precious")
+    with pytest.raises(InputError, match="is no Zarr store, so it is not replaced"):
+        write(tmp_path / "b.zarr", LABELS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
