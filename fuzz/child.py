@@ -55,8 +55,6 @@ class Child:
         self.counts = Counts(folder / "counts")
         self.seeds = seeds_of(name)
         self.contents = [seed.content for seed in self.seeds]
-        # Parts of files without check sums are no reason to refuse one that has them.
-        self.summed = [seed.content for seed in self.seeds if seed.summed]
         self.honest: list[Any] = []
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
@@ -84,7 +82,9 @@ class Child:
             for name in (self.seeds[self.last].file, *self.seeds[self.last].beside):
                 (self.folder / name).unlink(missing_ok=True)
         for name, content in self.seeds[number].beside.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_bytes(content)
+        (self.folder / self.seeds[number].file).parent.mkdir(parents=True, exist_ok=True)
         self.last = number
         (self.folder / "current").write_text(self.seeds[number].file)
 
@@ -114,7 +114,7 @@ class Child:
     def keep(self, file: str, kind: str, place: str, detail: str) -> None:
         """Record a fault, and keep the mutant beside it."""
         content = (self.folder / file).read_bytes()
-        name = f"{sha256(content).hexdigest()[:12]}-{file}"
+        name = f"{sha256(content).hexdigest()[:12]}-{Path(file).name}"
         (self.folder / "found").mkdir(exist_ok=True)
         (self.folder / "found" / name).write_bytes(content)
         line = {"kind": kind, "place": place, "file": name, "detail": detail}
@@ -132,8 +132,10 @@ def by_number(child: Child, seed: int, start: int, stop: int) -> None:
             return
         random = Random(f"{seed} {child.target.name} {number}")
         chosen = random.randrange(len(child.seeds))
-        others = child.summed if child.seeds[chosen].summed else child.contents
-        child.execute(chosen, mutated(child.contents[chosen], others, random))
+        own = child.contents[chosen]
+        # Two honest files, cut and joined between check sums, are no reason to refuse the result.
+        others = [own] if child.seeds[chosen].summed else child.contents
+        child.execute(chosen, mutated(own, others, random))
 
 
 def guided(child: Child, seed: int, count: int, corpus: Path) -> None:

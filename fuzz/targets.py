@@ -45,6 +45,15 @@ def read_image(path: str) -> Any:
     return segmentation.array.shape, b"".join(value.tobytes() for value in values)
 
 
+def touched(path: str) -> None:
+    """Read a segmentation, and every value of it once."""
+    from probdice.files import read
+    from probdice.files.lazy import blocks
+
+    for block in blocks(read(path).array):
+        block.max(initial=0)
+
+
 def read_names(path: str) -> Any:
     from probdice.files.names import read_names
 
@@ -138,6 +147,7 @@ TARGETS: Mapping[str, Target] = {
         Target("png", read_image, ("files.images",)),
         Target("matlab", read_image, ("files.matlab", "files.matfile")),
         Target("hdf5", read_image, ("files.hdf5",)),
+        Target("zarr", read_image, ("files.zarr",)),
         Target("nrrd", read_image, ("files.itk", "files.detached", "files.segments")),
         Target("metaimage", read_image, ("files.metaimage",)),
         Target("other_itk", read_image, ("files.itk",)),
