@@ -167,7 +167,8 @@ def test_every_command_has_examples_that_it_understands(
     command: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "challenge.toml").write_text("")  # the one file that is read with the options
+    # The one file that is read with the options.
+    (tmp_path / "challenge.toml").write_text('reference = "truth"\n[methods]\nmine = "mine"\n')
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     name = command.__name__  # type: ignore[attr-defined]
