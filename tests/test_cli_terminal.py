@@ -69,6 +69,9 @@ def test_names_break_at_their_joints() -> None:
     assert wrapped("lung_upper_lobe_left", 12) == ["lung_upper_", "lobe_left"]
     assert wrapped("LeftCerebralWhiteMatter", 12) == ["LeftCerebral", "WhiteMatter"]
     assert wrapped("5, 7, 12, … 30 more", 8) == ["5, 7,", "12, … 30", "more"]
+    assert wrapped("0.9783 (8) 0.9773 to 0.9793", 24) == ["0.9783 (8) 0.9773 to", "0.9793"]
+    assert wrapped("-0.25 to -1e-05", 9) == ["-0.25 to", "-1e-05"]
+    assert wrapped("a.nii.gz,b.nii.gz", 9) == ["a.nii.gz,", "b.nii.gz"]
     assert wrapped("x" * 10, 4) == ["xxxx", "xxxx", "xx"]
 
 
@@ -160,7 +163,12 @@ def test_errors_are_plain_where_colours_are_not_wanted(environment: dict[str, st
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
-def test_every_command_has_examples_that_it_understands(command: object) -> None:
+def test_every_command_has_examples_that_it_understands(
+    command: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The one file that is read with the options.
+    (tmp_path / "challenge.toml").write_text('reference = "truth"\n[methods]\nmine = "mine"\n')
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     name = command.__name__  # type: ignore[attr-defined]

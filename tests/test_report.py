@@ -743,7 +743,7 @@ def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_pa
     write_evaluation(evaluation, file, reports="worst:1")
     data = records_of(Reader(file.read_text(encoding="utf-8")))
     linked = {unquote(record[-1]).rpartition("/")[2] for record in data["records"]} - {""}
-    assert len(linked) == 3  # the worst of both, and both of the worst case that both have
+    assert len(linked) == 4  # the worst of both methods, and both of the worst case they share
     mine = {"notes.txt", "my-0001.html", "0001-case.html.bak"}
     assert set(os.listdir(folder)) == linked | mine
     write_evaluation(evaluation, file, reports="none")

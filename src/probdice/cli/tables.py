@@ -16,8 +16,13 @@ Cell = str | Text
 GAP = 2  # between columns
 COMFORTABLE = 20  # characters of a name that are worth more than another number
 LONGEST = 30  # characters of a word that is kept whole
-# Where a name may be broken: after a space or a sign, and before a capital letter.
-JOINTS = re.compile(r"(?<=[\s_\-/.,:;|])(?=[^\s_\-/.,:;|])|(?<=[a-z0-9])(?=[A-Z])")
+# Where a name may be broken: after a space or a sign and before a capital letter, but in no number.
+JOINTS = re.compile(
+    r"(?<=[\s_/|;])(?=[^\s_/|;])"
+    r"|(?<=[A-Za-z0-9)]-)(?=[A-Za-z(])"
+    r"|(?<=[.,:])(?=[A-Za-z(])"
+    r"|(?<=[a-z0-9])(?=[A-Z])"
+)
 
 
 @dataclass(frozen=True)

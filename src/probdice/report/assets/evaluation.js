@@ -56,7 +56,7 @@
     for (const value of roundTicks(low)) {
       const x = across(value);
       const anchor = x < left + 12 ? "start" : x > left + width - 12 ? "end" : "middle";
-      picture.append(svg("line", { x1: x, x2: x, y1: bottom - 14, y2: bottom - 10, class: "rail" }));
+      picture.append(svg("line", { x1: x, x2: x, y1: bottom - 14, y2: bottom - 10, class: "mark" }));
       picture.append(svg("text", { x, y: bottom, "text-anchor": anchor, class: "tick" }, String(value)));
     }
     const chance = data.chance[measure];
