@@ -19,7 +19,7 @@ demo: .venv/.base
 	$(BIN)/probdice demo -o demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: .venv/.lint
 	$(BIN)/ruff check src tests benchmarks docs fuzz

@@ -140,12 +140,12 @@ def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]
         for people in large:
             for k, person in enumerate(people):
                 others = [other for j, other in enumerate(people) if j != k]
-                for start in range(len(others)):  # every other person equally often
-                    chosen = [others[(start + step) % len(others)] for step in range(count)]
-                    mean = probdice.consensus(chosen).segmentation if count > 1 else chosen[0]
-                    result = probdice.compare(mean, person)
-                    explained = result.explained["prediction"]
-                    scores.append((result.score, result.adjusted_score, explained))
+                # Those who follow, in a circle, so that everybody is asked equally often.
+                chosen = [others[(k + step) % len(others)] for step in range(count)]
+                mean = probdice.consensus(chosen).segmentation if count > 1 else chosen[0]
+                result = probdice.compare(mean, person)
+                explained = result.explained["prediction"]
+                scores.append((result.score, result.adjusted_score, explained))
         score, adjusted, explained = np.mean(scores, axis=0).tolist()
         rows.append(
             {

@@ -67,7 +67,7 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         sys.exit("no chromium on the path")
-    wrong: list[str] = []
+    wrong = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
@@ -79,7 +79,9 @@ def main() -> None:
             for path in pages_of(site):
                 page = context.new_page()
                 name = path.relative_to(site)
-                wrong += [f"{name} ({width}, {scheme}): {one}" for one in faults_of(page, path)]
+                for fault in faults_of(page, path):
+                    print(f"{name} ({width}, {scheme}): {fault}", flush=True)
+                    wrong += 1
                 if shots:
                     shots.mkdir(parents=True, exist_ok=True)
                     stem = "-".join(name.with_suffix("").parts)
@@ -88,7 +90,7 @@ def main() -> None:
             context.close()
         browser.close()
     if wrong:
-        sys.exit("\n".join(wrong))
+        sys.exit(1)
     print(f"{len(pages_of(site))} pages in {len(VIEWS)} views: nothing wrong")
 
 

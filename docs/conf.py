@@ -78,6 +78,7 @@ html_title = "probdice"
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_favicon = "_static/probdice.svg"
 html_show_sourcelink = False
 html_copy_source = False
@@ -116,6 +117,20 @@ def _signature(
     return ("", "") if made else None
 
 
+def _docstring(
+    app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]
+) -> None:
+    """Bars are those of |x|: outside of code they begin no substitution."""
+    shown = False  # the lines of an example, until an empty one
+    for k, line in enumerate(lines):
+        shown = line.lstrip().startswith(">>>") or (shown and bool(line.strip()))
+        if not shown:
+            parts = line.split("``")
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[k] = "``".join(parts)
+
+
 def setup(app: Sphinx) -> None:
     """Connect what is said above."""
+    app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

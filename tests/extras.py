@@ -7,7 +7,7 @@ import pytest
 
 
 def require(*modules):
-    """Skip a whole module with a reason, but never where all tests must run."""
+    """Skip a module or a test with a reason, but never where all tests must run."""
     missing = [name for name in modules if find_spec(name) is None]
     if not missing:
         return

@@ -84,9 +84,9 @@ def ranking(root: Path, measure: str) -> dict[str, dict[str, str]]:
 
 def places_in(text: str) -> list[tuple[str, str]]:
     """Places and methods, as the first table of the terminal has them."""
-    table = text[text.index(" place ") : text.index("\nnote:")]
-    rows = [line.split() for line in table.splitlines()[2:]]
-    return [(row[0], row[1]) for row in rows if row]
+    table = text[: text.index("\nnote:")].rpartition("place ")[2]
+    rows = [line.split() for line in table.splitlines()[1:]]
+    return [(row[0], row[1]) for row in rows if len(row) > 2]
 
 
 def test_a_missing_case_ends_it_before_any_work_unless_a_rule_is_named(root: Path) -> None:

@@ -17,6 +17,7 @@ import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
 from probdice.errors import FormatError, InputError, Option
 from probdice.evaluation import evaluate
+from probdice.formatting import percent
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
 from probdice.report.page import page_of
@@ -622,7 +623,11 @@ def test_the_page_of_a_run_shows_statistics_failures_and_what_is_missing(evaluat
         for summary in evaluation.summaries(measure).values():
             assert f"{summary.mean:.4f}" in words and f"{summary.interval.low:.4f}" in words
     for rank in evaluation.ranks():
-        assert f"mean rank {rank.mean_rank:.2f} over 6 cases" in words
+        assert f"mean rank {rank.mean_rank:.2f} of 8" in words
+        assert f"place {rank.place} in {percent(rank.kept)} of the draws" in words
+    assert "Cases that a method lacks or that failed rank last (missing: worst)." in words
+    assert "good: 1 missing and 1 failed of 8 cases, which rank last" in words
+    assert "intervals over fewer than 50 cases (here 6) hold the mean less often" in words
     (difference,) = evaluation.differences()
     assert f"{difference.mean:+.4f}" in words
     for summary in evaluation.regions().values():

@@ -111,7 +111,7 @@ class Run(Executed):
         if isinstance(value, Figure):
             made += [self.block(text, "text")] * bool(text) + [self.figure(value)]
         elif hasattr(value, "_repr_html_"):
-            html = f'<div class="output">{value._repr_html_()}</div>'
+            html = _framed(value._repr_html_())
             made += [self.block(text, "text")] * bool(text) + [nodes.raw("", html, format="html")]
         else:
             text += "" if value is None else f"{value!r}\n"
@@ -161,6 +161,11 @@ def _value_of(source: str, names: dict[str, Any], place: str) -> Any:
     if last is None:
         return None
     return eval(compile(ast.Expression(last.value), place, "eval"), names)  # type: ignore[attr-defined]
+
+
+def _framed(html: str) -> str:
+    """An output that may be wider than the page; it can be scrolled by keys as well."""
+    return f'<div class="output" role="region" aria-label="Output" tabindex="0">{html}</div>'
 
 
 def _environment() -> dict[str, str]:

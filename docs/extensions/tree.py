@@ -87,7 +87,7 @@ def _drawn(width: int, name: str) -> str:
     bottom = _draw(TREE, "", 0, 8, width, step, shapes)
     return (
         f'<svg class="{name}" viewBox="0 0 {width} {bottom}" role="group" '
-        f'aria-label="A tree of five questions that ends in the number to report">'
+        f'aria-label="A tree of questions that ends in the number to report">'
         f"{''.join(shapes)}</svg>"
     )
 

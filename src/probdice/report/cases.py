@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -49,6 +49,7 @@ def write_case_pages(
     path: Path,
     wanted: list[tuple[str, str]],
     again: Again | None,
+    images: Mapping[str, str],
     progress: Callable[[int, int, str], None] | None,
     words: Words = "python",
 ) -> Pages:
@@ -64,7 +65,7 @@ def write_case_pages(
     for number, (case, method) in enumerate(wanted):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method}")[:100]
         file = folder / f"{number:04d}-{name}.html"
-        written, trouble = _write(evaluation, case, method, file, again, words)
+        written, trouble = _write(evaluation, case, method, file, again, images.get(case), words)
         if written:
             pages[case, method] = quote(f"{folder.name}/{file.name}")
         if trouble:
@@ -94,13 +95,26 @@ def _folder(path: Path) -> Path:
 
 
 def _write(
-    evaluation: Evaluation, case: str, method: str, file: Path, again: Again | None, words: Words
+    evaluation: Evaluation,
+    case: str,
+    method: str,
+    file: Path,
+    again: Again | None,
+    image: str | None,
+    words: Words,
 ) -> tuple[bool, str]:
     """Whether there is a page of the case, and what is wrong with it."""
     title, notice, trouble = f"{case} by {method}", "", ""
     if again is not None:
         try:
-            write_comparison(again(case, method), file, title=title, words=words, alone=True)
+            write_comparison(
+                again(case, method),
+                file,
+                title=title,
+                image=() if image is None else image,
+                words=words,
+                alone=True,
+            )
             return True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
             reason = _reason(error, words)

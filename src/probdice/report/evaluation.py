@@ -378,7 +378,8 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 def _patterns(patterns: dict[str, Any]) -> str:
     """Those that were given."""
-    given = {"reference": patterns["reference"], "mask": patterns["mask"], **patterns["methods"]}
+    others = {name: text for name, text in patterns.items() if name != "methods"}
+    given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
 
 

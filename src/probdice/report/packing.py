@@ -56,7 +56,7 @@ def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Unde
     step = _first_step(comparison, shape)
     while True:
         view = look(comparison, tuple(range(0, n, step) for n in shape))
-        regions = {side: largest(view, side, KEPT) for side in SIDES}
+        regions = {side: _regions(view, side, KEPT) for side in SIDES}
         values = sum(codes.size for codes, _ in regions.values())
         digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
         for number in range(2 if comparison.overlap.crisp else digits, 1, -1):
@@ -103,6 +103,15 @@ def _follows(comparison: Comparison) -> bool:
     return comparison.overlap.crisp and few
 
 
+def _regions(
+    view: View, side: Side, most: int
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
+    """The largest regions of each pixel and, of probabilities, how large they are."""
+    if view.crisp(side):
+        return view.sides[side][None], np.empty(0, np.float32)
+    return largest(view, side, most)
+
+
 def _loud(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
     """Which pixels are, on either side, in a region that is not background."""
     loud = np.zeros(view.inside.shape, np.bool_)
@@ -110,7 +119,7 @@ def _loud(comparison: Comparison, view: View, background: int | None) -> NDArray
         return view.inside
     for side in SIDES:
         numbers = np.array([*group_numbers(comparison, side), background])  # −1: outside
-        codes, _ = largest(view, side, 1)
+        codes, _ = _regions(view, side, 1)
         loud |= (numbers != background)[codes[0]]
     return loud & view.inside if loud.any() else view.inside
 
