@@ -310,22 +310,15 @@ def test_parquet_without_pyarrow_is_refused_before_any_work(
 # What has no partner, and what cannot be compared ----------------------------------------------
 
 
-def test_a_missing_partner_is_an_error_before_any_work(folders: Path) -> None:
+def test_missing_partners_are_shown_and_rank_last(folders: Path) -> None:
     (folders / "good" / "c.npy").unlink()
     np.save(folders / "poor" / "x.npy", REFERENCE)
-    with pytest.raises(InputError) as caught:
-        run(folders)
-    assert "good: no prediction for 1 case: c" in str(caught.value)
-    assert "poor: no reference for 1 case: x" in str(caught.value)
-    assert 'pass missing="worst" to go on and rank a method last' in str(caught.value)
-    assert "pass --missing worst to go on and rank a method last" in caught.value.in_command()
-    assert not (folders / "out").exists()
-
-
-def test_missing_partners_are_shown_where_a_rule_is_named(folders: Path) -> None:
-    (folders / "good" / "c.npy").unlink()
-    result = run(folders, missing="worst")
-    assert [(m.case, m.method, m.side) for m in result.missing] == [("c", "good", "prediction")]
+    result = run(folders)
+    assert result.missing_rule == "worst"
+    assert [(m.case, m.method, m.side) for m in result.missing] == [
+        ("c", "good", "prediction"),
+        ("x", "poor", "reference"),
+    ]
     row = rows(folders / "out" / "cases.csv")[4]
     assert (row["case"], row["method"], row["status"]) == ("c", "good", "missing")
     assert (row["score"], row["error"]) == ("", "no prediction")

@@ -157,16 +157,14 @@ def evaluate(
         ),
     ] = None,
     missing: Annotated[
-        MissingName | None,
+        MissingName,
         typer.Option(
             metavar="RULE",
-            show_default=False,
             rich_help_panel=RANKING,
             help="How a case that a method lacks, or that fails, counts. worst: it ranks last; "
-            "zero: it also is 0 in means; exclude: no method is ranked by it. Without a rule a "
-            "case that lacks is an error before any work, and one that fails ranks last.",
+            "zero: it also is 0 in means; exclude: no method is ranked by it.",
         ),
-    ] = None,
+    ] = MissingName.worst,
     rank_by: Annotated[
         MeasureName | None,
         typer.Option(
@@ -300,7 +298,7 @@ def evaluate(
                 mask=mask,
                 image=image,
                 probabilities=probabilities,
-                missing=None if missing is None else missing.value,
+                missing=missing.value,
                 rank_by=None if rank_by is None else rank_by.value,
                 workers=workers,
                 scheduler=scheduler,

@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Literal, cast
 
 from probdice.engine.threads import cores
-from probdice.errors import InputError, MissingExtraError, Option, Words
+from probdice.errors import InputError, MissingExtraError, Words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
-from probdice.evaluation.pairing import Job, Missing, describe_missing, find_images, pair
+from probdice.evaluation.pairing import Job, Missing, find_images, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
 from probdice.evaluation.running import run, run_on_cluster
@@ -116,7 +116,7 @@ def evaluate(
     mask: Folder | None = None,
     image: Folder | None = None,
     probabilities: bool = False,
-    missing: MissingRule | None = None,
+    missing: MissingRule = "worst",
     rank_by: Measure | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
@@ -184,8 +184,6 @@ def evaluate(
     missing : {"worst", "zero", "exclude"}, optional
         How a case that a method lacks, or that cannot be compared, counts: it ranks last
         ("worst"); it also enters means as 0 ("zero"); or no method is ranked by it ("exclude").
-        By default a case without a partner is an error before any work, and one that fails ranks
-        last.
     rank_by : str, optional
         The measure to rank methods by, one of `MEASURES`. By default "foreground_dice" where a
         `background` is named, "adjusted_score" where regions are merged, and else "score".
@@ -222,8 +220,9 @@ def evaluate(
     Raises
     ------
     InputError
-        When folders, options or partners are missing, or another run writes into `out`. A case
-        that cannot be compared is no error: see `Evaluation.failures`.
+        When folders are missing or have no case in common, or another run writes into `out`. A
+        case that is missing or cannot be compared is no error: see `Evaluation.missing` and
+        `Evaluation.failures`.
 
     Examples
     --------
@@ -293,7 +292,7 @@ def evaluate_folders(
     mask: Folder | None,
     image: Folder | None,
     probabilities: bool,
-    missing: MissingRule | None,
+    missing: MissingRule,
     rank_by: Measure | None,
     workers: int | None,
     scheduler: str | None,
@@ -391,7 +390,7 @@ def _evaluated(
     mask: Folder | None,
     image: Folder | None,
     probabilities: bool,
-    missing: MissingRule | None,
+    missing: MissingRule,
     rank_by: Measure | None,
     workers: int,
     scheduler: str | None,
@@ -406,7 +405,7 @@ def _evaluated(
     """One reference and all methods."""
     if parquet:
         _check_parquet()
-    rule = "worst" if missing is None else as_missing_rule(missing)
+    rule = as_missing_rule(missing)
     measure = _usual_measure(options, others) if rank_by is None else as_measure(rank_by, others)
     patterns = patterns_of(pattern, methods)
     jobs, lacking, folders = pair(
@@ -418,17 +417,6 @@ def _evaluated(
     )
     if image is not None:
         find_images(Path(image), patterns.image, dict.fromkeys(job.case for job in jobs))
-    if lacking and missing is None:
-        cases = "case has" if len(lacking) == 1 else "cases have"
-        raise InputError(
-            f"{len(lacking)} {cases} no partner:\n{describe_missing(lacking)}\npass ",
-            Option("missing", "worst"),
-            " to go on and rank a method last on every case that it lacks, ",
-            Option("missing", "zero"),
-            " to count these as 0 in means too, or ",
-            Option("missing", "exclude"),
-            " to rank by the cases that all methods have",
-        )
 
     named_by = {Path(folder): name for name, folder in methods.items()}
 

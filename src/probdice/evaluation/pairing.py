@@ -27,7 +27,6 @@ __all__ = [
     "Job",
     "Missing",
     "Role",
-    "describe_missing",
     "find_cases",
     "find_images",
     "pair",
@@ -162,17 +161,6 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
             f"image, such as 'image:{CASE}_0000.nii.gz'"
         )
     return images
-
-
-def describe_missing(missing: Iterable[Missing]) -> str:
-    """What has no partner, method by method."""
-    gathered: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        gathered.setdefault((one.method, one.side), []).append(one.case)
-    return "\n".join(
-        f"  {method}: no {side} for {len(cases)} case{'s' * (len(cases) > 1)}: {_listed(cases)}"
-        for (method, side), cases in gathered.items()
-    )
 
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
