@@ -33,7 +33,7 @@ import probdice
 
 __all__ = ["setup"]
 
-COLUMNS = 96  # of the terminal that commands believe to have
+COLUMNS = 84  # of the terminal that commands believe to have; as many as a page shows
 DPI = 110
 
 
