@@ -8,6 +8,10 @@ help:
 	@echo "make test    run all tests"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   measure speed against other tools"
+	@echo "make fuzz    read mutants of files of every format, for hours"
+	@echo "make torture compare at random and hold it against the slow twin, for an hour"
+	@echo "make kills   kill evaluate a thousand times, and fill its disk"
+	@echo "make audit   look for known advisories of what is installed"
 	@echo "make docs    build docs/_build/html, with every example run and every link checked"
 	@echo "make dist    build dist/: the sdist and the wheel"
 
@@ -15,15 +19,28 @@ demo: .venv/.base
 	$(BIN)/probdice demo -o demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: .venv/.lint
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs fuzz
+	$(BIN)/ruff format --check src tests benchmarks docs fuzz
 	$(BIN)/mypy
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks
+
+fuzz: .venv/.fuzz
+	$(BIN)/python -m fuzz
+
+torture: .venv/.test
+	$(BIN)/python -m fuzz.torture
+
+kills: .venv/.test
+	$(BIN)/python -m fuzz.kills
+
+audit: .venv/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m fuzz.advisories
 
 docs: .venv/.docs
 	$(BIN)/python -m sphinx -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
@@ -54,6 +71,11 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	@touch $@
 
+# Atheris, which lets coverage lead the way, is not made for every platform.
+.venv/.fuzz: .venv/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check atheris || true
+	@touch $@
+
 .venv/.docs: .venv/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
@@ -62,4 +84,4 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check build
 	@touch $@
 
-.PHONY: help demo test lint bench docs dist clean
+.PHONY: help demo test lint bench fuzz torture kills audit docs dist clean

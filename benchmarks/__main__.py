@@ -8,7 +8,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 
 RESULTS.mkdir(exist_ok=True)
-for name in ("speed", "indices", "command", "folder", "training"):
+for name in ("speed", "indices", "command", "folder", "cases", "intervals", "training"):
     print(f"\n{name}", flush=True)
     if name == "training" and not find_spec("torchmetrics"):
         print("not measured: pip install torch torchmetrics")

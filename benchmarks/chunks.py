@@ -175,19 +175,28 @@ def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
     with cluster(2) as client:
         took = _seconds(lambda: probdice.overlap(*arrays))
         for _ in range(options.kills):
-            pids = list(client.run(os.getpid).values())
+            pids = _pids(client)
             delay = rng.uniform(0.05, 0.95) * took
             timer = threading.Timer(delay, os.kill, (rng.choice(pids), signal.SIGKILL))
             timer.start()
             same += probdice.compare(*arrays).to_json() == expected
             timer.join()
-            client.wait_for_workers(2)
-            died += not set(pids) <= set(client.run(os.getpid).values())
+            died += not set(pids) <= set(_pids(client))
     work = f"a worker killed while {edge}³ pixels are compared"
     return [Row(work, f"{died} times; {same} of {options.kills} results equal", "to the bit")]
 
 
 # -- parts ---------------------------------------------------------------------------------------
+
+
+def _pids(client: Client) -> list[int]:
+    """Of all workers; one that is being replaced is asked again."""
+    while True:
+        client.wait_for_workers(2)
+        pids = list(client.run(os.getpid, on_error="ignore").values())
+        if len(pids) == 2:
+            return pids
+        time.sleep(0.2)
 
 
 @contextmanager
@@ -197,7 +206,7 @@ def cluster(workers: int) -> Any:
     with (
         dask.config.set({"distributed.nanny.environ": environment}),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as local,
         Client(local) as client,
     ):

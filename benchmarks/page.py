@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,20 +44,19 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
-        start = time.perf_counter()
-        _write(file, options.size)
-        found = {"written, s": time.perf_counter() - start, "MB": file.stat().st_size / 1e6}
+        found = {"written, s": [_write(file, options.size)], "MB": [file.stat().st_size / 1e6]}
         found |= _looked_at(file)
     print(f"two label maps of {options.size}³ pixels and {REGIONS} regions on an image")
-    for name, value in found.items():
+    print(f"{'':18} {'median':>8} {'least':>8}")
+    for name, values in found.items():
         goal = f"  goal: below {GOALS[name]:g}" if name in GOALS else ""
-        print(f"{name:>18} {value:8.2f}{goal}")
+        print(f"{name:>18} {statistics.median(values):8.2f} {min(values):8.2f}{goal}")
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
-def _write(file: Path, size: int) -> None:
-    """Organs in a body, another opinion of them, and a noisy scan."""
+def _write(file: Path, size: int) -> float:
+    """Organs in a body, another opinion of them, and a noisy scan; seconds that the page takes."""
     shape = (size,) * 3
     rng = np.random.default_rng(0)
     seeds = rng.uniform(0.15, 0.85, (REGIONS - 1, 3)).astype(np.float32)
@@ -67,7 +65,9 @@ def _write(file: Path, size: int) -> None:
     scan = gaussian_filter(sides[0].astype(np.float32) % 17, 1) * 60 + 20 * noise
     geometry = Geometry(shape, np.diag([1.0, 1.0, 1.0, 1.0]))
     result = compare(*(Segmentation.from_labels(side, geometry=geometry) for side in sides))
+    start = time.perf_counter()
     result.report(file, image=scan)
+    return time.perf_counter() - start
 
 
 def _organs(size: int, seeds: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -81,7 +81,7 @@ def _organs(size: int, seeds: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.where(inside, nearest, 0).astype(np.uint8).reshape((size,) * 3)
 
 
-def _looked_at(file: Path) -> dict[str, Any]:
+def _looked_at(file: Path) -> dict[str, list[float]]:
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -92,7 +92,7 @@ def _looked_at(file: Path) -> dict[str, Any]:
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
         opening = []
-        for _ in range(3):
+        for _ in range(5):
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             start = time.perf_counter()
             page.goto(file.as_uri())
@@ -106,10 +106,10 @@ def _looked_at(file: Path) -> dict[str, Any]:
         chosen = time.perf_counter() - start
         browser.close()
     return {
-        "opens, s": statistics.median(opening),
-        "slice, ms": statistics.median(slices),
-        "three planes, ms": statistics.median(planes),
-        "to a group, s": chosen,
+        "opens, s": opening,
+        "slice, ms": slices,
+        "three planes, ms": planes,
+        "to a group, s": [chosen],
     }
 
 

@@ -8,6 +8,7 @@ of `--found`; once mended, the file goes into fuzz/regressions, which the tests 
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -23,8 +24,8 @@ from typing import Any
 from fuzz.child import Counts
 from fuzz.targets import TARGETS
 
-PATIENCE = 60  # seconds without an execution, after which a process hangs
-START = 120  # seconds for what is imported and compiled before the first execution
+PATIENCE = 60  # seconds of the processor without an execution, after which a process hangs
+START = 240  # the same for what is imported and compiled before the first execution
 
 
 @dataclass
@@ -83,16 +84,16 @@ def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) 
     """Run a process until it ends or time is up; how a mutant ended it, or ""."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
-    last, moved, begun = counts["executions"], time.monotonic(), False
+    last, moved, begun = counts["executions"], 0.0, False
     try:
         while process.poll() is None:
             time.sleep(0.2)
-            now = time.monotonic()
+            used = _processor_seconds(process.pid)
             if counts["executions"] != last:
-                last, moved, begun = counts["executions"], now, True
-            if now > deadline:
+                last, moved, begun = counts["executions"], used, True
+            if time.monotonic() > deadline:
                 return ""
-            if now - moved > (PATIENCE if begun else START):
+            if used - moved > (PATIENCE if begun else START):
                 return "hang"
     finally:
         process.kill()
@@ -105,6 +106,15 @@ def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) 
     if not begun:
         raise SystemExit(f"{' '.join(command)} cannot start:\n{tail}")
     return f"crash with code {process.returncode}: {tail[-300:]}"
+
+
+def _processor_seconds(process: int) -> float:
+    """What a process has used of the processor (Linux); elsewhere the time that has passed."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _keep(folder: Path, died: str) -> None:

@@ -55,8 +55,6 @@ class Child:
         self.counts = Counts(folder / "counts")
         self.seeds = seeds_of(name)
         self.contents = [seed.content for seed in self.seeds]
-        # Parts of files without check sums are no reason to refuse one that has them.
-        self.summed = [seed.content for seed in self.seeds if seed.summed]
         self.honest: list[Any] = []
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
@@ -132,8 +130,10 @@ def by_number(child: Child, seed: int, start: int, stop: int) -> None:
             return
         random = Random(f"{seed} {child.target.name} {number}")
         chosen = random.randrange(len(child.seeds))
-        others = child.summed if child.seeds[chosen].summed else child.contents
-        child.execute(chosen, mutated(child.contents[chosen], others, random))
+        own = child.contents[chosen]
+        # Two honest files, cut and joined between check sums, are no reason to refuse the result.
+        others = [own] if child.seeds[chosen].summed else child.contents
+        child.execute(chosen, mutated(own, others, random))
 
 
 def guided(child: Child, seed: int, count: int, corpus: Path) -> None:

@@ -45,6 +45,15 @@ def read_image(path: str) -> Any:
     return segmentation.array.shape, b"".join(value.tobytes() for value in values)
 
 
+def touched(path: str) -> None:
+    """Read a segmentation, and every value of it once."""
+    from probdice.files import read
+    from probdice.files.lazy import blocks
+
+    for block in blocks(read(path).array):
+        block.max(initial=0)
+
+
 def read_names(path: str) -> Any:
     from probdice.files.names import read_names
 

@@ -77,6 +77,7 @@ DOORS = {
     ("raters", "pictures"),  # Agreement.plot, Consensus.plot
     ("raters", "report"),  # Consensus.report
     ("evaluation", "report"),  # Evaluation.report
+    ("evaluation", "pictures"),  # Evaluation.plot
 }
 
 

@@ -1,11 +1,11 @@
-"""Survey sheets in a browser and on paper: ranks are saved, and no image loses its reference."""
+"""Survey sheets and pages of evaluations in a browser and on paper."""
 
 import csv
 import re
 
 import numpy as np
 import pytest
-from test_browser import browser, visit  # noqa: F401  (fixtures)
+from test_browser import browser, unavailable, visit  # noqa: F401  (fixtures)
 
 from probdice import Segmentation
 from probdice.paper import rank_study, read_rankings, read_scores
@@ -113,3 +113,140 @@ def test_paper_shows_fields_to_write_into_and_no_button(survey, visit):  # noqa:
     page.emulate_media(media="print")
     assert not page.is_visible("#save")
     assert page.locator("#sheet input").first.is_visible()
+
+
+# --- the page of an evaluation
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Three methods on six small volumes, of which one has failed; and the page of all that."""
+    from probdice.evaluation import evaluate
+
+    folder = tmp_path_factory.mktemp("run")
+    rows, columns = np.mgrid[:24, :30]
+    for name, off in (("truth", 0), ("near", 1), ("far", 3), ("other", 2)):
+        (folder / name).mkdir()
+        for case in range(6):
+            labels = 1 + (columns > 14 + off).astype(int) + 2 * (rows > 10 + case % 3)
+            np.save(folder / name / f"case{case}.npy", np.stack([labels, labels, labels]))
+    np.save(folder / "far" / "case5.npy", np.ones((2, 2), int))
+    methods = {name: folder / name for name in ("near", "far", "other")}
+    result = evaluate(folder / "truth", methods, out=folder / "out", workers=1)
+    result.report(reports="worst:2")
+    return folder / "out"
+
+
+def evaluation_pages(run):
+    return [run / "report.html", *(run / "report_cases").iterdir()]
+
+
+def test_failures_are_in_the_headline_and_no_path_is_ours(run, visit):  # noqa: F811
+    page = visit(run / "report.html", ready="#cases[data-ready]")
+    assert page.inner_text("p.failed").startswith("far: 1 failed of 6 cases.")
+    page.click("p.failed a")
+    assert page.url.endswith("#troubles")
+    for file in evaluation_pages(run):
+        assert str(run.parent) not in file.read_text(encoding="utf-8")
+
+
+def test_ticks_are_round_and_chance_is_there(run, visit):  # noqa: F811
+    page = visit(run / "report.html", ready="#cases[data-ready]")
+    dots = page.locator(".measure:not([hidden]) .dots")
+    ticks = [float(text) for text in dots.locator("text.tick").all_text_contents()]
+    steps = np.diff(ticks)
+    assert ticks[-1] == 1 and np.allclose(steps, steps[0]) and len(ticks) <= 9
+    assert round(steps[0], 6) in {0.01, 0.02, 0.05, 0.1, 0.2}
+    assert "chance" in dots.text_content()
+
+
+def test_a_dot_always_leads_somewhere(run, visit):  # noqa: F811
+    page = visit(run / "report.html", ready="#cases[data-ready]", linked=evaluation_pages(run))
+    circles = page.locator(".measure:not([hidden]) .dots circle")
+    assert circles.count() == 17
+    alone = [k for k in range(17) if not circles.nth(k).get_attribute("data-page")]
+    circles.nth(alone[0]).dispatch_event("click")
+    assert page.input_value("#filter").startswith("case")
+    linked = next(k for k in range(17) if k not in alone)
+    circles.nth(linked).dispatch_event("click")
+    page.wait_for_url("**/report_cases/*.html")
+
+
+def test_pages_of_cases_lead_to_each_other_and_back(run, visit):  # noqa: F811
+    together = sorted((run / "report_cases").glob("*-all.html"))
+    assert len(together) == 2
+    pages = evaluation_pages(run)
+    page = visit(together[0], ready=".sides", linked=pages)
+    assert page.locator(".sides figure").count() == 4
+    assert page.locator(".sides h2").all_inner_texts()[0] == "Reference"
+    sizes = page.evaluate("[...document.images].map(i => [i.naturalWidth, i.naturalHeight].join())")
+    assert len(set(sizes)) == 1 and len(sizes) == 7
+    page.click("nav.links a:has-text('next:')")
+    page.wait_for_selector(".sides")
+    page.click("nav.links a:has-text('near')")
+    page.wait_for_selector("#viewer[data-ready]", state="attached")
+    page.click("nav.links a:has-text('all methods of this case')")
+    page.wait_for_selector(".sides")
+    page.click("nav.links a:has-text('all cases')")
+    page.wait_for_selector("#cases[data-ready]", state="attached")
+    for file in pages:
+        for address in re.findall(r'<a href="([^"#]+)"', file.read_text(encoding="utf-8")):
+            assert (file.parent / address).exists(), (file.name, address)
+
+
+def test_ties_are_counted(tmp_path, visit):  # noqa: F811
+    from probdice.evaluation import evaluate
+
+    labels = np.repeat([1, 2], 8)
+    for name in ("truth", "mine"):
+        (tmp_path / name).mkdir()
+        for case in range(40):
+            np.save(tmp_path / name / f"case{case}.npy", labels)
+    result = evaluate(tmp_path / "truth", tmp_path / "mine", out=tmp_path / "out", workers=1)
+    result.report(reports="none")
+    page = visit(tmp_path / "out" / "report.html", ready="#cases[data-ready]")
+    assert "40×" in page.locator(".measure:not([hidden]) .dots").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 1280])
+def test_the_page_of_an_evaluation_fits_its_window(run, visit, width, scheme):  # noqa: F811
+    together = sorted((run / "report_cases").glob("*-all.html"))[0]
+    for file, ready in ((run / "report.html", "#cases[data-ready]"), (together, ".sides")):
+        page = visit(file, width=width, scheme=scheme, ready=ready)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_dots_are_printed_whole(run, visit):  # noqa: F811
+    page = visit(run / "report.html", width=2000, ready="#cases[data-ready]")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 1000})  # the width of a sheet of paper
+    picture = page.locator(".measure:not([hidden]) .dots svg")
+    frame = picture.bounding_box()
+    for circle in picture.locator("circle").all():
+        box = circle.bounding_box()
+        assert frame["x"] <= box["x"] and box["x"] + box["width"] <= frame["x"] + frame["width"]
+    assert frame["x"] + frame["width"] <= 700
+
+
+def test_firefox_shows_the_pages_too(run, survey, tmp_path):
+    import shutil
+    import subprocess
+
+    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
+    if firefox is None:
+        unavailable("no firefox on this machine: apt-get install firefox-esr")
+    from PIL import Image
+
+    for name, file in (("evaluation", run / "report.html"), ("sheet", survey / "sheet-01.html")):
+        picture = tmp_path / f"{name}.png"
+        command = [firefox, "--headless", "--no-remote", "--profile", str(tmp_path / name)]
+        (tmp_path / name).mkdir()
+        subprocess.run(
+            [*command, "--window-size", "1280,900", "--screenshot", str(picture), file.as_uri()],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        colours = Image.open(picture).convert("RGB").getcolors(2**24)
+        assert colours is not None and len(colours) > 20  # text and pictures, not an empty page

@@ -45,7 +45,7 @@ def address():
         processes=False,
         protocol="tcp://",
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address=":0",
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -110,3 +110,22 @@ def test_info_of_a_store(stores, tmp_path):
         ome(tmp_path / "g.zarr" / name, REFERENCE)
     done = run("info", tmp_path / "g.zarr")
     assert f"{tmp_path / 'g.zarr'}/a" in done.out.replace("\n", "") and "a label map" in done.out
+
+
+def test_evaluate_spreads_cases_over_a_cluster(address, tmp_path):
+    for name in ("truth", "mine"):
+        (tmp_path / name).mkdir()
+        for case in range(5):
+            labels = REFERENCE if name == "truth" else np.where(rng.random(SHAPE) < 0.9, 1, 2)
+            np.save(tmp_path / name / f"case{case}.npy", labels.astype(np.uint8))
+    (tmp_path / "mine" / "case4.npy").write_bytes(b"damaged")
+    folders = [tmp_path / "truth", tmp_path / "mine"]
+    tables = []
+    for out, options in (("here", []), ("there", ["--scheduler", address])):
+        command = ["evaluate", *folders, "-o", tmp_path / out, "--reports", "none", *options]
+        done = run(*command)
+        assert done.code == 1  # for the damaged case
+        assert "case4" in done.err
+        lines = (tmp_path / out / "cases.csv").read_text().splitlines()
+        tables.append([line.split(",")[:4] for line in lines])
+    assert tables[0] == tables[1] and len(tables[0]) >= 5

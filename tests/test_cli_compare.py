@@ -1,6 +1,8 @@
 """`probdice compare` and `probdice info`: options, files of the field's own writers, refusals."""
 
 import gzip
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -24,6 +26,7 @@ from typer.testing import CliRunner
 
 import probdice
 from probdice import comparison
+from probdice.cli import warm_up
 from probdice.cli.app import app
 from probdice.cli.progress import Progress, progress
 from probdice.engine.threads import watcher
@@ -420,6 +423,40 @@ def test_one_side_without_a_place_is_refused(tmp_path: Path, reference: Path) ->
 
 
 # ---- what is written
+
+
+def test_json_says_what_it_was_made_of(tmp_path: Path, reference: Path, prediction: Path) -> None:
+    mask = save(tmp_path / "mask.nii.gz", np.ones(nibabel.load(reference).shape, np.uint8))
+    done = run("compare", reference, prediction, "--mask", mask, "--json", "-")
+    content = json.loads(done.out)
+    assert content["version"] == probdice.__version__
+    assert content["options"]["match"] == "overlap"
+    for role, file in (("reference", reference), ("prediction", prediction), ("mask", mask)):
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        assert content["files"][role] == {
+            "path": str(file),
+            "read": [{"file": str(file), "sha256": sha256}],
+        }
+    without = json.loads(run("compare", reference, prediction, "--json", "-").out)
+    assert without["files"]["mask"] is None
+
+
+def test_the_bar_says_that_kernels_are_compiled() -> None:
+    display = Progress()
+    display.say("comparing")
+    display.compiling()
+    assert "compiling kernels, once on this machine" in display._doing["description"]
+    display.compiled()
+    assert display._doing["description"] == "comparing"
+
+
+def test_kernels_can_be_compiled_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = np.arange(24 * 24, dtype=np.uint8).reshape(24, 24) % 3
+    monkeypatch.setattr(warm_up, "_pairs", lambda: iter([(labels, labels)]))
+    first, again = run("warm-up"), run("warm-up")
+    assert (first.code, again.code) == (0, 0)
+    assert re.fullmatch(r"\d+ kernels? (was|were) compiled in \d+ s\n", first.out)
+    assert again.out.startswith("0 kernels were compiled")
 
 
 def test_map_relabelled_and_json(tmp_path: Path, reference: Path, prediction: Path) -> None:
@@ -986,3 +1023,9 @@ def test_a_background_is_said_where_it_is_needed(
     done = run("compare", path, path, *words)
     assert done.code == 2
     assert message in done.said
+
+
+def test_the_memory_for_a_file_can_be_limited(reference: Path, prediction: Path) -> None:
+    assert "pass --max-bytes " in refused(reference, prediction, "--max-bytes", 20)
+    assert "pass --max-bytes " in run("info", reference, "--max-bytes", 20).said
+    assert run("compare", reference, prediction, "--max-bytes", 10**6).code == 0

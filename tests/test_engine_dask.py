@@ -33,7 +33,7 @@ def cluster():
     with (
         dask.config.set({"distributed.worker.profile.enabled": False}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
     ):
         yield cluster

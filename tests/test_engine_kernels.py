@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -185,3 +186,13 @@ def test_the_mean_minimum_of_sorted_values():
     p, q = np.sort(rng.random(30)), np.sort(np.round(rng.random(20), 1))
     expected = np.minimum.outer(p, q).mean()
     assert kernels.distribution.mean_minimum(p, q) == pytest.approx(expected, abs=1e-14)
+
+
+def test_whoever_watches_is_told_when_something_is_compiled() -> None:
+    seen: list[str] = []
+    kernels.watch_compiler(lambda: seen.append("began"), lambda: seen.append("ended"))
+    double = numba.njit(lambda x: 2 * x)
+    assert double(2) == 4
+    assert seen == ["began", "ended"]
+    assert double(3) == 6  # compiled by now
+    assert seen == ["began", "ended"]

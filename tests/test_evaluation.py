@@ -310,22 +310,15 @@ def test_parquet_without_pyarrow_is_refused_before_any_work(
 # What has no partner, and what cannot be compared ----------------------------------------------
 
 
-def test_a_missing_partner_is_an_error_before_any_work(folders: Path) -> None:
+def test_missing_partners_are_shown_and_rank_last(folders: Path) -> None:
     (folders / "good" / "c.npy").unlink()
     np.save(folders / "poor" / "x.npy", REFERENCE)
-    with pytest.raises(InputError) as caught:
-        run(folders)
-    assert "good: no prediction for 1 case: c" in str(caught.value)
-    assert "poor: no reference for 1 case: x" in str(caught.value)
-    assert 'pass missing="worst" to go on and rank a method last' in str(caught.value)
-    assert "pass --missing worst to go on and rank a method last" in caught.value.in_command()
-    assert not (folders / "out").exists()
-
-
-def test_missing_partners_are_shown_where_a_rule_is_named(folders: Path) -> None:
-    (folders / "good" / "c.npy").unlink()
-    result = run(folders, missing="worst")
-    assert [(m.case, m.method, m.side) for m in result.missing] == [("c", "good", "prediction")]
+    result = run(folders)
+    assert result.missing_rule == "worst"
+    assert [(m.case, m.method, m.side) for m in result.missing] == [
+        ("c", "good", "prediction"),
+        ("x", "poor", "reference"),
+    ]
     row = rows(folders / "out" / "cases.csv")[4]
     assert (row["case"], row["method"], row["status"]) == ("c", "good", "missing")
     assert (row["score"], row["error"]) == ("", "no prediction")
@@ -369,7 +362,8 @@ def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
     assert result.summaries()["poor"].n == 12
     table = {(r["case"], r["method"]): r for r in rows(folders / "out" / "cases.csv")}
     assert table["nan", "good"]["status"] == "failed"
-    assert table["nan", "good"]["error"] == errors["nan", "good"]
+    # What is written names folders as seen from that of the results.
+    assert table["nan", "good"]["error"] == errors["nan", "good"].replace(f"{folders}/", "../")
     assert table["nan", "poor"]["status"] == "scored"
 
 
@@ -522,7 +516,7 @@ def test_other_options_are_computed_anew_and_both_are_kept(folders: Path) -> Non
     first = final(folders / "out")
     merged = run(folders, merge="both")
     assert lines(folders / "out") == 32
-    assert merged.values()["poor"].tolist() == [0.875] * 8
+    assert merged.values("score")["poor"].tolist() == [0.875] * 8
     run(folders)
     assert lines(folders / "out") == 32
     assert final(folders / "out") == first
@@ -865,19 +859,22 @@ def test_one_correspondence_holds_for_all_cases(clusters: Path) -> None:
     assert result.comparison("c").match == result.correspondences["mine"].groups
     many_to_one = run_set(clusters, merge="prediction")
     assert many_to_one.correspondences["mine"].groups == (((1,), (5, 9)), ((2,), (7,)))
-    assert many_to_one.values()["mine"].tolist() == [1.0, 1.0, 0.0]
+    assert many_to_one.values("score")["mine"].tolist() == [1.0, 1.0, 0.0]
 
 
 def test_the_mean_of_equal_cases_is_the_score_of_the_sum(clusters: Path) -> None:
     result = run_set(clusters, merge="prediction")
     total = sum(record.comparison.overlap for record in result.records if record.comparison)
-    assert total.compare(merge="prediction").score == np.mean(result.values()["mine"])
+    assert total.compare(merge="prediction").score == np.mean(result.values("score")["mine"])
 
 
 def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     out, seen = clusters / "out", []
     first = run_set(clusters, out=out, merge="prediction", progress=seen.append)
-    assert [(now.done, now.total) for now in seen][-1] == (6, 6)
+    assert [(now.doing, now.done, now.total) for now in seen] == [
+        *(("overlaps", done, 3) for done in range(4)),
+        *(("comparisons", done, 3) for done in range(4)),
+    ]
     before, counted = final(out), lines(out)
     loaded = Evaluation.load(out)
     assert loaded.values()["mine"].tolist() == first.values()["mine"].tolist()
@@ -890,7 +887,7 @@ def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     np.save(clusters / "mine" / "d", np.array([9, 9, 9, 9, 9, 9]))
     more = run_set(clusters, out=out, merge="prediction")  # another correspondence is found
     assert more.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
-    assert Evaluation.load(out).values()["mine"].tolist() == more.values()["mine"].tolist()
+    assert Evaluation.load(out).values("score")["mine"].tolist() == [0.75, 1.0, 0.25, 1.0]
     first.report(out / "page.html")
 
 
@@ -906,6 +903,93 @@ def test_a_case_that_cannot_be_read_does_not_spoil_the_set(clusters: Path) -> No
     assert len(run_set(clusters).failures) == 3
 
 
+def test_overlaps_for_a_set_take_no_pass_for_chance(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for folder in ("truth", "mine"):
+        (tmp_path / folder).mkdir()
+        for case in "ab":
+            np.save(tmp_path / folder / case, rng.dirichlet(np.ones(2), 50).T)
+    run_set(tmp_path, out=tmp_path / "out")
+    journal = (tmp_path / "out" / "cases.jsonl").read_text(encoding="utf-8")
+    kept = [json.loads(line) for line in journal.splitlines()]
+    assert ["explained" in line["comparison"] for line in kept] == [False, False, True, True]
+
+
+def test_what_is_missing_ranks_last_or_is_zero_or_is_left_out(folders: Path) -> None:
+    for case in "gh":
+        (folders / "good" / f"{case}.npy").unlink()
+    worst, zero, exclude = (run(folders, None, missing=r) for r in ("worst", "zero", "exclude"))
+    scored = worst.summaries()["good"].mean
+    assert [one.summaries()["good"].n for one in (worst, zero, exclude)] == [6, 8, 6]
+    assert zero.summaries()["good"].mean == pytest.approx(scored * 6 / 8)
+    assert exclude.summaries()["good"].mean == scored
+    ranks = [{rank.method: rank for rank in one.ranks()} for one in (worst, zero, exclude)]
+    assert [(one["good"].n, one["good"].last) for one in ranks] == [(8, 2), (8, 2), (6, 0)]
+    assert [one.differences()[0].n for one in (worst, zero, exclude)] == [6, 8, 6]
+    assert worst.counts["good"].missing == 2
+    assert worst.remarks["good"] == ("2 missing of 8 cases, which rank last",)
+    with pytest.raises(InputError, match="missing must be one of worst, zero, exclude, found"):
+        run(folders, missing="best")
+
+
+def test_a_scored_case_without_a_value_ranks_nobody(folders: Path) -> None:
+    np.save(folders / "truth" / "a", np.zeros(8, int))
+    np.save(folders / "good" / "a", np.zeros(8, int))  # right, and nothing is left to adjust
+    result = run(folders, None, missing="worst")
+    assert np.isnan(result.values("adjusted_score")["good"][0])
+    assert {rank.n for rank in result.ranks("adjusted_score")} == {7}
+    assert {rank.n for rank in result.ranks("score")} == {8}
+
+
+def test_methods_are_ranked_by_what_is_asked_for(folders: Path) -> None:
+    assert run(folders, None).rank_by == "score"
+    assert run(folders, None, merge="both").rank_by == "adjusted_score"
+    result = run(folders, None, background=1, rank_by="lowest_dice")
+    assert (result.rank_by, result.measures[0]) == ("lowest_dice", "lowest_dice")
+    foreground = run(folders, None, background=1)
+    assert foreground.rank_by == "foreground_dice"
+    case = foreground.comparison("a", "poor")
+    expected = case.indices(background=1).mean_foreground_dice
+    assert foreground.values()["poor"][0] == expected
+    with pytest.raises(InputError, match="foreground_dice needs to know what is no foreground"):
+        run(folders, rank_by="foreground_dice")
+    with pytest.raises(InputError, match=r"measure must be one of score, .*found 'dice'"):
+        run(folders, rank_by="dice")
+
+
+def test_masks_of_cases_say_where_to_compare(folders: Path) -> None:
+    (folders / "masks").mkdir()
+    for case in "abcdefgh":
+        np.save(folders / "masks" / case, np.array([1] * 6 + [0] * 2))
+    result = run(folders, mask=folders / "masks")
+    assert {record.comparison.pixels for record in result.records if record.comparison} == {6}
+    whole = final(folders / "out")
+    np.save(folders / "masks" / "a", np.ones(8, int))
+    changed = run(folders, mask=folders / "masks")
+    assert changed.comparison("a", "good").pixels == 8
+    assert final(folders / "out") != whole
+    loaded = Evaluation.load(folders / "out")
+    assert compare_again(loaded.records[0], loaded.options).pixels == 8
+
+
+def test_images_are_for_the_pages_of_cases(folders: Path) -> None:
+    (folders / "scans").mkdir()
+    for folder in ("truth", *PREDICTIONS):
+        for case in "abcdefgh":
+            file = folders / folder / f"{case}.npy"
+            np.save(file, np.load(file).reshape(2, 4))
+    np.save(folders / "scans" / "a_scan", np.arange(8.0).reshape(2, 4))
+    asked = {"image": folders / "scans", "pattern": {"image": "{case}_scan.npy"}}
+    result = run(folders, **asked)
+    result.report(reports="all")
+    pages = {page.name: page.read_text() for page in (folders / "out/report_cases").iterdir()}
+    assert [name for name, text in pages.items() if "a_scan" in text] == [
+        name for name in pages if "-a-" in name
+    ]
+    with pytest.raises(InputError, match="no case has an image there"):
+        run(folders, image=folders / "scans")
+
+
 def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> None:
     rng = np.random.default_rng(0)
     for folder, regions in (("truth", 2), ("mine", 3)):
@@ -917,3 +1001,20 @@ def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> No
     assert len(run_set(clusters).records) == 3
     with pytest.raises(InputError, match="correspondence must be 'case' or 'set', found 'all'"):
         evaluate(clusters / "truth", clusters / "mine", correspondence="all")  # type: ignore[arg-type]
+
+
+def test_the_memory_for_a_file_holds_in_the_workers_and_changes_no_result(folders: Path) -> None:
+    method = next(iter(PREDICTIONS))
+    for name in ("truth", method):
+        for file in list((folders / name).iterdir()):
+            np.savez_compressed(file.with_suffix(".npz"), a=np.load(file))
+            file.unlink()
+    truth, mine, out = folders / "truth", {method: folders / method}, folders / "out"
+    small = evaluate(truth, mine, out=out, max_bytes=1)
+    assert all("max_bytes=" in record.error for record in small.failures)
+    assert len(small.failures) == len(small.records)
+    first = evaluate(truth, mine, out=out)
+    assert first.failures == ()
+    before = lines(out)
+    evaluate(truth, mine, out=out, max_bytes=10**9)
+    assert lines(out) == before

@@ -50,6 +50,10 @@ def test_equal_labels_are_scored_from_the_same_overlap() -> None:
     assert (result.score, labels_score(result)) == (1.0, 0.5)
 
 
+def test_a_case_without_a_label_in_common_scores_nothing_by_labels() -> None:
+    assert labels_score(compare([1, 1, 1], [2, 2, 2])) == 0.0
+
+
 def test_equal_labels_of_probabilities_under_aitchison_need_the_images() -> None:
     soft = Segmentation.from_probabilities(np.array([[0.9, 0.4], [0.1, 0.6]]))
     result = compare(soft, soft, similarity=Aitchison()).detach()

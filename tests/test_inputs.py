@@ -132,6 +132,23 @@ def hdf5_file(folder, array):
     return f"{folder / 'a.h5'}:/values"
 
 
+def zarr_array(folder, array):
+    zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
+    stored = zarr.create_array(folder / "array.zarr", shape=array.shape, dtype=array.dtype)
+    stored[...] = array
+    return stored
+
+
+def dask_array(folder, array):
+    library = pytest.importorskip("dask.array", reason="the extra dask is not installed")
+    return library.from_array(array, chunks=2)
+
+
+def zarr_store(folder, array):
+    zarr_array(folder, array)
+    return folder / "array.zarr"
+
+
 def matlab_file(folder, array):
     scipy_io = pytest.importorskip("scipy.io")
     values = np.moveaxis(array, 0, -1) if array.ndim == 4 else array
@@ -164,6 +181,8 @@ ROWS = {
     "a JAX array": (jax_array, "both", False),
     "an array that speaks DLPack": (lambda _, a: dlpack(a), "both", False),
     "an xarray DataArray": (data_array, "both", False),
+    "a Zarr array": (zarr_array, "both", False),
+    "a Dask array": (dask_array, "both", False),
     "a nibabel image": (nibabel_image, "both", True),
     "a SimpleITK image": (simpleitk_image, "both", True),
     "NIfTI, .nii and .nii.gz": (written("a.nii.gz"), "both", True),
@@ -175,6 +194,7 @@ ROWS = {
     "NRRD and MHA": (written("a.nrrd"), "both", True),
     "3D Slicer's .seg.nrrd": (written("a.seg.nrrd"), "labels", True),
     "HDF5": (hdf5_file, "both", False),
+    "Zarr and OME-Zarr": (zarr_store, "both", False),
     "MATLAB": (matlab_file, "both", False),
     "one file per region": (region_files, "probabilities", True),
     "one file per region, named": (named_files, "probabilities", True),

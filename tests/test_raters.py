@@ -309,3 +309,10 @@ def test_json_holds_everything_but_the_pixels():
     assert content["method"] == "staple" and content["iterations"] > 1
     assert len(content["raters"]) == len(content["agreement"]["others"]) == 3
     assert np.shape(content["raters"][0]["confusion"]) == (6, 6)
+
+
+def test_a_label_map_scores_against_the_mean_what_it_scores_against_each():
+    mean = probdice.consensus(PEOPLE[1:], match="labels").segmentation
+    against = [probdice.compare(other, PEOPLE[0], match="labels").score for other in PEOPLE[1:]]
+    whole = probdice.compare(mean, PEOPLE[0], match="labels").score
+    assert whole == pytest.approx(np.mean(against))

@@ -20,7 +20,10 @@ from probdice.cli.outputs import write_text
 __all__ = ["load_configuration", "save_configuration"]
 
 ARGUMENTS = {"reference": "reference", "predictions": "methods"}
-PATHS = ("reference", "methods", "output", "mask", "names", "reference-names", "prediction-names")
+PATHS = (
+    *("reference", "methods", "output", "mask", "image"),
+    *("names", "reference-names", "prediction-names"),
+)
 LEFT_OUT = ("config", "save-config", "debug", "help")
 
 

@@ -111,14 +111,24 @@ def evaluate(
             help="Cores, by processes and threads together; all by default.",
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            rich_help_panel=COMPARING,
+            help="Compare on a cluster of Dask, tcp://host:8786, a case a task; its workers must "
+            "see the files under the same paths.",
+        ),
+    ] = None,
     pattern: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
             rich_help_panel=READING,
             help="Where the case stands in the names, such as '{case}_seg.nii.gz'. For one side "
-            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, name:PATTERN. "
-            "'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be repeated.",
+            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
+            "name:PATTERN. 'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be "
+            "repeated.",
         ),
     ] = None,
     probabilities: Annotated[
@@ -138,17 +148,23 @@ def evaluate(
             help="A folder with a mask for every case: compare only where it is not 0.",
         ),
     ] = None,
-    missing: Annotated[
-        MissingName | None,
+    image: Annotated[
+        str | None,
         typer.Option(
-            metavar="RULE",
-            show_default=False,
-            rich_help_panel=RANKING,
-            help="How a case that a method lacks, or that fails, counts. worst: it ranks last; "
-            "zero: it also is 0 in means; exclude: no method is ranked by it. Without a rule a "
-            "case that lacks is an error before any work, and one that fails ranks last.",
+            metavar="DIR",
+            rich_help_panel=OUTPUT,
+            help="A folder with the images that were segmented, for the pages of cases to show.",
         ),
     ] = None,
+    missing: Annotated[
+        MissingName,
+        typer.Option(
+            metavar="RULE",
+            rich_help_panel=RANKING,
+            help="How a case that a method lacks, or that fails, counts. worst: it ranks last; "
+            "zero: it also is 0 in means; exclude: no method is ranked by it.",
+        ),
+    ] = MissingName.worst,
     rank_by: Annotated[
         MeasureName | None,
         typer.Option(
@@ -280,10 +296,12 @@ def evaluate(
                 out=out,
                 pattern=_patterns(pattern or (), methods | raters),
                 mask=mask,
+                image=image,
                 probabilities=probabilities,
-                missing=None if missing is None else missing.value,
+                missing=missing.value,
                 rank_by=None if rank_by is None else rank_by.value,
                 workers=workers,
+                scheduler=scheduler,
                 verify=verify,
                 parquet=parquet,
                 others=Others(indices, background is not None, background_of(background)),
@@ -329,10 +347,10 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
     patterns: dict[str, str] = {}
     for word in words:
         which, _, rest = word.partition(":")
-        if which in ("reference", "prediction", "mask", *methods):
+        if which in ("reference", "prediction", "mask", "image", *methods):
             patterns[which] = rest
         else:
-            patterns = dict.fromkeys(("reference", "prediction", "mask"), word) | patterns
+            patterns = dict.fromkeys(("reference", "prediction", "mask", "image"), word) | patterns
     return patterns or None
 
 
@@ -374,8 +392,7 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     def notify(progress: "Progress") -> None:
         latest = progress.latest
-        counts = progress.doing == "comparisons"  # what fails before will fail again
-        if counts and latest is not None and latest.failure is not None:
+        if latest is not None and latest.failure is not None:
             message = in_command(latest.failure.message)
             if line := failures.line(latest.case, latest.method, message):
                 complain(f"failed: {line}")

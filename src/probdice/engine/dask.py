@@ -25,7 +25,7 @@ from probdice.engine.threads import cores, watcher
 from probdice.errors import InputError, MissingExtraError, ProbdiceError
 from probdice.segmentation import Segmentation
 
-__all__ = ["image", "in_charge", "scheduled", "total"]
+__all__ = ["connected", "image", "in_charge", "scheduled", "total"]
 
 R = TypeVar("R")
 
@@ -116,12 +116,12 @@ def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
         ):
             yield
     else:
-        with _connected(scheduler):
+        with connected(scheduler):
             yield
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[None]:
+def connected(address: str) -> Iterator[Any]:
     """A client of the cluster at an address."""
     if "://" not in address:
         raise InputError(
@@ -139,7 +139,7 @@ def _connected(address: str) -> Iterator[None]:
     except (OSError, ValueError) as error:
         raise InputError(f"no scheduler of Dask answers at {address}: {error}") from None
     with client:
-        yield
+        yield client
 
 
 def _scheduler() -> Any:

@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 from typing import Literal, cast
 
 from probdice.engine.threads import cores
-from probdice.errors import InputError, MissingExtraError, Option, Words
+from probdice.errors import InputError, MissingExtraError, Words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
-from probdice.evaluation.pairing import Job, Missing, describe_missing, pair
+from probdice.evaluation.pairing import Job, Missing, find_images, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
-from probdice.evaluation.running import run
+from probdice.evaluation.running import run, run_on_cluster
 from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
 from probdice.evaluation.tables import Others
 from probdice.evaluation.yardstick import (
@@ -114,13 +114,15 @@ def evaluate(
     priority: "Priority | Mapping[Side, Priority]" = (),
     pattern: str | Mapping[str, str] | None = None,
     mask: Folder | None = None,
+    image: Folder | None = None,
     probabilities: bool = False,
-    missing: MissingRule | None = None,
+    missing: MissingRule = "worst",
     rank_by: Measure | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     max_bytes: int | None = None,
     workers: int | None = None,
+    scheduler: str | None = None,
     verify: bool = False,
     parquet: bool = False,
     indices: bool = False,
@@ -171,17 +173,17 @@ def evaluate(
         Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
         ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
         folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
-        ``"prediction"``, ``"mask"`` or the name of a method. ``"{case}_{method}.nii.gz"`` for the
-        prediction finds several methods in one folder.
+        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method;
+        ``"{case}_{method}.nii.gz"`` for the prediction finds several methods in one folder.
     mask : path, optional
         A folder with a mask for every case; only pixels where it is not 0 are compared.
+    image : path, optional
+        A folder with the images that were segmented, for the pages of cases to show.
     probabilities : bool, optional
         Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
     missing : {"worst", "zero", "exclude"}, optional
         How a case that a method lacks, or that cannot be compared, counts: it ranks last
         ("worst"); it also enters means as 0 ("zero"); or no method is ranked by it ("exclude").
-        By default a case without a partner is an error before any work, and one that fails ranks
-        last.
     rank_by : str, optional
         The measure to rank methods by, one of `MEASURES`. By default "foreground_dice" where a
         `background` is named, "adjusted_score" where regions are merged, and else "score".
@@ -195,6 +197,9 @@ def evaluate(
     workers : int, optional
         Cores to use, by processes and threads together; all by default. The result does not
         depend on it.
+    scheduler : str, optional
+        The address of a scheduler of Dask, ``tcp://host:8786``: cases are then compared by the
+        workers of that cluster, one a thread. They must see the files under the same paths.
     verify : bool, optional
         Whether a finished case is recognised by the content of its files, not by their size and
         time of modification.
@@ -215,8 +220,9 @@ def evaluate(
     Raises
     ------
     InputError
-        When folders, options or partners are missing, or another run writes into `out`. A case
-        that cannot be compared is no error: see `Evaluation.failures`.
+        When folders are missing or have no case in common, or another run writes into `out`. A
+        case that is missing or cannot be compared is no error: see `Evaluation.missing` and
+        `Evaluation.failures`.
 
     Examples
     --------
@@ -260,10 +266,12 @@ def evaluate(
         out=out,
         pattern=pattern,
         mask=mask,
+        image=image,
         probabilities=probabilities,
         missing=missing,
         rank_by=rank_by,
         workers=workers,
+        scheduler=scheduler,
         verify=verify,
         parquet=parquet,
         others=Others(indices, background is not None, background),
@@ -282,10 +290,12 @@ def evaluate_folders(
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
     mask: Folder | None,
+    image: Folder | None,
     probabilities: bool,
-    missing: MissingRule | None,
+    missing: MissingRule,
     rank_by: Measure | None,
     workers: int | None,
+    scheduler: str | None,
     verify: bool,
     parquet: bool,
     others: Others,
@@ -301,10 +311,12 @@ def evaluate_folders(
         _evaluated,
         options=options,
         mask=mask,
+        image=image,
         probabilities=probabilities,
         missing=missing,
         rank_by=rank_by,
         workers=as_workers(workers) or cores(),
+        scheduler=scheduler,
         verify=verify,
         parquet=parquet,
         others=others,
@@ -341,11 +353,12 @@ def _with_raters(
     general = {name: found for name, found in said.methods.items() if found is not None}
     if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references, too
         general |= {name: pattern.get(name, pattern["reference"]) for name in raters}
-    masks = {} if said.mask is None else {"mask": said.mask}
+    shared = {"mask": said.mask, "image": said.image}  # by all references
+    besides = {name: found for name, found in shared.items() if found is not None}
     against = {}
     for rater, folder in raters.items():
         compared = methods | {name: path for name, path in raters.items() if name != rater}
-        patterns = {name: general[name] for name in compared if name in general} | masks
+        patterns = {name: general[name] for name in compared if name in general} | besides
         if rater in general:
             patterns["reference"] = general[rater]
         against[rater] = run_one(
@@ -355,7 +368,7 @@ def _with_raters(
     found = [name for name in first.methods if name not in raters]
     yardstick = yardstick_of(against, found, raters, first.rank_by)
     spanning = write_consensus(against, first.options, place, cores())
-    patterns = {name: general[name] for name in methods if name in general} | masks
+    patterns = {name: general[name] for name in methods if name in general} | besides
     if spanning is not None:
         patterns["reference"] = spanning
     if reference is None:
@@ -375,10 +388,12 @@ def _evaluated(
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
     mask: Folder | None,
+    image: Folder | None,
     probabilities: bool,
-    missing: MissingRule | None,
+    missing: MissingRule,
     rank_by: Measure | None,
     workers: int,
+    scheduler: str | None,
     verify: bool,
     parquet: bool,
     others: Others,
@@ -390,7 +405,7 @@ def _evaluated(
     """One reference and all methods."""
     if parquet:
         _check_parquet()
-    rule = "worst" if missing is None else as_missing_rule(missing)
+    rule = as_missing_rule(missing)
     measure = _usual_measure(options, others) if rank_by is None else as_measure(rank_by, others)
     patterns = patterns_of(pattern, methods)
     jobs, lacking, folders = pair(
@@ -400,17 +415,8 @@ def _evaluated(
         mask=None if mask is None else Path(mask),
         probabilities=probabilities,
     )
-    if lacking and missing is None:
-        cases = "case has" if len(lacking) == 1 else "cases have"
-        raise InputError(
-            f"{len(lacking)} {cases} no partner:\n{describe_missing(lacking)}\npass ",
-            Option("missing", "worst"),
-            " to go on and rank a method last on every case that it lacks, ",
-            Option("missing", "zero"),
-            " to count these as 0 in means too, or ",
-            Option("missing", "exclude"),
-            " to rank by the cases that all methods have",
-        )
+    if image is not None:
+        find_images(Path(image), patterns.image, dict.fromkeys(job.case for job in jobs))
 
     named_by = {Path(folder): name for name, folder in methods.items()}
 
@@ -420,6 +426,7 @@ def _evaluated(
             _finished,
             out=folder,
             workers=workers,
+            scheduler=scheduler,
             verify=verify,
             progress=progress,
             compiling=compiling,
@@ -444,6 +451,7 @@ def _evaluated(
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
+            image=None if image is None else os.fspath(image),
             patterns=replace(
                 patterns,
                 methods={
@@ -458,7 +466,7 @@ def _evaluated(
     if out is None:
         with _temporary() as temporary:
             return result_in(Path(temporary), None)
-    images = [reference, *methods.values(), *([] if mask is None else [mask])]
+    images = [reference, *methods.values(), *(one for one in (mask, image) if one is not None)]
     target = _folder_for_results(Path(out), images)
     with locked(target):
         result = result_in(target, target)
@@ -525,6 +533,7 @@ def _finished(
     *,
     out: Path,
     workers: int,
+    scheduler: str | None,
     verify: bool,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
@@ -536,11 +545,19 @@ def _finished(
         waiting = [request for key, request in requests.items() if key not in records]
 
         def notify(latest: Record | None) -> None:
-            if progress is not None:
-                progress(Progress(doing, len(requests), len(records), failed, resumed, latest))
+            if progress is None:
+                return
+            now = Progress(doing, len(requests), len(records), failed, resumed, latest)
+            # What fails while overlaps are computed will fail again, and is told then.
+            progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
 
         notify(None)
-        with closing(run(waiting, workers, compiling)) as lines:
+        running = (
+            run(waiting, workers, compiling)
+            if scheduler is None
+            else run_on_cluster(waiting, scheduler)
+        )
+        with closing(running) as lines:
             for line in lines:
                 journal.append(line)
                 record = Record.from_line(loads(line), out)

@@ -10,6 +10,7 @@ from probdice.errors import InputError
 __all__ = ["NO_PATTERNS", "Folder", "Patterns", "methods_of", "patterns_of", "relative_path"]
 
 Folder = str | os.PathLike[str]
+OTHERS = ("reference", "mask", "image")  # folders that are no method's
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Patterns:
 
     reference: str | None = None
     mask: str | None = None
+    image: str | None = None
     methods: dict[str, str | None] = field(default_factory=dict)
 
 
@@ -37,22 +39,22 @@ def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
 
 
 def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str]) -> Patterns:
-    """The pattern of the reference, of the mask and of every method."""
+    """The pattern of the reference, of masks and images, and of every method."""
     methods = list(methods)
     if not isinstance(pattern, Mapping):
-        return Patterns(pattern, pattern, dict.fromkeys(methods, pattern))
-    if unknown := pattern.keys() - {"reference", "prediction", "mask", *methods}:
+        return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))
+    if unknown := pattern.keys() - {*OTHERS, "prediction", *methods}:
         raise InputError(
-            f"pattern: expected 'reference', 'prediction', 'mask' or a method, found "
+            f"pattern: expected 'reference', 'prediction', 'mask', 'image' or a method, found "
             f"{sorted(unknown)}"
         )
     general = pattern.get("prediction")
-    # "reference" is the reference, and "mask" the mask, even where a method is called so too.
+    # "reference" is the reference, even where a method is called so too.
     of_methods = {
-        name: general if name in ("reference", "mask") else pattern.get(name, general)
-        for name in methods
+        name: general if name in OTHERS else pattern.get(name, general) for name in methods
     }
-    return Patterns(pattern.get("reference"), pattern.get("mask"), of_methods)
+    reference, mask, image = (pattern.get(name) for name in OTHERS)
+    return Patterns(reference, mask, image, of_methods)
 
 
 def relative_path(path: Folder, folder: Folder) -> str:

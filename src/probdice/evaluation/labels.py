@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import nan
 
 from probdice.comparison import Comparison
+from probdice.errors import InputError
 from probdice.files.sources import natural
 from probdice.matching import find_groups
 from probdice.scoring import NeedsImages, measure
@@ -96,6 +97,8 @@ def labels_score(comparison: Comparison) -> float:
         return measure(comparison.overlap, groups, None, None).score
     except NeedsImages:
         return nan
+    except InputError:  # no label in common
+        return 0.0
 
 
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:

@@ -22,7 +22,15 @@ from probdice.files import FORMATS
 from probdice.files.sources import natural
 from probdice.sides import Side
 
-__all__ = ["ROLES", "Job", "Missing", "Role", "describe_missing", "find_cases", "pair"]
+__all__ = [
+    "ROLES",
+    "Job",
+    "Missing",
+    "Role",
+    "find_cases",
+    "find_images",
+    "pair",
+]
 
 Role = Literal["reference", "prediction", "mask"]  # what a file of a case is
 ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
@@ -141,15 +149,18 @@ def find_cases(
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
 
 
-def describe_missing(missing: Iterable[Missing]) -> str:
-    """What has no partner, method by method."""
-    gathered: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        gathered.setdefault((one.method, one.side), []).append(one.case)
-    return "\n".join(
-        f"  {method}: no {side} for {len(cases)} case{'s' * (len(cases) > 1)}: {_listed(cases)}"
-        for (method, side), cases in gathered.items()
-    )
+def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
+    """The image of every case that has one, to be shown under its regions."""
+    cases = list(cases)
+    found = find_cases(folder, pattern, probabilities=False)
+    images = {case: found[case][0] for case in cases if case in found}
+    if not images:
+        raise InputError(
+            f"{folder}: no case has an image there ({_listed(sorted(found, key=natural))}), the "
+            f"cases are {_listed(cases)}; where names differ, say how with a pattern for the "
+            f"image, such as 'image:{CASE}_0000.nii.gz'"
+        )
+    return images
 
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:

@@ -129,6 +129,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         "reference": summary["reference"],
         "methods": summary["methods"],
         "mask": summary["mask"],
+        "image": summary["image"],
     }
     machine = ", ".join(summary["environment"].values())
     number = len(files.splitlines()) - 1

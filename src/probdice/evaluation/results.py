@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -28,7 +28,7 @@ from probdice.evaluation.labels import (
     labels_score,
     one_label_set,
 )
-from probdice.evaluation.pairing import Missing
+from probdice.evaluation.pairing import Missing, find_images
 from probdice.evaluation.publishing import (
     RULES,
     files_csv,
@@ -38,6 +38,7 @@ from probdice.evaluation.publishing import (
     table_tex,
 )
 from probdice.evaluation.record import NAMES, Measure, Record, located
+from probdice.evaluation.showing import evaluation_as_html
 from probdice.evaluation.tables import (
     CASES,
     REGIONS,
@@ -70,6 +71,10 @@ from probdice.statistics import (
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from probdice.pictures.evaluations import EvaluationKind
 
 __all__ = ["Counts", "Evaluation", "as_measure", "as_missing_rule", "read_summary"]
 
@@ -140,8 +145,8 @@ class Evaluation:
         How a case that a method lacks, or that failed, enters means and ranks.
     rank_by : str
         The measure by which methods are ranked.
-    mask : str or None
-        The folder of the masks.
+    mask, image : str or None
+        The folders of the masks, and of the images that were segmented.
     patterns : Patterns
         By which patterns the cases of every folder were found.
     probabilities : bool
@@ -185,6 +190,7 @@ class Evaluation:
     missing_rule: MissingRule = "worst"
     rank_by: Measure = "score"
     mask: str | None = None
+    image: str | None = None
     patterns: Patterns = NO_PATTERNS
     probabilities: bool = False
     yardstick: Yardstick | None = None
@@ -213,6 +219,7 @@ class Evaluation:
                 missing_rule=as_missing_rule(content["missing_rule"]),
                 rank_by=content["rank_by"],
                 mask=None if content["mask"] is None else located(content["mask"], out),
+                image=None if content["image"] is None else located(content["image"], out),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
                 yardstick=_yardstick(content["yardstick"], out),
@@ -397,6 +404,7 @@ class Evaluation:
             "reference": self._from_here(self.reference),
             "methods": {name: self._from_here(folder) for name, folder in self.methods.items()},
             "mask": None if self.mask is None else self._from_here(self.mask),
+            "image": None if self.image is None else self._from_here(self.image),
             "patterns": asdict(self.patterns),
             "probabilities": self.probabilities,
             "missing_rule": self.missing_rule,
@@ -544,11 +552,45 @@ class Evaluation:
                 record, self.options_of(method), seen_from=page.parent, workers=workers
             )
 
+        images = {}
+        if self.image is not None:
+            images = find_images(Path(self.image), self.patterns.image, self.cases)
         with hold:
             write_evaluation(
-                self, page, reports=reports, again=again, progress=progress, words=self.words
+                self,
+                page,
+                reports=reports,
+                again=again,
+                images=images,
+                progress=progress,
+                words=self.words,
             )
         return page
+
+    def plot(
+        self,
+        kind: "EvaluationKind" = "distributions",
+        *,
+        measure: Measure | None = None,
+        ax: "Axes | Iterable[Axes] | None" = None,
+        figsize: tuple[float, float] | None = None,
+    ) -> "Figure":
+        """A picture as a Matplotlib figure. See `pictures.evaluations.plot_evaluation`.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "distributions", "regions", "differences", "volumes" or "ranks".
+        measure : str, optional
+            What methods are told apart by; `rank_by` by default.
+        ax : Axes or several, optional
+            Where to draw, as many as the picture has panels; a new figure by default.
+        figsize : (float, float), optional
+            Width and height of the new figure in inches.
+        """
+        from probdice.pictures.evaluations import plot_evaluation
+
+        return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
         scored = len(self.records) - len(self.failures)
@@ -571,6 +613,9 @@ class Evaluation:
         if len(self.failures) > SHOWN:
             lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return evaluation_as_html(self)
 
     def _case_rows(self) -> list[Row]:
         return case_rows(

@@ -11,6 +11,7 @@ that reads it, which then costs its own case and no other.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,15 +19,21 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 from probdice.engine.threads import memory
 from probdice.errors import ProbdiceError
-from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, unscored
+from probdice.evaluation.pairing import ROLES, Job
+from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
 from probdice.evaluation.worker import COMPILING, READY
+from probdice.files.sources import split_inside
 
-__all__ = ["run"]
+__all__ = ["run", "run_on_cluster"]
 
 TINY = 2**22  # bytes of images in all; less is done before a second process has started
+AHEAD = 3  # cases that are under way for each thread of a cluster
 SHOWN = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
@@ -46,6 +53,48 @@ def run(
         # Neither a second process nor a second thread is worth its start.
         shares, workers = [1] * len(requests), 1
     yield from _shared_out(requests, shares, workers, compiling or (lambda: None))
+
+
+def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
+    """The same on the workers of a cluster of Dask, a case a task, in the order of finishing.
+
+    As many cases as keep the workers busy are under way, not all of them.
+    """
+    from probdice.engine.dask import connected
+
+    with connected(address) as client:
+        from distributed import as_completed
+
+        def submitted(request: Request) -> Any:
+            future = client.submit(scored, _located(request), 1, pure=False, retries=1)
+            asked[future.key] = request
+            return future
+
+        asked: dict[str, Request] = {}
+        waiting = iter(requests)
+        busy = AHEAD * max(1, sum(client.nthreads().values()))
+        futures = as_completed([submitted(request) for request in islice(waiting, busy)])
+        for future in futures:
+            request = asked.pop(future.key)
+            error = future.exception()
+            if error is None:
+                yield future.result()
+            else:  # a damaged file can kill the process that reads it
+                yield unscored(request, f"{type(error).__name__}: {error}")
+            for request in islice(waiting, 1):
+                futures.add(submitted(request))
+
+
+def _located(request: Request) -> Request:
+    """The same with the files where a process in another folder finds them."""
+
+    def absolute(path: str) -> str:
+        file, inside = split_inside(path)
+        return os.path.abspath(file) + (f":{inside}" if inside else "")
+
+    job = request.job
+    files = (tuple(absolute(path) for path in job.files(role)) for role in ROLES)
+    return replace(request, job=Job(job.case, job.method, *files))
 
 
 def _shared_out(

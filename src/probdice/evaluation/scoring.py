@@ -93,16 +93,18 @@ def scored(request: Request, threads: int) -> str:
             _ = comparison.chance, comparison.explained
         text = comparison.to_json()
     except ProbdiceError as error:
-        return unscored(request, *error.args, seconds=_since(start))
+        return unscored(_fingerprinted(request), *error.args, seconds=_since(start))
     except MemoryError as error:
-        return unscored(request, str(error) or "does not fit in memory", seconds=_since(start))
+        message = str(error) or "does not fit in memory"
+        return unscored(_fingerprinted(request), message, seconds=_since(start))
     except Exception as error:  # whatever it is, the other cases go on
-        return unscored(request, f"{type(error).__name__}: {error}", seconds=_since(start))
-    return _line(request, _since(start), f'"comparison": {text}')
+        message = f"{type(error).__name__}: {error}"
+        return unscored(_fingerprinted(request), message, seconds=_since(start))
+    return _line(_fingerprinted(request), _since(start), f'"comparison": {text}')
 
 
 def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
-    """The line of a case that failed."""
+    """The line of a case that failed; no file is touched for it."""
     failure = Note("failed", message).to_dict()
     return _line(request, seconds, f'"failure": {json.dumps(failure)}')
 
@@ -176,7 +178,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "seconds": seconds,
             "version": __version__,
             "options": request.options.to_dict(),
-            "inputs": _with_contents(request),
+            "inputs": request.inputs,
             "files": request.files,
         }
     )
@@ -196,8 +198,8 @@ def _identity(file: Path, verify: bool) -> list[Any]:
     return [file.name, status.st_size, status.st_mtime_ns, content]
 
 
-def _with_contents(request: Request) -> Inputs:
-    """What identifies the files, with the fingerprint of each.
+def _fingerprinted(request: Request) -> Request:
+    """The request with the fingerprint of every file.
 
     They have just been read, and lie in the memory of the system. A file that a format keeps
     beside the one that is named lies in the same folder.
@@ -214,7 +216,7 @@ def _with_contents(request: Request) -> Inputs:
                 with suppress(OSError):
                     content = fingerprint(file)
             contents[role].append([name, size, modified, content])
-    return contents
+    return replace(request, inputs=contents)
 
 
 def _file(path: str) -> str:

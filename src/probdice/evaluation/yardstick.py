@@ -138,9 +138,10 @@ def yardstick_of(
                         by_case.setdefault(case, []).append(value)
         return summarise([float(np.mean(several)) for several in by_case.values()])
 
+    methods = list(methods)
     means = {
-        name: {rater: _mean(cases.values()) for rater, cases in against.items()}
-        for name, against in values.items()
+        name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
+        for name in (*methods, *raters)
     }
     return Yardstick(
         measure,

@@ -30,7 +30,7 @@ from probdice.files.damage import (
     whole_number,
 )
 from probdice.files.model import Format, Image, Payload, Source, as_colour
-from probdice.files.packed import unpacked_size
+from probdice.files.packed import unpack_pieces
 
 __all__ = ["JPEG", "PNG", "TIFF"]
 
@@ -47,6 +47,7 @@ ADAM7 = (
     *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
     (0, 1, 1, 2),
 )
+STRIP = 1 << 20  # pixels of a PNG that are taken from Pillow at once
 NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
@@ -61,11 +62,11 @@ def _is_png(source: Source) -> bool:
 def _read_png(source: Source) -> Image:
     from PIL import PngImagePlugin
 
-    content = _critical_chunks(source.path.read_bytes(), source.max_bytes)
+    stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
     # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
-    with library_call(), PngImagePlugin.PngImageFile(io.BytesIO(content)) as picture:
+    with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         mode = picture.mode
-        array = np.asarray(picture) if mode in GREY_MODES else None
+        array = _pixels(picture, stream) if mode in GREY_MODES else None
         palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
     if array is None:
         raise FormatError(f"{COLOUR} (found mode {mode})")
@@ -74,6 +75,24 @@ def _read_png(source: Source) -> Image:
     stretched = colour == 0 and depth in (2, 4)
     array = array // {2: 85, 4: 17}[depth] if stretched else array
     return Image(array, colours=_palette_colours(palette, 255))
+
+
+def _pixels(picture: Any, stream: io.BytesIO) -> NDArray[Any]:
+    """The values of a picture, some rows at a time: Pillow copies twice what it hands over."""
+    picture.load()
+    stream.close()  # which takes as much memory as the picture where it hardly packs
+    width, height = picture.size
+    step = max(1, STRIP // width)
+    strips = (
+        (row, np.asarray(picture.crop((0, row, width, min(row + step, height)))))
+        for row in range(0, height, step)
+    )
+    row, first = next(strips)
+    array = np.empty((height, width), first.dtype)
+    array[: len(first)] = first
+    for row, strip in strips:
+        array[row : row + len(strip)] = strip
+    return array
 
 
 def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
@@ -124,9 +143,12 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
     check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
     # Pillow takes rows that are missing for zeros.
-    if unpacked_size(values, needed) < needed:
-        raise FormatError("is damaged or incomplete: its packed values end too early")
-    return b"".join(kept)
+    unpacked = 0
+    for piece in unpack_pieces(values):
+        unpacked += len(piece)
+        if unpacked >= needed:
+            return b"".join(kept)
+    raise FormatError("is damaged or incomplete: its packed values end too early")
 
 
 def _shown(kind: bytes) -> str:

@@ -8,7 +8,6 @@ and the process with it.
 """
 
 import math
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +17,12 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_memory
+from probdice.files.packed import unpack_pieces
 
 __all__ = ["Cells", "Struct", "Value", "variables_of"]
 
 HEADER = 128
+TAG = 8  # bytes: the type of an element, and its size
 NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8"}
 NUMBERS |= {13: "u8"}
 INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
@@ -113,22 +114,20 @@ class _Elements:
 
 def _unpacked(packed: memoryview, order: str, max_bytes: int) -> tuple[int, memoryview]:
     """The one element that a packed variable holds, its check sum verified."""
-    unpacker = zlib.decompressobj()
-    try:
-        tag = unpacker.decompress(packed, 8)
-        if len(tag) < 8:
-            raise _damaged("a packed variable is cut off")
-        kind, size = (int(number) for number in np.frombuffer(tag, order + "u4"))
-        if size > DEFLATE_RATIO * len(packed):
-            raise _damaged(f"a variable of {size} bytes packed into {len(packed)}")
-        check_memory(size, (size,), max_bytes)
-        content = unpacker.decompress(unpacker.unconsumed_tail, size) if size else b""
-        unpacker.decompress(unpacker.unconsumed_tail, 8)
-    except zlib.error as error:
-        raise _damaged(f"a packed variable: {error}") from error
-    if len(content) < size or not unpacker.eof:
+    content = bytearray()
+    kind, size = 0, -1
+    for piece in unpack_pieces((packed,)):
+        content += piece
+        if size < 0 and len(content) >= TAG:
+            kind, size = (int(number) for number in np.frombuffer(content[:TAG], order + "u4"))
+            if size > DEFLATE_RATIO * len(packed):
+                raise _damaged(f"a variable of {size} bytes packed into {len(packed)}")
+            check_memory(size, (size,), max_bytes)
+        if len(content) > TAG + max(size, 0):
+            break
+    if len(content) != TAG + size:
         raise _damaged("a packed variable has another size than it says")
-    return kind, memoryview(content)
+    return kind, memoryview(content).toreadonly()[TAG:]
 
 
 def _array(content: memoryview, order: str, depth: int) -> tuple[str, Value]:

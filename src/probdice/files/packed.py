@@ -4,13 +4,13 @@ isal unpacks in half the time of zlib, which serves on the platforms that isal d
 """
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from probdice.errors import FormatError
 
-__all__ = ["gzip_module", "is_gzipped", "unpack", "unpack_stream", "unpacked_size", "verify_stream"]
+__all__ = ["gzip_module", "is_gzipped", "unpack", "unpack_pieces", "unpack_stream", "verify_stream"]
 
 SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end in notes on the scan
 PIECE = 1 << 20
@@ -105,23 +105,29 @@ def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[byte
             ) from error
 
 
-def unpacked_size(pieces: Sequence[memoryview], size: int) -> int:
-    """How many bytes a zlib stream in several pieces holds; no more than `size` are counted."""
+def unpack_pieces(pieces: Iterable[memoryview]) -> Iterator[bytes]:
+    """What a zlib stream that lies in memory holds; its check sum is verified with the last bytes.
+
+    It comes a little at a time, since all of it at once is copied several times.
+    """
     zlib = _zlib()
     unpacker = zlib.decompressobj()
-    count = 0
     try:
         for piece in pieces:
-            while count < size and not unpacker.eof:
-                count += len(unpacker.decompress(piece, PIECE))
-                piece = unpacker.unconsumed_tail
-                if not piece:
-                    break
+            for start in range(0, len(piece), PIECE):
+                part = piece[start : start + PIECE]
+                while len(part) and not unpacker.eof:
+                    yield unpacker.decompress(part, PIECE)
+                    part = unpacker.unconsumed_tail
+        while not unpacker.eof:
+            content = unpacker.decompress(b"", PIECE)
+            if not content and not unpacker.eof:
+                raise FormatError("is damaged or incomplete: its packed values end too early")
+            yield content
     except zlib.error as error:
         raise FormatError(
             f"is damaged: its packed values cannot be unpacked ({error}); write it again"
         ) from error
-    return count
 
 
 def gzip_module() -> Any:

@@ -1,7 +1,7 @@
 """Pages to look at: one self-contained HTML file each, which needs no network and no server."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ def write_evaluation(
     *,
     reports: str = "worst:5",
     again: Callable[[str, str], Comparison] | None = None,
+    images: Mapping[str, str] | None = None,
     title: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
@@ -85,6 +86,8 @@ def write_evaluation(
     again : callable, optional
         Called with the case and the method, gives the comparison with its images. By default
         it is read from the journal, and the pages of cases have no images.
+    images : mapping of str to path, optional
+        The image of every case that has one, to be shown under its regions.
     title : str, optional
         What stands on top.
     progress : callable, optional
@@ -115,7 +118,7 @@ def write_evaluation(
 
     file = Path(path)
     wanted = pages_wanted(evaluation, reports)
-    pages = write_case_pages(evaluation, file, wanted, again, progress, words)
+    pages = write_case_pages(evaluation, file, wanted, again, images or {}, progress, words)
     page = evaluation_page(evaluation, pages, title)
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
     text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)

@@ -1,6 +1,7 @@
 """The page of a folder run: methods side by side, and every case."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -12,8 +13,10 @@ from probdice.matching import Fixed, Given, listed
 from probdice.options import TOLERANCE, Options
 from probdice.pictures.colours import PALETTE
 from probdice.report.cases import Pages
+from probdice.report.charts import Chart, charts_of
 from probdice.report.encoding import shortened
 from probdice.report.facts import RULES, Fact
+from probdice.scoring import NeedsImages
 from probdice.sides import Both
 
 __all__ = ["EvaluationPage", "evaluation_page"]
@@ -152,6 +155,8 @@ class EvaluationPage:
     yardstick: "YardstickTable | None"
     regions: tuple[RegionRow, ...]
     hidden_regions: int
+    charts: tuple[Chart, ...]
+    headline: str
     troubles: tuple[Trouble, ...]
     hidden_troubles: int
     options: tuple[Fact, ...]
@@ -181,11 +186,42 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         yardstick=_yardstick(summary),
         regions=regions[:LISTED],
         hidden_regions=max(0, len(regions) - LISTED),
+        charts=charts_of(evaluation),
+        headline=_headline(evaluation),
         troubles=troubles[:LISTED],
         hidden_troubles=max(0, len(troubles) - LISTED),
         options=_options(evaluation),
         data=_data(evaluation, pages, colours),
     )
+
+
+def _headline(evaluation: Evaluation) -> str:
+    """What failed and what is missing, by method; "" where nothing is."""
+    parts = []
+    for name, counts in evaluation.counts.items():
+        lacking = [
+            f"{count} {word}"
+            for count, word in ((counts.failed, "failed"), (counts.missing, "missing"))
+            if count
+        ]
+        if lacking:
+            cases = _count(counts.cases, "case")
+            parts.append(f"{shortened(name)}: {' and '.join(lacking)} of {cases}")
+    return "; ".join(parts)
+
+
+def _chance(evaluation: Evaluation) -> dict[str, float | None]:
+    """What independent segmentations reach on average, by the measures where that is known."""
+    levels = []
+    for record in evaluation.records:
+        with suppress(NeedsImages):
+            if record.comparison is not None:
+                levels.append(record.comparison.chance)
+    known = [level for level in levels if not isnan(level)]
+    return {
+        "score": sum(known) / len(known) if known else None,
+        "adjusted_score": 0.0,
+    }
 
 
 def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> MeasureBlock:
@@ -378,7 +414,8 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 def _patterns(patterns: dict[str, Any]) -> str:
     """Those that were given."""
-    given = {"reference": patterns["reference"], "mask": patterns["mask"], **patterns["methods"]}
+    others = {name: text for name, text in patterns.items() if name != "methods"}
+    given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
 
 
@@ -417,6 +454,10 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
         "measures": measures,
         "names": [WORDS[key][0] for key in measures],
         "means": means,
+        "chance": _chance(evaluation),
+        "together": {
+            str(place[case]): address for (case, method), address in pages.items() if not method
+        },
         "methods": [shortened(name) for name in methods],
         "colours": [colours[name] for name in methods],
         "cases": [shortened(case, 200) for case in evaluation.cases],

@@ -30,8 +30,11 @@ ROOM = 6_000_000  # bytes of both sides, before base64 makes four of three
 ROOM_IN_ALL = 7_000_000  # with the images under them
 LEAST_ROOM = 400_000  # bytes of an image, however many there are
 MOST_LABELS = 2**27  # pixels of label maps
-MOST_PIXELS = 2**21  # pixels where there are probabilities
-MOST_VALUES = 2**24  # probabilities of one side that are looked at
+MOST_PIXELS = 2**23  # pixels where there are probabilities
+MOST_VALUES = 2**25  # probabilities of one side that are looked at
+MANY = 2**20  # pixels from which on a few slices are tried first
+SLICES = 8  # whose compressed size tells that of all
+CLEARLY = 1.3  # how much too large that must be
 KEPT = 6  # regions of a pixel
 NAMED = 4096  # regions of a side that the images tell apart
 DIGITS = ((2**21, 4), (2**23, 3))  # up to so many probabilities: so many digits; else 2
@@ -55,8 +58,12 @@ def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Unde
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     while True:
-        view = look(comparison, tuple(range(0, n, step) for n in shape))
-        regions = {side: largest(view, side, KEPT) for side in SIDES}
+        ranges = tuple(range(0, n, step) for n in shape)
+        if _clearly_too_much(comparison, ranges, colours):
+            step += 1
+            continue
+        view = look(comparison, ranges)
+        regions = {side: _regions(view, side, KEPT) for side in SIDES}
         values = sum(codes.size for codes, _ in regions.values())
         digits = next((digits for limit, digits in DIGITS if values <= limit), 2)
         for number in range(2 if comparison.overlap.crisp else digits, 1, -1):
@@ -93,6 +100,21 @@ def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
     return next(n for n in count(1) if prod(ceil(size / n) for size in shape) <= max(most, 1))
 
 
+def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours: Colours) -> bool:
+    """Whether a few slices already tell that probabilities do not fit."""
+    if comparison.overlap.crisp or prod(map(len, ranges)) < MANY:
+        return False
+    first, *others = ranges
+    few = first[:: max(1, len(first) // SLICES)]
+    view = look(comparison, (few, *others))
+    size = sum(
+        len(entry["codes"]) + len(entry["values"])
+        for side in SIDES
+        for entry in (_packed_side(comparison, side, *_regions(view, side, KEPT), colours, 2),)
+    )
+    return size * (len(first) / len(few)) > CLEARLY * ROOM * 4 / 3
+
+
 def _crisp(comparison: Comparison, side: Side) -> bool:
     return comparison.overlap.side(side).crisp
 
@@ -103,6 +125,15 @@ def _follows(comparison: Comparison) -> bool:
     return comparison.overlap.crisp and few
 
 
+def _regions(
+    view: View, side: Side, most: int
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
+    """The largest regions of each pixel and, of probabilities, how large they are."""
+    if view.crisp(side):
+        return view.sides[side][None], np.empty(0, np.float32)
+    return largest(view, side, most)
+
+
 def _loud(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
     """Which pixels are, on either side, in a region that is not background."""
     loud = np.zeros(view.inside.shape, np.bool_)
@@ -110,7 +141,7 @@ def _loud(comparison: Comparison, view: View, background: int | None) -> NDArray
         return view.inside
     for side in SIDES:
         numbers = np.array([*group_numbers(comparison, side), background])  # −1: outside
-        codes, _ = largest(view, side, 1)
+        codes, _ = _regions(view, side, 1)
         loud |= (numbers != background)[codes[0]]
     return loud & view.inside if loud.any() else view.inside
 

@@ -22,6 +22,8 @@ RANGE = (0.02, 99.98)  # per cent of the values between which they are told apar
 WINDOW = (1.0, 99.0)  # per cent of the values under the regions that the first view may spread
 REACH = 2.5  # how far it goes beyond their middle half, in widths of it
 SAMPLED = 2**20  # values that are looked at for these
+SLICES = 8  # whose compressed size tells that of all
+CLEARLY = 1.3  # how much too large that must be
 
 
 def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay, ...]:
@@ -73,6 +75,10 @@ def packed_underlay(
         for levels in LEVELS if not underlay.colour else LEVELS[1:]:
             scaled = np.clip((reduced - low) * (levels / (high - low)), 0, levels)
             stored = np.rint(scaled).astype("u1" if levels == 255 else "<u2")
+            # A few slices tell well enough what all would take, where that is far too much.
+            few = stored[:: max(1, stored.shape[0] // SLICES)] if stored.ndim else stored
+            if len(encoded(few)) * (stored.size / few.size) > CLEARLY * room * 4 / 3:
+                continue
             text = encoded(stored, level=6)
             if len(text) <= room * 4 / 3 or reduced.size <= 1:
                 window = (low, high) if underlay.colour else _window(values, view, regions)

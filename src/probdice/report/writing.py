@@ -1,5 +1,6 @@
 """The page of one comparison, from its data to its file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from probdice.files.underlays import Underlay
 from probdice.pictures.views import images_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
+from probdice.report.side_by_side import PageLink
 from probdice.report.underlays import underlays_of
 
 __all__ = ["write_comparison"]
@@ -26,11 +28,13 @@ def write_comparison(
     notice: str = "",
     words: Words = "python",
     command: str = "",
+    links: Sequence[PageLink] = (),
     alone: bool = False,
 ) -> None:
     """Write the page; a notice stands before its notes. For `alone` see `atomic_files.replacing`.
 
-    `image` is one image or several to show under the segmentations.
+    `image` is one image or several to show under the segmentations, `links` lead to the other
+    pages of an evaluation.
     """
     underlays: tuple[Underlay, ...] = ()
     if not (isinstance(image, tuple) and not image):
@@ -38,5 +42,6 @@ def write_comparison(
     page = page_of(comparison, title, notice, words, underlays, command)
     names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
     scripts = tuple(f"assets/{name}.js" for name in names)
-    text = render("comparison.html", {"page": page}, style="assets/page.css", scripts=scripts)
+    values = {"page": page, "links": links}
+    text = render("comparison.html", values, style="assets/page.css", scripts=scripts)
     write_page(path, text, alone=alone)

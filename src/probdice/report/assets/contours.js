@@ -42,20 +42,28 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     return path;
   }
 
+  // Which sides of a square (top, right, bottom, left) a line joins, by which corners are inside.
+  const JOINED = [[], [3, 2], [2, 1], [3, 1], [0, 1], [0, 3, 2, 1], [0, 2], [0, 3], [0, 3], [0, 2], [0, 1, 3, 2], [0, 1], [3, 1], [2, 1], [3, 2], []];
+  const short = (value) => Math.round(value * 100) / 100;
+
   // Marching squares on the centres of pixels, with nothing around the plane.
   function lines(values, width, height, level, path) {
     const wide = width + 2;
     for (let row = 0; row <= height; row++) {
       for (let column = 0, at = row * wide; column <= width; column++, at++) {
-        const [a, b, c, d] = [values[at], values[at + 1], values[at + wide + 1], values[at + wide]];
+        const a = values[at], b = values[at + 1], c = values[at + wide + 1], d = values[at + wide];
         const kind = (a >= level ? 8 : 0) | (b >= level ? 4 : 0) | (c >= level ? 2 : 0) | (d >= level ? 1 : 0);
         if (kind === 0 || kind === 15) continue;
-        const [x, y] = [column - 0.5, row - 0.5];
-        const part = (from, to) => (level - from) / (to - from);
-        const point = { t: () => [x + part(a, b), y], r: () => [x + 1, y + part(b, c)], b: () => [x + part(d, c), y + 1], l: () => [x, y + part(a, d)] };
-        for (const pair of ["", "lb", "br", "lr", "tr", "tlbr", "tb", "tl", "tl", "tb", "trlb", "tr", "lr", "br", "lb"][kind].match(/../g)) {
-          const [one, two] = [point[pair[0]](), point[pair[1]]()];
-          path.push(`M${one[0].toFixed(2)} ${one[1].toFixed(2)}L${two[0].toFixed(2)} ${two[1].toFixed(2)}`);
+        const joined = JOINED[kind];
+        for (let k = 0; k < joined.length; k++) {
+          let x = column - 0.5, y = row - 0.5;
+          switch (joined[k]) {
+            case 0: x += (level - a) / (b - a); break;
+            case 1: x += 1; y += (level - b) / (c - b); break;
+            case 2: x += (level - d) / (c - d); y += 1; break;
+            default: y += (level - a) / (d - a);
+          }
+          path.push(k % 2 ? "L" : "M", short(x), " ", short(y));
         }
       }
     }
@@ -65,22 +73,22 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
     const wide = width + 2;
-    const fields = new Map();
+    const fields = [];
+    const shown = Int32Array.from(entry.group, (group) => (isShown(group) ? group : -2));
     for (let row = 0; row < height; row++) {
       for (let column = 0, pixel = first + row * down; column < width; column++, pixel += right) {
         for (let k = 0, at = pixel; k < entry.kept; k++, at += total) {
           const code = entry.codes[at];
           if (code === 0) break;
-          const group = entry.group[code];
-          if (!isShown(group)) continue;
-          let field = fields.get(group);
-          if (!field) fields.set(group, (field = new Float32Array(wide * (height + 2))));
-          field[(row + 1) * wide + column + 1] += entry.values[at] / scale;
+          const group = shown[code];
+          if (group < 0) continue;
+          fields[group] ??= new Float32Array(wide * (height + 2));
+          fields[group][(row + 1) * wide + column + 1] += entry.values[at] / scale;
         }
       }
     }
     const path = [];
-    for (const field of fields.values()) for (const level of state.levels) lines(field, width, height, level, path);
+    for (const field of fields) if (field) for (const level of state.levels) lines(field, width, height, level, path);
     return path;
   }
 

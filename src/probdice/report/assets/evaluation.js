@@ -23,13 +23,22 @@
   // Dots that would lie on each other are stacked away from the line, up and down in turn.
   function stacked(values, width, low, radius) {
     const rows = new Map();
-    return values.map((value) => {
+    const placed = values.map((value) => {
       const x = ((value - low) / (1 - low)) * width;
       const bin = Math.round(x / (2 * radius));
       const count = rows.get(bin) ?? 0;
       rows.set(bin, count + 1);
       return [x, (count % 2 ? -1 : 1) * Math.ceil(count / 2)];
     });
+    return [placed, rows];
+  }
+
+  // Steps of 1, 2 or 5 times a power of ten, at most eight of them.
+  function roundTicks(low) {
+    const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
+    const step = steps.find((one) => (1 - low) / one <= 8) ?? 1;
+    const first = Math.ceil(low / step - 1e-9);
+    return Array.from({ length: Math.round(1 / step) - first + 1 }, (_, k) => Math.round((first + k) * step * 1000) / 1000);
   }
 
   function drawDots(box) {
@@ -39,7 +48,25 @@
     if (!values.length) return;
     const low = Math.min(0.9, Math.floor(Math.min(...values) * 10) / 10);
     const [left, width, height] = [10, Math.max(200, box.clientWidth - 20), 62];
-    const picture = svg("svg", { width: "100%", height: height * data.methods.length + 24, role: "img", "aria-label": `Every case as a dot, by method. The numbers are in the table of cases.` });
+    const total = height * data.methods.length + 24;
+    // The view box lets the picture shrink with the paper that it is printed on.
+    const picture = svg("svg", { width: "100%", viewBox: `0 0 ${width + 2 * left} ${total}`, role: "img", "aria-label": `Every case as a dot, by method. The numbers are in the table of cases.` });
+    const across = (value) => left + ((value - low) / (1 - low)) * width;
+    const bottom = total - 10;
+    for (const value of roundTicks(low)) {
+      const x = across(value);
+      const anchor = x < left + 12 ? "start" : x > left + width - 12 ? "end" : "middle";
+      picture.append(svg("line", { x1: x, x2: x, y1: bottom - 14, y2: bottom - 10, class: "rail" }));
+      picture.append(svg("text", { x, y: bottom, "text-anchor": anchor, class: "tick" }, String(value)));
+    }
+    const chance = data.chance[measure];
+    if (known(chance ?? null)) {
+      const inside = chance >= low;
+      const x = inside ? across(chance) : left;
+      if (inside) picture.append(svg("line", { x1: x, x2: x, y1: 18, y2: bottom - 14, class: "chance" }));
+      const words = inside ? `chance ${decimal(chance)}` : `◂ chance ${decimal(chance)}`;
+      picture.append(svg("text", { x: x + (inside ? 3 : 0), y: bottom - 18, class: "count" }, words));
+    }
     data.methods.forEach((name, method) => {
       const records = data.records.filter((record) => record[METHOD] === method && known(record[at])).sort((a, b) => a[at] - b[at]);
       const every = Math.ceil(records.length / MOST);
@@ -48,37 +75,40 @@
       const middle = height * method + 38;
       picture.append(svg("text", { x: left, y: height * method + 14, class: "name" }, every > 1 ? `${name} (every ${every}. case)` : name));
       picture.append(svg("line", { x1: left, x2: left + width, y1: middle, y2: middle, class: "rail" }));
-      const [mean, from, to] = data.means[measure][method].map((value) => (known(value) ? left + ((value - low) / (1 - low)) * width : null));
+      const [mean, from, to] = data.means[measure][method].map((value) => (known(value) ? across(value) : null));
       if (known(from)) picture.append(svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "interval" }));
-      const placed = stacked(some.map((record) => record[at]), width, low, radius);
+      const [placed, rows] = stacked(some.map((record) => record[at]), width, low, radius);
       const tallest = Math.max(1, ...placed.map(([, level]) => Math.abs(level)));
-      const gap = Math.min(2 * radius + 0.5, 20 / tallest);
+      const gap = Math.min(2 * radius + 0.5, 18 / tallest);
       placed.forEach(([x, level], k) => {
         const record = some[k];
-        const dot = svg("circle", { cx: left + x, cy: middle + level * gap, r: radius, fill: data.colours[method], "data-case": record[CASE] });
+        const dot = svg("circle", { cx: left + x, cy: middle + level * gap, r: radius, fill: data.colours[method], "data-case": record[CASE], "data-page": record[PAGE] || data.together[record[CASE]] || "" });
         dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${decimal(record[at])}`));
         picture.append(dot);
       });
+      // Dots that lie on each other cannot be counted by eye.
+      for (const [bin, count] of rows) {
+        if (gap < 2 * radius && count * gap > 18) picture.append(svg("text", { x: Math.min(left + bin * 2 * radius, left + width), y: middle - 22, "text-anchor": bin * 2 * radius > width - 12 ? "end" : "middle", class: "count" }, `${count * every}×`));
+      }
       if (known(mean)) picture.append(svg("line", { x1: mean, x2: mean, y1: middle - 14, y2: middle + 14, class: "mean" }));
     });
-    const bottom = height * data.methods.length + 14;
-    for (let k = 0; k <= 4; k++) {
-      const value = low + ((1 - low) * k) / 4;
-      const anchor = k === 0 ? "start" : k === 4 ? "end" : "middle";
-      picture.append(svg("text", { x: left + (width * k) / 4, y: bottom, "text-anchor": anchor, class: "tick" }, String(Math.round(value * 1000) / 1000)));
-    }
     box.replaceChildren(picture);
   }
 
+  // A dot leads to the page of its case, or to its rows in the table where it has none.
   function onDots(event) {
     const dot = event.target.closest("circle");
     const box = event.currentTarget;
     for (const one of box.querySelectorAll("circle")) one.classList.toggle("same", dot !== null && one.dataset.case === dot.dataset.case);
-    if (event.type === "click" && dot) {
-      document.getElementById("filter").value = data.cases[Number(dot.dataset.case)];
-      filter();
-      document.getElementById("cases").scrollIntoView();
+    if (event.type !== "click" || !dot) return;
+    if (dot.dataset.page) {
+      location.href = dot.dataset.page;
+      return;
     }
+    document.getElementById("filter").value = data.cases[Number(dot.dataset.case)];
+    document.getElementById("method").value = "";
+    filter();
+    document.getElementById("cases").scrollIntoView();
   }
 
   // --- the table of cases
@@ -107,9 +137,10 @@
     const line = document.createElement("tr");
     line.setAttribute("role", "row");
     const name = cell("");
-    if (record[PAGE]) {
+    const page = record[PAGE] || data.together[record[CASE]];
+    if (page) {
       const link = document.createElement("a");
-      link.href = record[PAGE];
+      link.href = page;
       link.textContent = data.cases[record[CASE]];
       name.append(link);
     } else {
@@ -121,6 +152,15 @@
       entry.dataset.name = data.names[data.measures.indexOf(measure)];
       return entry;
     });
+    const beside = data.together[record[CASE]];
+    if (beside && record[PAGE]) {
+      const link = document.createElement("a");
+      link.href = beside;
+      link.textContent = "all methods";
+      link.className = "quiet unprinted";
+      link.setAttribute("aria-label", `${data.cases[record[CASE]]}: all methods side by side`);
+      name.append(" ", link);
+    }
     line.append(name, cell(data.methods[record[METHOD]]), ...numbers);
     return line;
   }

@@ -16,8 +16,16 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     return [first, plane.flipColumns ? -right : right, plane.flipRows ? -down : down];
   }
 
-  // The grey values or colours of an image in a plane, as they are shown: three bytes a pixel.
+  // The grey values or colours of an image in a plane, as they are shown: three bytes a pixel. The
+  // panels of one plane share them.
+  const drawn = new Map();
   function under(plane) {
+    const what = [state.image, ...state.window, ...plane.across.map((axis) => state.here[axis])].join();
+    if (drawn.get(plane)?.what !== what) drawn.set(plane, { what, bytes: shadesOf(plane) });
+    return drawn.get(plane).bytes;
+  }
+
+  function shadesOf(plane) {
     const image = data.images[state.image];
     const [width, height] = sizeOf(plane);
     const place = (axis, k) => Math.min(image.shape[axis] - 1, Math.floor((k * data.step) / image.step)) * image.strides[axis];
@@ -61,7 +69,9 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
       for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
         const value = differing || !entry.codes[pixel] ? similarity(pixel) : 1;
         if (value < 0) {
-          if (shown) image.set([shown[from], shown[from + 1], shown[from + 2], 255], at);
+          if (shown) {
+            image[at] = shown[from]; image[at + 1] = shown[from + 1]; image[at + 2] = shown[from + 2]; image[at + 3] = 255;
+          }
           continue;
         }
         let red = 0, green = 0, blue = 0, sum = 0, alpha = 0;

@@ -29,18 +29,28 @@ function placesOf({ data, strides, similarity, share }) {
     };
   }
 
-  // Visit every pixel with its place and its block.
-  function visit(act) {
-    const here = data.shape.map(() => 0);
+  // The weight of every block, line by line of pixels.
+  function weigh(group, lost) {
+    const sums = new Float64Array(counts.reduce((a, b) => a * b, 1));
     const last = axes - 1;
     const inner = axes ? data.shape[last] : 1;
     const outer = data.shape.slice(0, -1).reduce((a, b) => a * b, 1);
+    const blocks = Int32Array.from({ length: inner }, (_, k) => (axes ? Math.floor(k / sizes[last]) : 0));
+    const here = data.shape.map(() => 0);
+    const weight = weigher(group, lost);
+    const [one, two, first, second] = [reference.codes, prediction.codes, reference.group, prediction.group];
     for (let line = 0, pixel = 0; line < outer; line++) {
       let block = 0;
       for (let axis = 0; axis < last; axis++) block += Math.floor(here[axis] / sizes[axis]) * steps[axis];
-      for (let k = 0; k < inner; k++, pixel++) act(pixel, axes ? block + Math.floor(k / sizes[last]) : 0);
+      if (quick && lost) {
+        // Millions of pixels of label maps, most of which are alike: no calls for those.
+        for (let k = 0; k < inner; k++, pixel++) if (first[one[pixel]] !== second[two[pixel]]) sums[block + blocks[k]] += weight(pixel);
+      } else {
+        for (let k = 0; k < inner; k++, pixel++) sums[block + blocks[k]] += weight(pixel);
+      }
       for (let axis = last - 1; axis >= 0 && ++here[axis] === data.shape[axis]; axis--) here[axis] = 0;
     }
+    return sums;
   }
 
   const blockOf = (block) => steps.map((step, axis) => Math.floor(block / step) % counts[axis]);
@@ -56,14 +66,14 @@ function placesOf({ data, strides, similarity, share }) {
     return found;
   }
 
-  function lowest(block, weigh) {
+  function lowest(block, weight) {
     let boxes = [{ pixel: 0, place: [] }];
     blockOf(block).forEach((k, axis) => {
       const more = [];
       for (let at = k * sizes[axis]; at < Math.min(data.shape[axis], (k + 1) * sizes[axis]); at++) for (const box of boxes) more.push({ pixel: box.pixel + at * strides[axis], place: [...box.place, at] });
       boxes = more;
     });
-    const counted = boxes.map((box) => ({ ...box, weight: weigh(box.pixel) })).filter((box) => box.weight > 0);
+    const counted = boxes.map((box) => ({ ...box, weight: weight(box.pixel) })).filter((box) => box.weight > 0);
     const sum = counted.reduce((all, box) => all + box.weight, 0);
     const centre = data.shape.map((_, axis) => counted.reduce((all, box) => all + box.weight * box.place[axis], 0) / sum);
     const far = (box) => box.place.reduce((all, k, axis) => all + (k - centre[axis]) ** 2, 0);
@@ -72,9 +82,7 @@ function placesOf({ data, strides, similarity, share }) {
   }
 
   function find(group, lost) {
-    const weigh = weigher(group, lost);
-    const sums = new Float64Array(counts.reduce((a, b) => a * b, 1));
-    visit((pixel, block) => { sums[block] += weigh(pixel); });
+    const sums = weigh(group, lost);
     const nearby = sums.map((_, block) => around(block, 1).reduce((all, one) => all + sums[one], 0));
     const order = [...sums.keys()].filter((block) => sums[block] > 0).sort((a, b) => nearby[b] - nearby[a] || sums[b] - sums[a] || a - b);
     const taken = new Set();
@@ -85,7 +93,7 @@ function placesOf({ data, strides, similarity, share }) {
       const best = near.reduce((one, two) => (sums[two] > sums[one] ? two : one), block);
       for (const one of around(block, 2)) taken.add(one);
       if (places.length && taken.has(best) && places.some((place) => place.block === best)) continue;
-      places.push({ block: best, at: lowest(best, weigh) });
+      places.push({ block: best, at: lowest(best, weigher(group, lost)) });
       if (places.length === MOST) break;
     }
     return places.map((place) => place.at);

@@ -1,0 +1,420 @@
+"""Pictures of an evaluation: how methods do over cases and regions, and against each other."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from math import ceil, isnan
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.evaluation import Evaluation
+from probdice.evaluation.record import NAMES, Measure
+from probdice.formatting import decimal
+from probdice.pictures.canvas import Request, canvas_for, request_of, tidy
+from probdice.pictures.colours import PALETTE
+from probdice.pictures.names import short_names
+from probdice.segmentation import Label
+from probdice.statistics import Interval, Rank, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked", "volumes_of"]
+
+EvaluationKind = Literal["distributions", "regions", "differences", "volumes", "ranks"]
+
+PAGE = 9.0  # inches: no picture is taller
+LONGEST = 26  # characters of a name
+BINS = 60  # places along an axis at which equal values are stacked
+DOTS = 2.4  # size of one of them
+ACROSS = 3  # panels beside each other
+NORMAL = 1.96  # standard deviations that hold 95 % of a normal distribution
+
+Floats = NDArray[np.float64]
+
+
+def plot_evaluation(
+    evaluation: Evaluation,
+    kind: EvaluationKind = "distributions",
+    *,
+    measure: Measure | None = None,
+    ax: "Axes | Iterable[Axes] | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Figure":
+    """Draw an evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Cases of one or several methods.
+    kind : str, optional
+        "distributions": every case as a dot, quartiles and the mean with its interval, a row for
+        every method; "regions": the same for the Dice of every label of the reference, on one page
+        (of more labels than that holds, those with the lowest mean); "differences": every pair of
+        methods on the cases that both have; "volumes": Bland–Altman plots, the difference of
+        volumes against their mean, with the limits that hold 95 % of a normal distribution;
+        "ranks": the mean rank of every method, with its interval.
+    measure : str, optional
+        What methods are told apart by; `rank_by` of the evaluation by default. Not for "regions"
+        and "volumes".
+    ax : Axes or several, optional
+        Where to draw: "volumes" has a panel for every method, the others have one. A new figure by
+        default.
+    figsize : (float, float), optional
+        Width and height of the new figure in inches; chosen to suit its content by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The new figure, or that of `ax`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name, labels in (("truth", [[1, 1, 2, 2]]), ("mine", [[5, 5, 5, 8]])):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    ...     np.save(os.path.join(folder.name, name, "a"), np.array(labels))
+    >>> truth, mine, out = (os.path.join(folder.name, n) for n in ("truth", "mine", "out"))
+    >>> result = evaluate(truth, mine, out=out)
+    >>> result.plot("regions").axes[0].get_xlabel()
+    'Dice'
+    >>> folder.cleanup()
+    """
+    if kind not in get_args(EvaluationKind):
+        known = ", ".join(repr(name) for name in get_args(EvaluationKind))
+        raise InputError(f"kind must be one of {known}, found {kind!r}")
+    if measure is not None and kind in ("regions", "volumes"):
+        raise InputError(f"kind={kind!r} shows no measure: leave measure out")
+    request = request_of(kind, ax=ax, figsize=figsize)
+    return DRAWN[kind](evaluation, evaluation.rank_by if measure is None else measure, request)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Values in a row of dots; `mean` and `interval` are drawn above them."""
+
+    name: str
+    colour: str
+    values: Floats
+    mean: float
+    interval: Interval
+
+
+def draw_distributions(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+    """Every case of every method."""
+    values, summaries = evaluation.values(measure), evaluation.summaries(measure)
+    names = short_names(list(evaluation.methods), LONGEST)
+    rows = [
+        Row(name, colour, values[method], summaries[method].mean, summaries[method].interval)
+        for method, name, colour in zip(evaluation.methods, names, _colours(), strict=False)
+    ]
+    canvas = canvas_for(request, (6.4, _height(len(rows), 0.5)))
+    _draw_rows(canvas.axes[0], rows)
+    canvas.axes[0].set_xlabel(NAMES[measure])
+    return canvas.figure
+
+
+def draw_regions(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+    """The Dice of every label of the reference, methods below each other."""
+    from matplotlib.lines import Line2D
+
+    if not evaluation.labels_agree:
+        raise InputError(
+            "kind='regions' needs labels that mean the same in every case; here they do not"
+        )
+    dice = _dice_of_regions(evaluation)
+    methods = list(evaluation.methods)
+    labels = sorted({label for _, label in dice}, key=lambda label: _mean(dice, methods, label))
+    height = request.figsize[1] if request.figsize else PAGE
+    row = 0.16 * len(methods) + 0.1
+    fitting = max(int((height - 1.2) / row), 1)
+    shown = labels[:fitting]
+    canvas = canvas_for(request, (6.4, min(row * len(shown) + 1.2, PAGE)))
+    ax = canvas.axes[0]
+    colours = dict(zip(methods, _colours(), strict=False))
+    step = 0.8 / max(len(methods), 1)
+    for k, label in enumerate(shown):
+        for n, method in enumerate(methods):
+            values = dice.get((method, label), np.zeros(0))
+            y = k + (n - (len(methods) - 1) / 2) * step
+            _dots(ax, values, y, colours[method], room=step / 2, span=(0.0, 1.0))
+            _bar(ax, values, y, colours[method])
+    ax.set_yticks(range(len(shown)), short_names(shown, LONGEST), fontsize=8)
+    ax.set(xlim=(-0.02, 1.02), ylim=(len(shown) - 0.4, -0.6), xlabel="Dice")
+    ax.grid(axis="y", color="#EEEEEE", linewidth=0.6)
+    ax.set_axisbelow(True)
+    tidy(ax)
+    names = short_names(methods, LONGEST)
+    handles = [
+        Line2D([], [], color=colours[method], marker="o", ms=4, lw=1.4, label=name)
+        for method, name in zip(methods, names, strict=True)
+    ]
+    title = None
+    if len(shown) < len(labels):
+        title = f"{len(shown)} of {len(labels):,} labels, those with the lowest mean Dice"
+    canvas.legend(list(handles), columns=4, title=title)
+    return canvas.figure
+
+
+def draw_differences(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+    """Every pair of methods, case by case."""
+    pairs = evaluation.differences(measure)
+    if not pairs:
+        raise InputError("kind='differences' needs at least two methods")
+    values = evaluation.values(measure)
+    shown = pairs[: max(int((PAGE - 1) / 0.5), 1)]
+    rows = [
+        Row(
+            f"{first} − {second}",
+            "#555555",
+            values[pair.first] - values[pair.second],
+            pair.mean,
+            pair.interval,
+        )
+        for pair, first, second in zip(
+            shown,
+            short_names([pair.first for pair in shown], LONGEST // 2),
+            short_names([pair.second for pair in shown], LONGEST // 2),
+            strict=True,
+        )
+    ]
+    canvas = canvas_for(request, (6.4, _height(len(rows), 0.5)))
+    ax = canvas.axes[0]
+    _draw_rows(ax, rows)
+    ax.axvline(0, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    ax.set_xlabel(f"difference of {NAMES[measure]}, case by case")
+    if len(shown) < len(pairs):
+        canvas.say(f"the first {len(shown)} of {len(pairs)} pairs of methods")
+    return canvas.figure
+
+
+def draw_volumes(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+    """The difference of volumes against their mean, a panel for every method."""
+    methods = list(evaluation.methods)
+    across = min(len(methods), ACROSS)
+    down = ceil(len(methods) / across)
+    size = max(3.1 * across, 4.0), min(2.7 * down + 0.3, PAGE)
+    if request.axes is None:
+        canvas = canvas_for(request, size, rows=down, columns=across)
+    else:
+        canvas = canvas_for(request, size, columns=len(methods))
+    for spare in canvas.axes[len(methods) :]:
+        spare.set_axis_off()
+    everything = {method: volumes_of(evaluation, method) for method in methods}
+    names = short_names(methods, LONGEST)
+    for ax, method, name, colour in zip(canvas.axes, methods, names, _colours(), strict=False):
+        _draw_volumes(ax, everything[method], name, colour)
+    highest = max(
+        (float(abs(ax.get_ylim()[end])) for ax in canvas.axes[: len(methods)] for end in (0, 1)),
+        default=1.0,
+    )
+    for ax in canvas.axes[: len(methods)]:
+        ax.set_ylim(-highest, highest)  # the same for all, so that methods compare
+    return canvas.figure
+
+
+def draw_ranks(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+    """The mean rank of every method, the best on top."""
+    ranks = evaluation.ranks(measure)
+    canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
+    ax = canvas.axes[0]
+    colours = dict(zip(evaluation.methods, _colours(), strict=False))
+    names = short_names([rank.method for rank in ranks], LONGEST)
+    for y, rank in enumerate(ranks):
+        if isnan(rank.mean_rank):
+            continue
+        if rank.mean_rank_interval.kind != "withheld":
+            ends = rank.mean_rank_interval.low, rank.mean_rank_interval.high
+            ax.plot(ends, (y, y), color=colours[rank.method], linewidth=2, solid_capstyle="butt")
+        ax.plot(rank.mean_rank, y, "o", color=colours[rank.method], ms=6, mec="white", mew=0.6)
+    ax.set_yticks(range(len(ranks)), [_placed(*pair) for pair in zip(names, ranks, strict=True)])
+    ax.set(
+        xlim=(0.9, len(ranks) + 0.1),
+        ylim=(len(ranks) - 0.4, -0.6),
+        xticks=range(1, len(ranks) + 1, ceil(len(ranks) / 12)),
+        xlabel=f"mean rank by {NAMES[measure]}, 1 is best; lines are 95 % intervals",
+    )
+    ax.grid(axis="x", color="#EEEEEE", linewidth=0.6)
+    ax.set_axisbelow(True)
+    tidy(ax)
+    return canvas.figure
+
+
+DRAWN: dict[str, Callable[[Evaluation, Measure, Request], "Figure"]] = {
+    "distributions": draw_distributions,
+    "regions": draw_regions,
+    "differences": draw_differences,
+    "volumes": draw_volumes,
+    "ranks": draw_ranks,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Volumes:
+    """Volumes of groups with regions on both sides, over the cases of a method."""
+
+    reference: Floats
+    prediction: Floats
+    unit: str
+
+    @property
+    def means(self) -> Floats:
+        """Of both sides."""
+        return (self.reference + self.prediction) / 2
+
+    @property
+    def differences(self) -> Floats:
+        """Prediction − reference, in per cent of their mean."""
+        return 100 * (self.prediction - self.reference) / self.means
+
+
+def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
+    """Volumes of a method: in millilitres where every case has them, else in pixels."""
+    comparisons = [
+        record.comparison
+        for record in evaluation.records
+        if record.method == method and record.comparison is not None
+    ]
+    known = bool(comparisons) and all(one.pixel_volume is not None for one in comparisons)
+    pairs = [
+        (group.reference_volume * scale, group.prediction_volume * scale)
+        for one in comparisons
+        for scale in [(one.pixel_volume or 0) / 1000 if known else 1.0]
+        for group in one.groups
+        if group.reference and group.prediction
+    ]
+    values = np.array(pairs, np.float64).reshape(-1, 2)
+    return Volumes(values[:, 0], values[:, 1], "mL" if known else "pixels")
+
+
+def limits_of(differences: Floats) -> tuple[float, float, float]:
+    """The mean of differences, and the limits of agreement around it."""
+    if not differences.size:
+        return float("nan"), float("nan"), float("nan")
+    mean = float(differences.mean())
+    spread = NORMAL * float(differences.std(ddof=1)) if differences.size > 1 else 0.0
+    return mean, mean - spread, mean + spread
+
+
+def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Values that are there, and the place of each in the stack of those that are as good as equal.
+
+    Places are 0, 1, −1, 2, −2, …, so that a stack grows to both sides.
+    """
+    known = np.sort(values[~np.isnan(values)])
+    width = (span[1] - span[0]) / BINS or 1.0
+    bins = np.floor((known - span[0]) / width).astype(np.int64)
+    first = np.searchsorted(bins, bins, side="left")
+    order = np.arange(known.size) - first
+    places = np.where(order % 2 == 1, (order + 1) // 2, -(order // 2))
+    return known, places.astype(np.float64)
+
+
+def _draw_rows(ax: "Axes", rows: Sequence[Row]) -> None:
+    everything = np.concatenate([row.values[~np.isnan(row.values)] for row in rows])
+    span = (float(everything.min()), float(everything.max())) if everything.size else (0.0, 1.0)
+    for y, row in enumerate(rows):
+        _dots(ax, row.values, y + 0.12, row.colour, room=0.26, span=span)
+        _bar(ax, row.values, y - 0.26, row.colour)
+        if isnan(row.mean):
+            continue
+        if row.interval.kind != "withheld":
+            ends = row.interval.low, row.interval.high
+            ax.plot(ends, (y - 0.26,) * 2, color="black", linewidth=1.2, zorder=4)
+        ax.plot(row.mean, y - 0.26, "D", color="black", ms=4, zorder=5)
+        ax.annotate(
+            decimal(row.mean, 3),
+            (row.mean, y - 0.26),
+            xytext=(0, 5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=7,
+        )
+    ax.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
+    ax.set_ylim(len(rows) - 0.4, -0.8)
+    tidy(ax)
+
+
+def _dots(
+    ax: "Axes", values: Floats, y: float, colour: str, *, room: float, span: tuple[float, float]
+) -> None:
+    """Every value, equal ones beside each other, within `room` to both sides."""
+    known, places = stacked(values, span)
+    most = float(np.abs(places).max(initial=0))
+    step = min(0.07, room / most) if most else 0.0
+    ax.plot(known, y + step * places, "o", ms=DOTS, color=colour, alpha=0.65, mew=0, zorder=2)
+
+
+def _bar(ax: "Axes", values: Floats, y: float, colour: str) -> None:
+    """The quartiles, and the median between them."""
+    known = values[~np.isnan(values)]
+    if known.size > 1:
+        low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
+        ax.plot((low, high), (y, y), color=colour, linewidth=3.5, alpha=0.35, zorder=3)
+        ax.plot(median, y, "|", color=colour, ms=7, mew=1.6, zorder=3)
+
+
+def _draw_volumes(ax: "Axes", volumes: Volumes, name: str, colour: str) -> None:
+    differences = volumes.differences
+    mean, low, high = limits_of(differences)
+    ax.plot(volumes.means, differences, "o", ms=DOTS, color=colour, alpha=0.65, mew=0)
+    ax.axhline(0, color="#BBBBBB", linewidth=0.7)
+    for level, style in ((mean, "solid"), (low, (0, (4, 3))), (high, (0, (4, 3)))):
+        if not isnan(level):
+            ax.axhline(level, color="black", linewidth=0.9, linestyle=style)
+            ax.annotate(
+                f"{level:+.1f} %".replace("-", "−"),
+                (1, level),
+                xycoords=("axes fraction", "data"),
+                xytext=(-2, 1),
+                textcoords="offset points",
+                ha="right",
+                va="bottom",
+                fontsize=7,
+            )
+    if volumes.means.size:
+        ax.set_xscale("log")
+    ax.set_title(f"{name} ({volumes.means.size:,} regions)", fontsize=9)
+    ax.set_xlabel(f"mean volume in {volumes.unit}", fontsize=8)
+    ax.set_ylabel("difference, % of the mean", fontsize=8)
+    tidy(ax)
+
+
+def _dice_of_regions(evaluation: Evaluation) -> dict[tuple[str, Label], Floats]:
+    dice: dict[tuple[str, Label], list[float]] = {}
+    for record in evaluation.records:
+        for group in record.comparison.groups if record.comparison else ():
+            for label in group.reference:
+                dice.setdefault((record.method, label), []).append(group.dice)
+    return {key: np.array(values) for key, values in dice.items()}
+
+
+def _mean(
+    dice: dict[tuple[str, Label], Floats], methods: Sequence[str], label: Label
+) -> tuple[float, str]:
+    """What regions are ordered by: the mean of all methods, then the name."""
+    values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
+    mean = summarise(values).mean
+    return (2.0 if isnan(mean) else mean, str(label))
+
+
+def _placed(name: str, rank: Rank) -> str:
+    """The name of a method with its place, where it has one."""
+    return name if rank.place is None else f"{rank.place}. {name}"
+
+
+def _colours() -> Iterator[str]:
+    """Of the methods, in their order; the same on the page."""
+    return cycle(PALETTE)
+
+
+def _height(rows: int, row: float) -> float:
+    return min(row * rows + 0.9, PAGE)
