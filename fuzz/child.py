@@ -82,7 +82,9 @@ class Child:
             for name in (self.seeds[self.last].file, *self.seeds[self.last].beside):
                 (self.folder / name).unlink(missing_ok=True)
         for name, content in self.seeds[number].beside.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_bytes(content)
+        (self.folder / self.seeds[number].file).parent.mkdir(parents=True, exist_ok=True)
         self.last = number
         (self.folder / "current").write_text(self.seeds[number].file)
 
@@ -112,7 +114,7 @@ class Child:
     def keep(self, file: str, kind: str, place: str, detail: str) -> None:
         """Record a fault, and keep the mutant beside it."""
         content = (self.folder / file).read_bytes()
-        name = f"{sha256(content).hexdigest()[:12]}-{file}"
+        name = f"{sha256(content).hexdigest()[:12]}-{Path(file).name}"
         (self.folder / "found").mkdir(exist_ok=True)
         (self.folder / "found" / name).write_bytes(content)
         line = {"kind": kind, "place": place, "file": name, "detail": detail}

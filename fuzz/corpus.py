@@ -40,7 +40,8 @@ class Seed:
     """An honest file.
 
     `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
-    says that check sums cover all of its values; `beside` are the files that belong to it.
+    says that check sums cover all of its values; `beside` are the files that belong to it, and
+    `part` is the one that is mutated where that is not the one that is named.
     """
 
     path: str
@@ -48,11 +49,12 @@ class Seed:
     wrap: Callable[[bytes], bytes] = as_it_is
     summed: bool = False
     beside: Mapping[str, bytes] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def file(self) -> str:
-        """The name of the file."""
-        return self.path.partition(":")[0]
+        """The name of the file that is mutated."""
+        return self.part or self.path.partition(":")[0]
 
 
 def seeds_of(target: str) -> list[Seed]:
@@ -277,6 +279,44 @@ def hdf5() -> Iterator[Seed]:
     for save in kinds:
         yield Seed("a.h5", _saved("a.h5", save))
         yield Seed("a.h5:/exported/a", _saved("a.h5", save))
+
+
+def zarr() -> Iterator[Seed]:
+    """Stores of both formats: metadata are mutated, and chunks."""
+    import zarr
+
+    from probdice import Geometry, Segmentation, write
+
+    def stores(folder: Path) -> Iterator[Path]:
+        for version in (2, 3):
+            path = folder / f"plain{version}.zarr"
+            zarr.create_array(
+                path, data=LABELS, chunks=(3, 3, 3), zarr_format=version, compressors="auto"
+            )
+            yield path
+        placed = Geometry((7, 6, 5), np.diag([2.0, 3.0, 5.0, 1.0]))
+        for name, segmentation in (
+            ("labels", Segmentation.from_labels(LABELS, names={1: "one"}, geometry=placed)),
+            ("regions", Segmentation.from_probabilities(SHARES, geometry=placed)),
+        ):
+            write(folder / f"{name}.zarr", segmentation)
+            yield folder / f"{name}.zarr"
+
+    with tempfile.TemporaryDirectory() as name:
+        for store in stores(Path(name)):
+            files = {
+                str(file.relative_to(name)): file.read_bytes()
+                for file in sorted(store.rglob("*"))
+                if file.is_file()
+            }
+            metadata = [file for file in files if Path(file).name in METADATA]
+            chunk = next(file for file in files if file not in metadata)
+            for part in (*metadata, chunk):
+                beside = {file: content for file, content in files.items() if file != part}
+                yield Seed(store.name, files[part], beside=beside, part=part)
+
+
+METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
 
 
 # ITK -------------------------------------------------------------------------------------------
@@ -544,6 +584,7 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "png": png,
     "matlab": matlab,
     "hdf5": hdf5,
+    "zarr": zarr,
     "nrrd": nrrd,
     "metaimage": metaimage,
     "other_itk": other_itk,

@@ -66,7 +66,8 @@ def started(folder: Path, out: str, *, several: bool, limit: int | None) -> "sub
         [sys.executable, "-c", RUN, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         preexec_fn=full,
     )
 

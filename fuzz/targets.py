@@ -147,6 +147,7 @@ TARGETS: Mapping[str, Target] = {
         Target("png", read_image, ("files.images",)),
         Target("matlab", read_image, ("files.matlab", "files.matfile")),
         Target("hdf5", read_image, ("files.hdf5",)),
+        Target("zarr", read_image, ("files.zarr",)),
         Target("nrrd", read_image, ("files.itk", "files.detached", "files.segments")),
         Target("metaimage", read_image, ("files.metaimage",)),
         Target("other_itk", read_image, ("files.itk",)),

@@ -1,6 +1,9 @@
 """Zarr and OME-Zarr: read lazily, with axes, geometry and names; written chunk by chunk."""
 
 import http.server
+import json
+import os
+import pickle
 import threading
 from functools import partial
 
@@ -366,3 +369,44 @@ def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
     with pytest.raises(InputError, match="is no Zarr store, so it is not replaced"):
         write(tmp_path / "b.zarr", LABELS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+
+
+def test_chunks_that_are_python_objects_are_never_loaded(tmp_path):
+    class Harmful:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    objects = {"id": "pickle", "protocol": 4}
+    metadata = {"zarr_format": 2, "shape": [2, 2], "chunks": [2, 2], "dtype": "|u1", "order": "C"}
+    metadata |= {"filters": None, "compressor": None, "fill_value": 0}
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr" / "0.0").write_bytes(pickle.dumps(Harmful()))
+    for codecs in ({"filters": [objects]}, {"compressor": objects}):
+        (tmp_path / "a.zarr" / ".zarray").write_text(json.dumps(metadata | codecs))
+        with pytest.raises(FormatError, match=r"a\.zarr: "):
+            np.asarray(read(tmp_path / "a.zarr").array[:, :])
+        assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "steps", [[{"type": ["scale"]}], ["scale"], [{"type": "scale", "scale": ["a", 1, 1]}]]
+)
+def test_metadata_of_other_kinds_than_they_should_be(steps, tmp_path):
+    placed = Geometry((4, 6, 8), np.diag([2.0, 3.0, 5.0, 1.0]))
+    write(tmp_path / "a.zarr", Segmentation.from_labels(LABELS, geometry=placed))
+    file = tmp_path / "a.zarr" / "zarr.json"
+    content = json.loads(file.read_text())
+    dataset = content["attributes"]["ome"]["multiscales"][0]["datasets"][0]
+    dataset["coordinateTransformations"] = steps
+    file.write_text(json.dumps(content))
+    with pytest.raises(FormatError, match=r"a\.zarr: "):
+        read(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize(("key", "value"), [("shape", [2**31, 6, 8]), ("chunks", [2, 0, 4])])
+def test_chunks_that_nobody_stores(key, value, tmp_path):
+    path = plain(tmp_path, "a.zarr", LABELS, zarr_format=2)
+    metadata = json.loads((path / ".zarray").read_text()) | {key: value}
+    (path / ".zarray").write_text(json.dumps(metadata))
+    with pytest.raises(FormatError, match=r"a\.zarr: "):
+        read(path)

@@ -46,7 +46,7 @@ def test_what_was_found_once_is_no_fault_any_more(file: Path, tmp_path: Path) ->
 
 
 def test_random_comparisons_are_those_of_the_slow_twin() -> None:
-    for number in range(160):
+    for number in range(80):
         case = torture.case_of(0, number)
         check = torture.CHECKS[number % len(torture.CHECKS)]
         for chosen in (check, torture.score_of_the_groups):

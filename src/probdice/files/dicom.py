@@ -37,7 +37,7 @@ def _read(source: Source) -> Image:
             f"is {kind}, expected DICOM SEG (Segmentation Storage); an image or a structure set "
             f"must be segmented or converted first"
         )
-    frames = _checked_frames(dataset)
+    frames = _checked_frames(pydicom, dataset)
     with library_call():
         seg = highdicom.seg.Segmentation.from_dataset(dataset, copy=False)
         geometry = seg.get_volume_geometry()
@@ -76,12 +76,13 @@ def _read(source: Source) -> Image:
 DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 
 
-def _checked_frames(dataset: Any) -> int:
+def _checked_frames(pydicom: Any, dataset: Any) -> int:
     """The number of frames; held against the values, where these are stored as they are."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
         stored = len(dataset["PixelData"].value)
-        packed = dataset.file_meta.TransferSyntaxUID.is_encapsulated
+        # A damaged one is a text to pydicom.
+        packed = pydicom.uid.UID(str(dataset.file_meta.TransferSyntaxUID)).is_encapsulated
     frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
     shape = (frames, rows, columns)
     if not packed:

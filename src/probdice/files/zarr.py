@@ -7,6 +7,7 @@ decoded when a block needs them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
+from probdice.files.arrays import OBJECTS
 from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
 from probdice.files.model import (
     Content,
@@ -44,6 +46,7 @@ MILLIMETRES = {
     "centimeter": 10.0,
     "meter": 1000.0,
 }
+MOST_CHUNKS = 1 << 20  # along an axis
 WORLD = "xyz"  # the order of the axes of a place
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
 VERSION = "0.5"  # of OME-Zarr that is written
@@ -55,7 +58,21 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    return _image_at(source.store)
+    with _metadata():
+        return _image_at(source.store)
+
+
+@contextmanager
+def _metadata() -> Iterator[None]:
+    """Around what goes by metadata: any value in them may be of another kind than it should."""
+    try:
+        yield
+    except ProbdiceError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(
+            f"is damaged: its metadata cannot be understood ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _image_at(store: str) -> Image:
@@ -69,12 +86,13 @@ def _image_at(store: str) -> Image:
 
 def _contents(source: Source) -> list[Content]:
     """Every image and every array of a group."""
-    node = _open(source.store)
-    if hasattr(node, "shape") or _multiscale(node) is not None:
-        return []
+    with _metadata():
+        node = _open(source.store)
+        if hasattr(node, "shape") or _multiscale(node) is not None:
+            return []
+        images = {inside: _image_at(f"{source.store}/{inside}") for inside in _inside(node)}
     contents = []
-    for inside in _inside(node):
-        image = _image_at(f"{source.store}/{inside}")
+    for inside, image in images.items():
         shape, dtype = tuple(image.array.shape), image.array.dtype
         meaning = meaning_of(shape, dtype, image.regions, labels=image.regions is None)
         contents.append(Content(f"/{inside}", shape, dtype, meaning, joint=""))
@@ -85,7 +103,10 @@ def _open(store: str) -> Any:
     """The array or group at a place."""
     zarr = need("zarr", "zarr", "reading Zarr")
     try:
-        return zarr.open(store, mode="r")
+        node = zarr.open(store, mode="r")
+        _check_no_objects(node)
+        _check_chunks(node)
+        return node
     except (FileNotFoundError, zarr.errors.NodeNotFoundError):
         raise FormatError(f"has no Zarr array or group{_neighbours(store)}") from None
     except ImportError as error:
@@ -95,6 +116,25 @@ def _open(store: str) -> Any:
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise FormatError(f"cannot be opened as Zarr: {reason}") from error
+
+
+def _check_no_objects(node: Any) -> None:
+    """Refuse chunks that are packed as Python objects, which would run code."""
+    metadata = node.metadata
+    codecs = [*(getattr(metadata, "filters", None) or ()), getattr(metadata, "compressor", None)]
+    if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
+        raise FormatError(OBJECTS)
+
+
+def _check_chunks(node: Any) -> None:
+    """Refuse chunks without a length, and more of them than anybody stores: all are listed."""
+    if not hasattr(node, "shape"):
+        return
+    for length, chunk in zip(node.shape, node.chunks, strict=True):
+        if chunk < 1 or -(-length // chunk) > MOST_CHUNKS:
+            raise FormatError(
+                f"is damaged: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
+            )
 
 
 def _neighbours(store: str) -> str:
