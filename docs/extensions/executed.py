@@ -33,7 +33,7 @@ import probdice
 
 __all__ = ["setup"]
 
-COLUMNS = 96  # of the terminal that commands believe to have
+COLUMNS = 84  # of the terminal that commands believe to have; as many as a page shows
 DPI = 110
 
 
@@ -145,7 +145,7 @@ class Page(Executed):
         pages.mkdir(parents=True, exist_ok=True)
         shutil.copy(written, pages / name)
         address = "../" * self.env.docname.count("/") + f"pages/{name}"
-        title = self.options["title"]
+        title = self.options.get("title", f"The page {written.name}")
         html = (
             f'<iframe class="shown-page" src="{address}" title="{title}" loading="lazy"></iframe>'
             f'<p><a href="{address}">Open this page by itself</a></p>'
