@@ -4,6 +4,7 @@ Arrays are turned to (x, y, z), components and fourth axes are regions. Slicer's
 its segments; where they lie in several layers they may overlap.
 """
 
+import locale
 import math
 import re
 from collections.abc import Iterator
@@ -119,9 +120,12 @@ ITK = Format("NRRD or another of ITK", READS, _recognises, _read, WRITES, _write
 @contextmanager
 def _itk_call() -> Iterator[None]:
     """Around what reads a file with SimpleITK."""
+    before = locale.setlocale(locale.LC_ALL)
     try:
         yield
     except RuntimeError as error:
+        # A reader of ITK that fails leaves the process in the locale that it parses numbers by.
+        locale.setlocale(locale.LC_ALL, before)
         # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
         reason = f" ({reasons[-1]})" if reasons else ""
