@@ -51,7 +51,8 @@ def command_pages() -> str:
 
 
 def _metavar(entry: Any) -> str:
-    return entry.metavar or ("" if entry.opts[0].startswith("-") else entry.name.upper())
+    word: str = entry.metavar or ("" if entry.opts[0].startswith("-") else entry.name.upper())
+    return word.replace("|", "\\|")  # which would end a cell
 
 
 def _default(entry: Any) -> str:
