@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from probdice import assignment
-from probdice.assignment import largest_total
+from probdice.assignment import largest_total, least_total
 
 KINDS = ("square", "wide", "tall", "tied", "dominant")
 
@@ -250,3 +250,12 @@ assert largest_total(pairs, pairs, pairs + 1, (5, 5)).tolist() == [0, 1, 2, 3, 4
 assert "numba" not in sys.modules and "scipy.optimize" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dense_tables_have_the_partners_that_scipy_finds():
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        rows = rng.integers(1, 12)
+        shape = rows, rows + rng.integers(0, 5)
+        table = rng.integers(0, 6, shape) if rng.random() < 0.5 else rng.normal(size=shape)
+        assert least_total(table).tolist() == linear_sum_assignment(table)[1].tolist()

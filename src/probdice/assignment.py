@@ -1,6 +1,8 @@
 """The pairs of rows and columns with the largest total, of a table that may be sparse.
 
-Small tables are solved as dense ones. In large ones, pairs that no other choice can beat are taken
+Small tables are solved as dense ones, by shortest augmenting paths as in Crouse (2016), which is
+also SciPy's way; importing SciPy's optimiser would take longer than most comparisons. In large
+ones, pairs that no other choice can beat are taken
 first; on what is left, rows bid for columns, and rows that got none look for the shortest
 augmenting path, as in Jonker and Volgenant (1987). A search ends as early as it can and costs what
 it touches, however large the table. Where searches become long, an auction by small steps
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["largest_total"]
+__all__ = ["largest_total", "least_total"]
 
 Integers = NDArray[np.int64]
 
@@ -71,11 +73,20 @@ def largest_total(
     # The best of every row is a bound on the total: if no two want one column, it is reached.
     if len(set(columns[chosen].tolist())) == chosen.size:
         return chosen
-    from scipy.optimize import linear_sum_assignment
-
-    _, partners = linear_sum_assignment(table, maximize=True)
-    chosen = (partners[rows] == columns).nonzero()[0]
+    chosen = (least_total(-table)[rows] == columns).nonzero()[0]
     return chosen
+
+
+def least_total(table: NDArray[np.float64]) -> Integers:
+    """The column of every row, all different, with the least total; no more rows than columns.
+
+    Examples
+    --------
+    >>> least_total(np.array([[1.0, 2.0, 9.0], [1.0, 9.0, 9.0]]))
+    array([1, 0])
+    """
+    partners: Integers = _compiled(_shortest_paths)(np.ascontiguousarray(table, np.float64))
+    return partners
 
 
 def _sparse(
@@ -161,6 +172,50 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     from probdice.engine.kernels._jit import kernel
 
     return kernel(function)
+
+
+def _shortest_paths(costs: Any) -> Any:
+    """One row after the other gets a column, on the path of least cost to one that is free."""
+    rows, columns = costs.shape
+    row_prices, column_prices = np.zeros(rows), np.zeros(columns)
+    partners, owners = np.full(rows, -1, np.int64), np.full(columns, -1, np.int64)
+    path, unseen = np.empty(columns, np.int64), np.empty(columns, np.int64)
+    lengths = np.empty(columns)
+    for first in range(rows):
+        for k in range(columns):
+            unseen[k] = columns - k - 1
+        lengths[:] = np.inf
+        left, length, row, end = columns, 0.0, first, -1
+        while end < 0:
+            nearest, shortest = -1, np.inf
+            for k in range(left):
+                column = unseen[k]
+                reached = length + costs[row, column] - row_prices[row] - column_prices[column]
+                if reached < lengths[column]:
+                    lengths[column], path[column] = reached, row
+                free = owners[column] < 0
+                if lengths[column] < shortest or (lengths[column] == shortest and free):
+                    nearest, shortest = k, lengths[column]
+            length, column = shortest, unseen[nearest]
+            left -= 1
+            unseen[nearest], unseen[left] = unseen[left], column  # those seen gather at the end
+            row = owners[column]
+            if row < 0:
+                end = column
+        row_prices[first] += length
+        for k in range(left, columns):
+            column = unseen[k]
+            if owners[column] >= 0:
+                row_prices[owners[column]] += length - lengths[column]
+            column_prices[column] -= length - lengths[column]
+        column = end
+        while True:
+            row = path[column]
+            owners[column] = row
+            partners[row], column = column, partners[row]
+            if row == first:
+                break
+    return partners
 
 
 def _take_dominant(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.assignment import largest_total
+from probdice.assignment import largest_total, least_total
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
 from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
@@ -147,9 +147,7 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
     if np.unique(best).size == best.size:  # no two want the same: nothing is left to solve
         rows, columns = np.arange(best.size), best
     else:
-        from scipy.optimize import linear_sum_assignment
-
-        rows, columns = linear_sum_assignment(small)
+        rows, columns = np.arange(best.size), least_total(small)
     if small is not table:
         rows, columns = columns, rows
     order = np.argsort(rows)

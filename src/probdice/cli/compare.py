@@ -345,13 +345,12 @@ def _read(
 
 
 def _warm_up(display: Progress) -> None:
-    """Load Numba and SciPy's optimiser, Numba by comparing a pixel.
+    """Load Numba by comparing a pixel.
 
-    Each takes a third of a second to import; a kernel then is a matter of milliseconds. That of
+    It takes a third of a second to import; a kernel then is a matter of milliseconds. That of
     label maps is the smallest, should it have to be compiled.
     """
     import numpy as np
-    import scipy.optimize  # noqa: F401
 
     from probdice.comparison import compare
     from probdice.engine.kernels import watch_compiler
