@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 
 from probdice.errors import FormatError, InputError, MissingExtraError
-from probdice.files import read, write
+from probdice.files import read, write, writing
 from probdice.segmentation import Geometry, Segmentation
 
 LABELS = np.arange(24).reshape(4, 3, 2) % 5
@@ -191,7 +191,7 @@ def test_a_disk_that_fills_while_writing(tmp_path: Path) -> None:
 import os, resource, sys
 import numpy as np
 from probdice.errors import FormatError
-from probdice.files import write
+from probdice.files import write, writing
 import nibabel, SimpleITK, tifffile, PIL.Image, isal.igzip
 noise = np.random.default_rng(0).integers(0, 60000, (400, 400))
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
@@ -256,6 +256,28 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
         np.save(tmp_path / f"p{number}.npy", BOTH[number - 1])
     write(tmp_path / "out.npz", read(tmp_path / "p*.npy"))
     assert np.array_equal(whole(read(tmp_path / "out.npz")), BOTH)
+
+
+def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
+    """Never whole: a consensus of raters is computed where it is read."""
+    values = np.random.default_rng(0).dirichlet(np.ones(3), (6, 5, 4)).transpose(3, 0, 1, 2)
+    asked: list[tuple[int, ...]] = []
+
+    class InParts:
+        shape, dtype = values.shape, values.dtype
+
+        def __getitem__(self, box: Any) -> NDArray[Any]:
+            asked.append(values[box].shape)
+            return values[box]
+
+    monkeypatch.setattr(writing, "BATCH", 2 * 3 * 20)
+    segmentation = Segmentation(InParts(), crisp=False, regions=(0, 1, 2))
+    write(tmp_path / "a.nii.gz", segmentation)
+    assert asked == [(3, 2, 5, 4)] * 3
+    assert np.array_equal(read(tmp_path / "a.nii.gz").probabilities(), values)
+    values[1, 3, 2, 1] = np.nan
+    with pytest.raises(InputError, match=r"nan at pixel \(3, 2, 1\)"):
+        write(tmp_path / "a.nii.gz", segmentation)
 
 
 def test_nothing_to_divide_is_refused_with_its_pixel(tmp_path: Path) -> None:

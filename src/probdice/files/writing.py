@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from math import prod
+from operator import add
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -14,9 +18,11 @@ from probdice.files.model import Format, Payload
 from probdice.files.sources import is_store
 from probdice.geometry import Geometry
 from probdice.segmentation import Array, Segmentation
+from probdice.value_checks import as_probabilities, examine_values
 
 __all__ = ["payload_of", "replacing_store", "write_atomically"]
 
+BATCH = 2**24  # probabilities that are held at once, of an array that is read in parts
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
 
@@ -30,7 +36,7 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
         elif value.reading == "foreground":  # one map says it all
             array = value.probabilities()[1]
         else:
-            array, regions = value.probabilities(), True
+            array, regions = _probabilities(value), True
         names = tuple(str(region) for region in value.regions)
         payload = Payload(array, regions, geometry, value.names, names, value.colours)
     else:
@@ -65,6 +71,25 @@ def replacing_store(target: Path) -> Iterator[Path]:
         raise InputError("exists and is no Zarr store, so it is not replaced")
     with replacing_folder(target) as folder:
         yield folder
+
+
+def _probabilities(value: Segmentation) -> NDArray[Any]:
+    """All probabilities; what is only read in parts may exceed memory, and lies on the disk."""
+    if isinstance(value.array, np.ndarray) or value.reading != "error":
+        return value.probabilities()
+    count, *shape = value.array.shape
+    dtype = np.result_type(value.array.dtype, np.float32)
+    row = prod(shape[1:])
+    with TemporaryFile() as stream:  # which goes with the last view of it
+        array = np.memmap(stream, dtype, "w+", shape=(count, *shape))
+    step = max(1, BATCH // max(count * row, 1))
+    for start in range(0, shape[0], step):
+        part = value.array[:, start : start + step]
+        values = np.asarray(part, dtype).reshape(count, -1)
+        fault = examine_values(values, value.reading)
+        value.refuse(fault and fault.moved(partial(add, start * row)))
+        array[:, start : start + step] = as_probabilities(values, value.reading).reshape(part.shape)
+    return array
 
 
 def _whole(array: Array) -> NDArray[Any]:
