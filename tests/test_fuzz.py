@@ -1,5 +1,6 @@
 """A short run of what `make fuzz`, `make torture` and `make kills` do for hours."""
 
+import locale
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ MUTANTS = {"dicom": 40, "journal": 60}  # of the slow ones
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_mutants_are_read_or_refused_by_name(target: str, tmp_path: Path) -> None:
+    before = locale.setlocale(locale.LC_ALL)
     child = Child(target, tmp_path)
     by_number(child, seed=0, start=0, stop=MUTANTS.get(target, 150))
     faults = tmp_path / "faults.jsonl"
     assert not faults.exists(), faults.read_text()
+    assert locale.setlocale(locale.LC_ALL) == before  # ITK changes it, and now and then stays so
     assert child.counts["executions"] == MUTANTS.get(target, 150)
 
 

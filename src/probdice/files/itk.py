@@ -124,14 +124,17 @@ def _itk_call() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        # A reader of ITK that fails leaves the process in the locale that it parses numbers by.
-        locale.setlocale(locale.LC_ALL, before)
         # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
         reason = f" ({reasons[-1]})" if reasons else ""
         raise FormatError(
             f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
         ) from error
+    finally:
+        # Some of ITK's readers leave the process in the locale that they parse numbers by, "C"; it
+        # is also found where another thread is reading, which then gives it back.
+        if before != "C":
+            locale.setlocale(locale.LC_ALL, before)
 
 
 def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
