@@ -297,3 +297,10 @@ def test_compare_on_another_machine_needs_no_pixels(tmp_path):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert out.stdout.strip() == "0.875"
+
+
+def test_losses_that_are_missing_are_missed():
+    content = overlap(SOFT, SOFT[::-1], similarity="aitchison").to_dict()
+    content["prediction"]["losses"] = None
+    with pytest.raises(InputError, match="its parts do not fit each other"):
+        Overlap.from_dict(content)

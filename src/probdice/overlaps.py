@@ -441,6 +441,8 @@ class Overlap:
         for regions in (self.reference, self.prediction):
             losses = regions.volumes if regions.losses is None else regions.losses
             fits = fits and len(regions) > 0
+            needs_losses = isinstance(self.similarity, Aitchison) and not regions.crisp
+            fits = fits and needs_losses == (regions.losses is not None)
             fits = fits and _as_long([regions.keys, regions.volumes, losses])
             fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
             fits = fits and all(COLOUR.fullmatch(colour) for colour in regions.colours.values())
