@@ -119,7 +119,7 @@ def _opened(value: Value) -> Value:
     if isinstance(value, Cells) and len(value.items) == 1:
         return _opened(value.items[0])
     if isinstance(value, Struct) and "Segmentation" in value.names:
-        return _opened(_entered(value, "Segmentation"))
+        return _opened(_field(value, "Segmentation"))
     return value
 
 
@@ -135,9 +135,12 @@ def _entered(value: Value, step: str) -> Value:
         return value.items[int(step)]
     if isinstance(value, Cells):
         return _entered(value.items[0], step) if len(value.items) == 1 else None
-    if step not in value.names:
-        return None
-    fields = tuple(item[step] for item in value.items)
+    return _field(value, step) if step in value.names else None
+
+
+def _field(struct: Struct, name: str) -> Value:
+    """What a struct holds by this name, whatever the name: one value, or one of each element."""
+    fields = tuple(item[name] for item in struct.items)
     return fields[0] if len(fields) == 1 else Cells(fields)
 
 
@@ -159,7 +162,7 @@ def _arrays_in(value: Value, prefix: str) -> list[tuple[str, NDArray[Any]]]:
     if isinstance(value, Cells):
         steps = enumerate(value.items)
     elif isinstance(value, Struct):
-        steps = ((name, _entered(value, name)) for name in value.names)
+        steps = ((name, _field(value, name)) for name in value.names)
     return [pair for step, inner in steps for pair in _arrays_in(inner, f"{prefix}/{step}")]
 
 

@@ -61,7 +61,7 @@ def described(source: Source) -> tuple[str | Option, ...]:
         return ("a tar archive; unpack it first",)
     if head[4:8] == b"ftyp" or head[:4] in (b"RIFF", b"\x1aE\xdf\xa3"):
         return ("a film, a sound or a compressed picture",)
-    if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+    if head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5"):
         return (PICKLE,)
     return _text(head, source.name)
 
