@@ -185,7 +185,8 @@ def chance_by_pairs(p, q, pairs):
 def explained(q, p):
     """R² of the least-squares regression of q on p, with an intercept."""
     design = np.concatenate([p.T, np.ones((p.shape[1], 1))], axis=1)
-    fitted = design @ np.linalg.lstsq(design, q.T, rcond=None)[0]
+    # Directions of next to no variance are rounding, and dropped.
+    fitted = design @ np.linalg.lstsq(design, q.T, rcond=1e-6)[0]
     total = ((q.T - q.mean(axis=1)) ** 2).sum()
     return 1 - ((q.T - fitted) ** 2).sum() / total
 
