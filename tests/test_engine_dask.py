@@ -240,6 +240,40 @@ def test_rounds_keep_the_scheduler_from_seeing_everything(client, monkeypatch):
     assert max(sizes) < 100  # of 100 chunks and the tasks that read them
 
 
+def test_arrays_that_workers_hold_are_used_where_they_are(client):
+    p, q = labels(0), labels(1)
+    held = da.from_array(p, chunks=13).persist()
+    assert compare(held, da.from_array(q, chunks=17)).to_json() == compare(p, q).to_json()
+
+
+def test_tasks_that_all_blocks_need_are_done_once():
+    p, q = labels(0) + 3, labels(1)
+    done = []
+
+    def counted(values):
+        done.append(values.shape)
+        return values
+
+    whole = da.from_array(p, chunks=SHAPE).map_blocks(counted, meta=p[:0]).rechunk(13)
+    with dask.config.set(scheduler="synchronous"):
+        result = compare(whole - whole.min(), q)
+    assert result.to_json() == compare(p - 3, q).to_json()
+    assert len(result.images.blocks.blocks) > 10
+    assert done == [SHAPE]
+
+
+def test_the_scheduler_sees_one_task_a_block_however_many_chunks_it_has(client, monkeypatch):
+    sizes = []
+    compute = client.compute
+    monkeypatch.setattr(
+        client, "compute", lambda task: sizes.append(len(task.dask)) or compute(task)
+    )
+    p, q = labels(0), labels(1)
+    result = compare(*(da.from_array(x, chunks=5) for x in (p, q)))  # 720 chunks each
+    assert result.to_json() == compare(p, q).to_json()
+    assert sum(sizes) < 2 * len(result.images.blocks.blocks) + 10
+
+
 def test_flipped_axes_stay_tasks():
     from probdice import Geometry
 

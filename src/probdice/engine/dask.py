@@ -2,8 +2,8 @@
 
 One task a block; their results are added in a tree, by tasks as well. The tasks are made and sent
 in rounds, so that neither the scheduler nor this process ever holds all of them. What a task needs
-travels with it: the keys of the chunks of a Dask array, the place of a store that can be read from
-anywhere, or the values themselves of what lies in the memory of this process.
+travels with it: the tasks that make the chunks of a Dask array, the place of a store that can be
+read from anywhere, or the values themselves of what lies in the memory of this process.
 """
 
 import sys
@@ -31,6 +31,7 @@ R = TypeVar("R")
 
 ROUND = 64  # blocks whose tasks are sent to a cluster at once
 LOCAL_ROUND = 1024  # the same for the schedulers of one machine, which work on one round at a time
+ROUND_TASKS = 2**15  # of Dask arrays with many chunks to a block, that are sent at once
 FAN = 8  # results that are added by one task
 TIMEOUT = 10  # seconds for a scheduler to answer
 AHEAD = 4  # tasks that wait for each thread of a cluster
@@ -222,8 +223,20 @@ class _Work:
             raise _failure(block, error) from error
 
 
-def _visited(work: _Work, block: Block, *values: NDArray[Any]) -> Any:
+def _visited(work: _Work, block: Block, made: Callable[..., list[Any]], *shared: Any) -> Any:
+    try:
+        values = made(*shared)
+    except Exception as error:
+        raise _failure(block, error) from error
     return work(block, *values)
+
+
+def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any) -> list[Any]:
+    """What these keys stand for, where tasks need results of others, of these names."""
+    from dask import get
+
+    values: list[Any] = get({**tasks, **dict(zip(names, shared, strict=True))}, keys)
+    return values
 
 
 def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -264,25 +277,79 @@ def _tasks(visit: Callable[[Blocks, Block], Any], blocks: Blocks) -> Callable[[G
     name = f"{getattr(visit, 'func', visit).__name__.strip('_')}-{uuid4().hex}"
 
     def tasks(some: Grid) -> list[Any]:
-        values = [_values(array, some) for array in sent]
         # One key: it goes to each worker once, not with each task.
         shared = delayed(work, name=f"{name}-work-{some[0]}", traverse=False)
         visited = delayed(_visited, pure=False)
         return [
-            visited(shared, block, *(parts[k] for parts in values), dask_key_name=f"{name}-{block}")
-            for k, block in enumerate(some)
+            visited(shared, block, *made, dask_key_name=f"{name}-{block}")
+            for block, made in zip(some, _fused(sent, some), strict=True)
         ]
 
     return tasks
 
 
-def _values(array: Array, some: Grid) -> list[Any]:
-    """What an array has of every block: keys of a Dask array, or the values of another."""
-    if has_type(array, "dask", "Array"):
-        part = array[_box(some, array.shape)].rechunk(_lengths(some, array.shape))
-        keys: list[Any] = part.to_delayed().reshape(-1).tolist()
-        return keys
-    return [np.asarray(array[_box(block, array.shape)]) for block in some]
+def _fused(arrays: Sequence[Array], some: Grid) -> list[list[Any]]:
+    """For every block what makes the values of these arrays, and what that is called with.
+
+    Tasks of Dask arrays that one block alone needs, mostly chunks to be read, are done where it
+    is visited: for the scheduler they would be thousands. Those that several need stay tasks.
+    """
+    from dask.core import get_dependencies
+    from dask.delayed import Delayed
+
+    graph: dict[Any, Any] = {}
+    held: dict[Any, Any] = {}  # what workers have already
+    wanted: list[list[Any]] = [[] for _ in some]
+    for array in arrays:
+        keys, tasks = _graph(array, some)
+        graph |= tasks
+        held |= _held(array)
+        for k, key in enumerate(keys):
+            wanted[k].append(key)
+    graph |= held
+    owner: dict[Any, int | None] = dict.fromkeys(held)  # the block; None where several need it
+    for k, keys in enumerate(wanted):
+        waiting = list(keys)
+        while waiting:
+            key = waiting.pop()
+            if key in owner and owner[key] in (k, None):
+                continue
+            owner[key] = None if key in owner else k
+            waiting += get_dependencies(graph, key)
+    common = {key: graph[key] for key, k in owner.items() if k is None and key not in held}
+    shared = {**{key: Delayed(key, common) for key in common}, **held}
+    own: list[dict[Any, Any]] = [{} for _ in some]
+    needed = [{key: shared[key] for key in keys if key in shared} for keys in wanted]
+    for key, block in owner.items():
+        if block is not None:
+            own[block][key] = graph[key]
+            others = get_dependencies(graph, key)
+            needed[block] |= {other: shared[other] for other in others if other in shared}
+    return [
+        [partial(_made, own[k], wanted[k], list(results)), *results.values()]
+        for k, results in enumerate(needed)
+    ]
+
+
+def _held(array: Array) -> dict[Any, Any]:
+    """The chunks of an array that lie in the memory of workers."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None or not has_type(array, "dask", "Array"):
+        return {}
+    return {future.key: future for future in distributed.futures_of(array)}
+
+
+def _graph(array: Array, some: Grid) -> tuple[list[Any], dict[Any, Any]]:
+    """A key for what the array has of every block, and the tasks behind them."""
+    if not has_type(array, "dask", "Array"):
+        name = uuid4().hex
+        values = {(name, k): np.asarray(array[_box(b, array.shape)]) for k, b in enumerate(some)}
+        return list(values), values
+    import dask
+
+    part: Any = array[_box(some, array.shape)]
+    (part,) = dask.optimize(part.rechunk(_lengths(some, array.shape), method="tasks"))
+    return list(dask.core.flatten(part.__dask_keys__())), dict(part.__dask_graph__())
 
 
 def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
@@ -295,17 +362,21 @@ def _rounds(
 ) -> Iterator[R]:
     """The sum of every round, in their order; whoever watches is told how many blocks are done."""
     tasks, grid = _tasks(visit, blocks), blocks.blocks
+    arrays: list[Any] = _arrays(blocks)
+    sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
+    most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
     scheduler = _scheduler()
     client = getattr(scheduler, "__self__", None)
     if has_type(client, "distributed", "Client"):
-        yield from _on_cluster(client, tasks, grid, add)
+        yield from _on_cluster(client, tasks, grid, min(most, ROUND), add)
     else:
-        yield from _on_this_machine(tasks, grid, add)
+        yield from _on_this_machine(tasks, grid, min(most, LOCAL_ROUND), add)
 
 
 def _on_this_machine(
     tasks: Callable[[Grid], list[Any]],
     grid: Grid,
+    most: int,
     add: Callable[[Iterable[R]], R],
 ) -> Iterator[R]:
     from dask.callbacks import Callback
@@ -318,7 +389,7 @@ def _on_this_machine(
             done += 1
             watch(done, len(grid))
 
-    for some in grid.rounds(LOCAL_ROUND):
+    for some in grid.rounds(most):
         leaves = tasks(some)
         keys = {leaf.key for leaf in leaves}
         with Callback(posttask=count), _blaming(some, leaves):
@@ -330,12 +401,13 @@ def _on_cluster(
     client: Any,
     tasks: Callable[[Grid], list[Any]],
     grid: Grid,
+    most: int,
     add: Callable[[Iterable[R]], R],
 ) -> Iterator[R]:
     watch, done = watcher.get(), 0
-    ahead = max(2, -(-AHEAD * sum(client.nthreads().values()) // ROUND))
+    ahead = max(2, -(-AHEAD * sum(client.nthreads().values()) // most))
     running: deque[tuple[Any, Grid, list[Any]]] = deque()
-    rounds = grid.rounds(ROUND)
+    rounds = grid.rounds(most)
     try:
         while True:
             for some in islice(rounds, ahead - len(running)):
