@@ -45,7 +45,8 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
         killed = _sum(kills, "kills of the run") + _sum(kills, "kills of a worker")
         rows.append(
             f"| **kills of `evaluate` and its workers** | **{killed}** | "
-            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'runs to the end')} runs to the end, "
+            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} of them at work, "
+            f"{_sum(kills, 'runs to the end')} runs to the end, "
             f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_days(kills)} |"
         )
         rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")

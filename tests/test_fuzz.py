@@ -1,6 +1,7 @@
 """A short run of what `make fuzz`, `make torture` and `make kills` do for hours."""
 
 import locale
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from fuzz import torture
 from fuzz.child import Child, by_number
 from fuzz.corpus import Seed
 from fuzz.execution import executed
-from fuzz.kills import Disturber
+from fuzz.kills import Disturber, Goal
 from fuzz.targets import TARGETS
 
 REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
@@ -83,8 +84,8 @@ def test_a_failure_is_shrunk_to_the_pixel_that_matters() -> None:
 
 def test_runs_that_are_killed_or_have_no_space_lose_nothing(tmp_path: Path) -> None:
     disturber = Disturber(tmp_path, seed=0)
-    for kind in ("full", "kill", "full", "kill"):
-        disturber.disturb((kind,))
-    disturber.finish()
+    disturber.go_on(Goal(kills=2, full_disks=2, deadline=inf, disturbers=[disturber]))
     assert disturber.faults == []
-    assert disturber.counts["full disks"] >= 1
+    assert disturber.counts["full disks"] >= 2
+    assert disturber.counts["kills of the run"] + disturber.counts["kills of a worker"] >= 2
+    assert disturber.counts["runs to the end"] >= 1
