@@ -26,6 +26,9 @@ RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
 SHARES = np.moveaxis(RANDOM.multinomial(64, [0.2, 0.3, 0.5], (7, 6, 5)) / 64, -1, 0)
 SHARES = SHARES.astype(np.float32)
+# Values of which no two are likely to have the check sums of zlib or Fletcher in common, which
+# many exchanges of small numbers do not change.
+NOISE = RANDOM.integers(1, 255, (7, 6, 5)).astype(np.uint8)
 PARTS = ("header", "image", "mat")  # of an Analyze image, in nibabel's words
 AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
 
@@ -40,8 +43,9 @@ class Seed:
     """An honest file.
 
     `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
-    says that check sums cover all of its values; `beside` are the files that belong to it, and
-    `part` is the one that is mutated where that is not the one that is named.
+    says that check sums cover all of its content, and are not made anew by `wrap`; `beside` are the
+    files that belong to it, and `part` is the one that is mutated where that is not the one that is
+    named.
     """
 
     path: str
@@ -73,6 +77,21 @@ def _saved(name: str, save: Callable[[Path], Any]) -> bytes:
 
 def _gzipped(content: bytes) -> bytes:
     return gzip.compress(content, 1, mtime=0)
+
+
+def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
+    """A file of which a part is mutated that a check sum covers; the rest stays in its place."""
+
+    def wrap(content: bytes) -> bytes:
+        return whole[:start] + content[:size].ljust(size, b"\xa5") + whole[start + size :]
+
+    return Seed(path, whole[start : start + size], wrap=wrap, summed=True)
+
+
+def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
+    """The same for all that follows a mark, the end of a header that has no check sum."""
+    head, found, rest = whole.partition(mark)
+    return Seed(path, rest, wrap=lambda content: head + found + content, summed=True)
 
 
 # NIfTI, Analyze, MGH ---------------------------------------------------------------------------
@@ -173,6 +192,12 @@ def tiff() -> Iterator[Seed]:
         stream = io.BytesIO()
         tifffile.imwrite(stream, array, photometric="minisblack", **options)
         yield Seed("a.tif", stream.getvalue())
+    for options in ({}, {"tile": (16, 16)}, {"bigtiff": True}):
+        stream = io.BytesIO()
+        tifffile.imwrite(stream, NOISE[0], compression="zlib", **options)
+        page = tifffile.TiffFile(io.BytesIO(stream.getvalue())).pages[0]
+        place, size = page.dataoffsets[0], page.databytecounts[0]
+        yield _summed("a.tif", stream.getvalue(), place, size)
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
@@ -236,19 +261,37 @@ def matlab() -> Iterator[Seed]:
         scipy.io.savemat(plain, content)
         scipy.io.savemat(packed, content, do_compression=True)
         yield Seed(f"a.mat{inside}", plain.getvalue())
-        yield Seed(f"a.mat{inside}", packed.getvalue(), summed=True)
+        yield Seed(f"a.mat{inside}", packed.getvalue())
         if len(content) == 1:
             yield Seed(f"a.mat{inside}", plain.getvalue(), wrap=_packed_variables)
 
-    def save(path: Path) -> None:
-        import h5py
+    noise = io.BytesIO()
+    scipy.io.savemat(noise, {"a": NOISE}, do_compression=True)
+    yield Seed("a.mat", noise.getvalue(), summed=True)
 
-        with h5py.File(path, "w", userblock_size=512) as file:
-            file.create_dataset("a", data=LABELS.T, chunks=(2, 3, 3), compression="gzip")
-        with path.open("rb+") as stream:
-            stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+    def saving(array: NDArray[Any]) -> Callable[[Path], None]:
+        def save(path: Path) -> None:
+            import h5py
 
-    yield Seed("a.mat", _saved("a.mat", save))
+            with h5py.File(path, "w", userblock_size=512) as file:
+                file.create_dataset("a", data=array.T, chunks=(2, 3, 3), compression="gzip")
+            with path.open("rb+") as stream:
+                stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+
+        return save
+
+    yield Seed("a.mat", _saved("a.mat", saving(LABELS)))
+    summed = _saved("a.mat", saving(NOISE))
+    yield _summed("a.mat", summed, *_first_chunk(summed, "a"))
+
+
+def _first_chunk(content: bytes, name: str) -> tuple[int, int]:
+    """Where the first chunk of an HDF5 dataset lies, and its size."""
+    import h5py
+
+    with h5py.File(io.BytesIO(content)) as file:
+        chunk = file[name].id.get_chunk_info(0)
+        return chunk.byte_offset, chunk.size
 
 
 def hdf5() -> Iterator[Seed]:
@@ -279,11 +322,19 @@ def hdf5() -> Iterator[Seed]:
     for save in kinds:
         yield Seed("a.h5", _saved("a.h5", save))
         yield Seed("a.h5:/exported/a", _saved("a.h5", save))
+    for options in (
+        {"compression": "gzip"},
+        {"fletcher32": True},
+        {"libver": "latest", "fletcher32": True},
+    ):
+        summed = _saved("a.h5", saving(NOISE, chunks=(3, 3, 3), **options))
+        yield _summed("a.h5", summed, *_first_chunk(summed, "exported/a"))
 
 
 def zarr() -> Iterator[Seed]:
     """Stores of both formats: metadata are mutated, and chunks."""
     import zarr
+    from zarr.codecs import Crc32cCodec, GzipCodec, ZstdCodec
 
     from probdice import Geometry, Segmentation, write
 
@@ -294,6 +345,17 @@ def zarr() -> Iterator[Seed]:
                 path, data=LABELS, chunks=(3, 3, 3), zarr_format=version, compressors="auto"
             )
             yield path
+        for number, codecs in enumerate(
+            (GzipCodec(), Crc32cCodec(), (ZstdCodec(), Crc32cCodec()), ZstdCodec(checksum=True))
+        ):
+            path = folder / f"summed{number}.zarr"
+            zarr.create_array(path, data=NOISE, chunks=(3, 6, 5), compressors=codecs)
+            yield path
+        path = folder / "shards.zarr"
+        zarr.create_array(
+            path, data=LABELS, chunks=(1, 3, 3), shards=(7, 6, 6), compressors=GzipCodec()
+        )
+        yield path
         placed = Geometry((7, 6, 5), np.diag([2.0, 3.0, 5.0, 1.0]))
         for name, segmentation in (
             ("labels", Segmentation.from_labels(LABELS, names={1: "one"}, geometry=placed)),
@@ -313,7 +375,8 @@ def zarr() -> Iterator[Seed]:
             chunk = next(file for file in files if file not in metadata)
             for part in (*metadata, chunk):
                 beside = {file: content for file, content in files.items() if file != part}
-                yield Seed(store.name, files[part], beside=beside, part=part)
+                summed = part == chunk and store.name.startswith("summed")
+                yield Seed(store.name, files[part], beside=beside, part=part, summed=summed)
 
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
@@ -360,13 +423,22 @@ def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[byte
     return wrap
 
 
+def _summed_beside(name: str, files: dict[str, bytes]) -> Iterator[Seed]:
+    """The packed values that lie in a file of their own."""
+    header = files.pop(name)
+    ((part, content),) = files.items()
+    yield Seed(name, content, beside={name: header}, part=part, summed=True)
+
+
 def nrrd() -> Iterator[Seed]:
     for array in (LABELS, SHARES):
         for packed in (False, True):
             yield Seed("a.nrrd", _by_itk("a.nrrd", array, packed=packed)["a.nrrd"])
+        yield _summed_end("a.nrrd", _by_itk("a.nrrd", array, packed=True)["a.nrrd"], b"\n\n")
         files = _by_itk("a.nhdr", array, packed=False)
         header = files.pop("a.nhdr")
         yield Seed("a.nhdr", header, beside=files)
+        yield from _summed_beside("a.nhdr", _by_itk("a.nhdr", array, packed=True))
     header = _by_itk("a.nrrd", LABELS, packed=False)["a.nrrd"].replace(b"raw", b"gzip", 1)
     yield Seed("a.nrrd", header, wrap=_split_packed(b"\n\n", _gzipped))
     layered = (
@@ -393,6 +465,8 @@ def metaimage() -> Iterator[Seed]:
             files = _by_itk("a.mhd", array, packed=packed)
             header = files.pop("a.mhd")
             yield Seed("a.mhd", header, beside=files)
+    yield _summed_end("a.mha", _by_itk("a.mha", NOISE, packed=True)["a.mha"], b"= LOCAL\n")
+    yield from _summed_beside("a.mhd", _by_itk("a.mhd", NOISE, packed=True))
     header = b"ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = MET_UCHAR\n"
     packed_header = header + b"CompressedData = True\nElementDataFile = LOCAL\n"
     yield Seed("a.mha", packed_header + bytes(6), wrap=_split_packed(b"LOCAL\n", zlib.compress))
@@ -559,7 +633,7 @@ def photograph() -> Iterator[Seed]:
     for suffix, options in (("jpg", {}), ("jpg", {"progressive": True}), ("png", {})):
         stream = io.BytesIO()
         Image.fromarray(colours).save(stream, {"jpg": "JPEG"}.get(suffix, "PNG"), **options)
-        yield Seed(f"a.{suffix}", stream.getvalue())
+        yield Seed(f"a.{suffix}", stream.getvalue(), summed=suffix == "png")
 
 
 def configuration() -> Iterator[Seed]:

@@ -201,9 +201,9 @@ def read_underlay(path: Readable) -> Underlay:
         raise InputError(f"an image is one file, found {len(parts)}")
     (part,) = parts
     with _naming(part.source):
-        source = open_source(part.file) if isinstance(part.file, str) else None
-        if source is not None and _format(source) in (JPEG, PNG):
-            underlay = photograph(source)
+        source = open_source(part.file, memory()) if isinstance(part.file, str) else None
+        if source is not None and (form := _format(source)) in (JPEG, PNG):
+            underlay = photograph(source, png=form is PNG)
         else:
             underlay = underlay_of(_image(part.file, memory()))
     return replace(underlay, name=part.name or os.path.basename(part.source))

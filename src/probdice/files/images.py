@@ -32,7 +32,7 @@ from probdice.files.damage import (
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import unpack_pieces
 
-__all__ = ["JPEG", "PNG", "TIFF"]
+__all__ = ["JPEG", "PNG", "TIFF", "pixels", "png_picture"]
 
 COLOUR = (
     "is a colour picture, expected one label per pixel; store the labels as grey values or "
@@ -60,16 +60,12 @@ def _is_png(source: Source) -> bool:
 
 
 def _read_png(source: Source) -> Image:
-    from PIL import PngImagePlugin
-
-    stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
-    # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
-    with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
+    with png_picture(source) as picture:
         mode = picture.mode
-        array = _pixels(picture, stream) if mode in GREY_MODES else None
+        if mode not in GREY_MODES:
+            raise FormatError(f"{COLOUR} (found mode {mode})")
+        array = pixels(picture)
         palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
-    if array is None:
-        raise FormatError(f"{COLOUR} (found mode {mode})")
     # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
     depth, colour = source.head[24], source.head[25]
     stretched = colour == 0 and depth in (2, 4)
@@ -77,21 +73,34 @@ def _read_png(source: Source) -> Image:
     return Image(array, colours=_palette_colours(palette, 255))
 
 
-def _pixels(picture: Any, stream: io.BytesIO) -> NDArray[Any]:
-    """The values of a picture, some rows at a time: Pillow copies twice what it hands over."""
-    picture.load()
-    stream.close()  # which takes as much memory as the picture where it hardly packs
+@contextmanager
+def png_picture(source: Source) -> Iterator[Any]:
+    """A PNG as a picture of Pillow, its check sums verified."""
+    from PIL import PngImagePlugin
+
+    stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
+    # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
+    with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
+        picture.load()
+        stream.close()  # which takes as much memory as the picture where it hardly packs
+        yield picture
+
+
+def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
+    """The values of a picture, some rows at a time: Pillow copies twice what it hands over.
+
+    They are those of another mode where one is named.
+    """
     width, height = picture.size
     step = max(1, STRIP // width)
-    strips = (
-        (row, np.asarray(picture.crop((0, row, width, min(row + step, height)))))
-        for row in range(0, height, step)
-    )
-    row, first = next(strips)
-    array = np.empty((height, width), first.dtype)
-    array[: len(first)] = first
-    for row, strip in strips:
+    array = None
+    for row in range(0, height, step):
+        part = picture.crop((0, row, width, min(row + step, height)))
+        strip = np.asarray(part.convert(mode) if mode else part)
+        if array is None:
+            array = np.empty((height, *strip.shape[1:]), strip.dtype)
         array[row : row + len(strip)] = strip
+    assert array is not None  # a picture has a row
     return array
 
 
