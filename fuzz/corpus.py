@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Seed", "seeds_of"]
+__all__ = ["Seed", "by_highdicom", "seeds_of"]
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
@@ -82,10 +82,14 @@ def _gzipped(content: bytes) -> bytes:
 def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
     """A file of which a part is mutated that a check sum covers; the rest stays in its place."""
 
-    def wrap(content: bytes) -> bytes:
-        return whole[:start] + content[:size].ljust(size, b"\xa5") + whole[start + size :]
+    own = whole[start : start + size]
 
-    return Seed(path, whole[start : start + size], wrap=wrap, summed=True)
+    def wrap(content: bytes) -> bytes:
+        # Zeros throughout are their own check sum, by Fletcher.
+        part = content[:size].ljust(size, b"\xa5") if any(content[:size]) else own
+        return whole[:start] + part + whole[start + size :]
+
+    return Seed(path, own, wrap=wrap, summed=True)
 
 
 def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
@@ -274,7 +278,7 @@ def matlab() -> Iterator[Seed]:
             import h5py
 
             with h5py.File(path, "w", userblock_size=512) as file:
-                file.create_dataset("a", data=array.T, chunks=(2, 3, 3), compression="gzip")
+                file.create_dataset("a", data=array.T, chunks=(5, 6, 7), compression="gzip")
             with path.open("rb+") as stream:
                 stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
 
@@ -327,7 +331,7 @@ def hdf5() -> Iterator[Seed]:
         {"fletcher32": True},
         {"libver": "latest", "fletcher32": True},
     ):
-        summed = _saved("a.h5", saving(NOISE, chunks=(3, 3, 3), **options))
+        summed = _saved("a.h5", saving(NOISE, chunks=NOISE.shape, **options))
         yield _summed("a.h5", summed, *_first_chunk(summed, "exported/a"))
 
 
@@ -487,7 +491,10 @@ def other_itk() -> Iterator[Seed]:
 # DICOM -----------------------------------------------------------------------------------------
 
 
-def dicom() -> Iterator[Seed]:
+def by_highdicom(
+    values: NDArray[Any], kind: str, segments: int | None = None, **options: Any
+) -> bytes:
+    """DICOM SEG of labels, or of `segments` maps along the last axis, with axes (x, y, z)."""
     import highdicom
     import pydicom
     from pydicom.sr.codedict import codes
@@ -497,7 +504,7 @@ def dicom() -> Iterator[Seed]:
         return str(generate_uid(entropy_srcs=[name]))
 
     def slices() -> Iterator[pydicom.Dataset]:
-        for z in range(LABELS.shape[2]):
+        for z in range(values.shape[2]):
             dataset = pydicom.Dataset()
             dataset.file_meta = pydicom.dataset.FileMetaDataset()
             dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
@@ -509,48 +516,53 @@ def dicom() -> Iterator[Seed]:
             dataset.PatientBirthDate = dataset.PatientSex = dataset.AccessionNumber = ""
             dataset.StudyDate = dataset.StudyTime = dataset.ReferringPhysicianName = ""
             dataset.Modality = "CT"
-            dataset.Rows, dataset.Columns = LABELS.shape[1], LABELS.shape[0]
+            dataset.Rows, dataset.Columns = values.shape[1], values.shape[0]
             dataset.PixelSpacing, dataset.SliceThickness = [3.0, 2.0], 5.0
             dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
             dataset.ImagePositionPatient = [-10.0, -20.0, -30.0 + 5 * z]
             yield dataset
 
-    masks = np.stack([label == LABELS.T for label in (1, 2)], axis=-1)
-    kinds: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
-        ("BINARY", masks.astype(np.uint8), {}),
-        ("BINARY", np.stack([LABELS.T > 0, LABELS.T > 1], axis=-1).astype(np.uint8), {}),
-        ("LABELMAP", np.where(LABELS.T < 3, LABELS.T, 0), {}),
-        ("FRACTIONAL", np.moveaxis(SHARES[:2].T, -1, -1), {}),
-        (
-            "LABELMAP",
-            np.where(LABELS.T < 3, LABELS.T, 0),
-            {"transfer_syntax_uid": pydicom.uid.RLELossless},
-        ),
-    ]
-    for kind, values, options in kinds:
-        seg = highdicom.seg.Segmentation(
-            list(slices()),
-            np.ascontiguousarray(values),
-            kind,
-            [
-                highdicom.seg.SegmentDescription(
-                    number, name, codes.SCT.Organ, codes.SCT.Liver, algorithm_type="MANUAL"
-                )
-                for number, name in enumerate(("left", "top"), 1)
-            ],
-            series_instance_uid=uid("of the segmentation"),
-            series_number=1,
-            sop_instance_uid=uid(kind),
-            instance_number=1,
-            manufacturer="us",
-            manufacturer_model_name="test",
-            software_versions="1",
-            device_serial_number="1",
-            **options,
-        )
-        stream = io.BytesIO()
-        seg.save_as(stream)
-        yield Seed("a.dcm", stream.getvalue())
+    count = int(values.max()) if segments is None else segments
+    seg = highdicom.seg.Segmentation(
+        list(slices()),
+        np.ascontiguousarray(np.moveaxis(values, (0, 1, 2), (2, 1, 0))),
+        kind,
+        [
+            highdicom.seg.SegmentDescription(
+                number, f"part {number}", codes.SCT.Organ, codes.SCT.Liver, algorithm_type="MANUAL"
+            )
+            for number in range(1, count + 1)
+        ],
+        series_instance_uid=uid("of the segmentation"),
+        series_number=1,
+        sop_instance_uid=uid(kind),
+        instance_number=1,
+        manufacturer="us",
+        manufacturer_model_name="test",
+        software_versions="1",
+        device_serial_number="1",
+        **options,
+    )
+    stream = io.BytesIO()
+    seg.save_as(stream)
+    return stream.getvalue()
+
+
+def dicom() -> Iterator[Seed]:
+    from pydicom.uid import RLELossless
+
+    labels = np.where(LABELS < 3, LABELS, 0)
+    masks = np.stack([LABELS == 1, LABELS == 2], axis=-1).astype(np.uint8)
+    overlapping = np.stack([LABELS > 0, LABELS > 1], axis=-1).astype(np.uint8)
+    shares = np.moveaxis(SHARES[:2], 0, -1)
+    for content in (
+        by_highdicom(masks, "BINARY", 2),
+        by_highdicom(overlapping, "BINARY", 2),
+        by_highdicom(labels, "LABELMAP"),
+        by_highdicom(shares, "FRACTIONAL", 2),
+        by_highdicom(labels, "LABELMAP", transfer_syntax_uid=RLELossless),
+    ):
+        yield Seed("a.dcm", content)
 
 
 # Everything else -------------------------------------------------------------------------------
