@@ -38,20 +38,36 @@ def as_it_is(content: bytes) -> bytes:
     return content
 
 
+def never(content: bytes) -> bool:
+    """No two contents have a check sum in common: for those of 32 bits that spread well."""
+    return False
+
+
+def right_for_zlib(content: bytes) -> bool:
+    """Whether zlib's check sum is right, as it is after parts of one sum have changed places."""
+    unpacker = zlib.decompressobj()
+    try:
+        unpacker.decompress(content)
+    except zlib.error:
+        return False
+    return unpacker.eof
+
+
 @dataclass(frozen=True)
 class Seed:
     """An honest file.
 
     `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
-    says that check sums cover all of its content, and are not made anew by `wrap`; `beside` are the
-    files that belong to it, and `part` is the one that is mutated where that is not the one that is
-    named.
+    says that check sums cover all of its content, and are not made anew by `wrap`; `right` whether
+    those of a mutant happen to be right; `beside` are the files that belong to it, and `part` is
+    the one that is mutated where that is not the one that is named.
     """
 
     path: str
     content: bytes
     wrap: Callable[[bytes], bytes] = as_it_is
     summed: bool = False
+    right: Callable[[bytes], bool] = never
     beside: Mapping[str, bytes] = field(default_factory=dict)
     part: str = ""
 
@@ -81,7 +97,6 @@ def _gzipped(content: bytes) -> bytes:
 
 def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
     """A file of which a part is mutated that a check sum covers; the rest stays in its place."""
-
     own = whole[start : start + size]
 
     def wrap(content: bytes) -> bytes:
@@ -89,13 +104,19 @@ def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
         part = content[:size].ljust(size, b"\xa5") if any(content[:size]) else own
         return whole[:start] + part + whole[start + size :]
 
-    return Seed(path, own, wrap=wrap, summed=True)
+    return Seed(path, own, wrap=wrap, summed=True, right=right_for_zlib)
 
 
 def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
     """The same for all that follows a mark, the end of a header that has no check sum."""
     head, found, rest = whole.partition(mark)
-    return Seed(path, rest, wrap=lambda content: head + found + content, summed=True)
+    return Seed(
+        path,
+        rest,
+        wrap=lambda content: head + found + content,
+        summed=True,
+        right=right_for_zlib,
+    )
 
 
 # NIfTI, Analyze, MGH ---------------------------------------------------------------------------
@@ -239,6 +260,19 @@ def png() -> Iterator[Seed]:
         yield Seed("a.png", header + bytes(7 * (1 + 6 * 4 * depth // 8)), wrap=_png)
 
 
+def bmp() -> Iterator[Seed]:
+    from PIL import Image
+
+    grey = Image.fromarray(LABELS[0].copy())
+    for picture in (grey, grey.convert("P"), grey.convert("RGB"), Image.fromarray(LABELS[0] > 2)):
+        yield Seed("a.bmp", _saved("a.bmp", picture.save))
+    # Four runs of five equal pixels, each with a mark for the end of its row, and the end of all.
+    runs = b"".join(bytes([5, k, 0, 0]) for k in range(4)) + b"\0\1"
+    head = struct.pack("<2sIII", b"BM", 54 + 1024 + len(runs), 0, 54 + 1024)
+    head += struct.pack("<IiiHHIIiiII", 40, 5, 4, 1, 8, 1, len(runs), 0, 0, 256, 0)
+    yield Seed("a.bmp", head + bytes(range(256)) * 4 + runs)
+
+
 # MATLAB and HDF5 -------------------------------------------------------------------------------
 
 
@@ -271,7 +305,7 @@ def matlab() -> Iterator[Seed]:
 
     noise = io.BytesIO()
     scipy.io.savemat(noise, {"a": NOISE}, do_compression=True)
-    yield Seed("a.mat", noise.getvalue(), summed=True)
+    yield _summed("a.mat", noise.getvalue(), 136, len(noise.getvalue()) - 136)
 
     def saving(array: NDArray[Any]) -> Callable[[Path], None]:
         def save(path: Path) -> None:
@@ -431,7 +465,7 @@ def _summed_beside(name: str, files: dict[str, bytes]) -> Iterator[Seed]:
     """The packed values that lie in a file of their own."""
     header = files.pop(name)
     ((part, content),) = files.items()
-    yield Seed(name, content, beside={name: header}, part=part, summed=True)
+    yield Seed(name, content, beside={name: header}, part=part, summed=True, right=right_for_zlib)
 
 
 def nrrd() -> Iterator[Seed]:
@@ -480,12 +514,8 @@ def metaimage() -> Iterator[Seed]:
 
 
 def other_itk() -> Iterator[Seed]:
-    import SimpleITK as sitk
-
     for name in ("a.vtk", "a.gipl", "a.mrc"):
         yield Seed(name, _by_itk(name, LABELS, packed=False)[name])
-    flat = sitk.GetImageFromArray(LABELS[0].copy())
-    yield Seed("a.bmp", _saved("a.bmp", lambda path: sitk.WriteImage(flat, str(path))))
 
 
 # DICOM -----------------------------------------------------------------------------------------
@@ -668,6 +698,7 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "npz": npz,
     "tiff": tiff,
     "png": png,
+    "bmp": bmp,
     "matlab": matlab,
     "hdf5": hdf5,
     "zarr": zarr,

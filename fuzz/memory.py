@@ -92,11 +92,6 @@ def kinds() -> Iterator[Kind]:
     def ome_zarr(path: Path, labels: Any) -> None:
         write(path, Segmentation.from_labels(labels, geometry=Geometry(labels.shape, np.eye(4))))
 
-    def masks_in_colours(path: Path, labels: Any) -> None:
-        """BMP is read as red, green and blue, here three masks of 0 and 1."""
-        part = labels[: len(labels) // 3].reshape(len(labels) // 3, -1)
-        picture(path, np.eye(3, dtype=np.uint8)[part % 3])
-
     def label_map(path: Path, labels: Any) -> None:
         path.write_bytes(by_highdicom(labels % 3, "LABELMAP"))
 
@@ -118,6 +113,7 @@ def kinds() -> Iterator[Kind]:
     yield Kind(".tif (zlib)", "a.tif", tiff(compression="zlib"))
     yield Kind(".tif (zlib, tiles)", "a.tif", tiff(compression="zlib", tile=(64, 64)))
     yield Kind(".png", "a.png", picture, shape=(-1,))
+    yield Kind(".bmp", "a.bmp", picture, shape=(-1,))
     yield Kind(".mat (7)", "a.mat", matlab)
     yield Kind(".mat (7.3)", "a.mat", matlab_7_3)
     yield Kind(".h5", "a.h5", hdf5)
@@ -129,7 +125,6 @@ def kinds() -> Iterator[Kind]:
     yield Kind(".gipl", "a.gipl", by_itk)
     yield Kind(".mrc", "a.mrc", by_itk)
     yield Kind(".mnc", "a.mnc", by_itk)
-    yield Kind(".bmp", "a.bmp", masks_in_colours)
     yield Kind(".dcm (label map)", "a.dcm", label_map)
     yield Kind(".dcm (binary)", "a.dcm", masks)
     yield Kind(".dcm (fractional)", "a.dcm", shares)

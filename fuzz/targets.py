@@ -159,6 +159,7 @@ TARGETS: Mapping[str, Target] = {
         Target("npz", read_image, ("files.arrays",)),
         Target("tiff", read_image, ("files.images",)),
         Target("png", read_image, ("files.images",)),
+        Target("bmp", read_image, ("files.images",)),
         Target("matlab", read_image, ("files.matlab", "files.matfile")),
         Target("hdf5", read_image, ("files.hdf5",)),
         Target("zarr", read_image, ("files.zarr",)),

@@ -38,7 +38,7 @@ def test_honest_files_are_used_without_a_fault(target: str, tmp_path: Path) -> N
         assert outcome.faults == ()
         refused += not outcome.accepted
     # Strangers, pictures in colour and segments that overlap.
-    expected = {"png": 3, "nrrd": 1, "other_itk": 1, "dicom": 1, "strangers": len(child.seeds)}
+    expected = {"png": 3, "bmp": 1, "nrrd": 1, "dicom": 1, "strangers": len(child.seeds)}
     assert refused == expected.get(target, 0)
 
 

@@ -1,4 +1,4 @@
-"""TIFF with tifffile, PNG with Pillow: labels, and in TIFF also probabilities.
+"""TIFF with tifffile, PNG and BMP with Pillow: labels, and in TIFF also probabilities.
 
 Grey values and palette indices are labels; the colours of a palette say how to show them.
 Colour pictures are refused: several colours may stand for one label and none is a number. Axes
@@ -14,6 +14,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from probdice.files.damage import (
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import unpack_pieces
 
-__all__ = ["JPEG", "PNG", "TIFF", "pixels", "png_picture"]
+__all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture"]
 
 COLOUR = (
     "is a colour picture, expected one label per pixel; store the labels as grey values or "
@@ -52,6 +53,8 @@ NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
 UNPACKING = {1: 1, 5: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
+BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of those that there are
+BMP_UNPACKING = 128  # a run of 255 pixels takes two bytes
 MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
 
 
@@ -61,16 +64,22 @@ def _is_png(source: Source) -> bool:
 
 def _read_png(source: Source) -> Image:
     with png_picture(source) as picture:
-        mode = picture.mode
-        if mode not in GREY_MODES:
-            raise FormatError(f"{COLOUR} (found mode {mode})")
-        array = pixels(picture)
-        palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
+        image = _labels_of(picture)
     # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
     depth, colour = source.head[24], source.head[25]
     stretched = colour == 0 and depth in (2, 4)
-    array = array // {2: 85, 4: 17}[depth] if stretched else array
-    return Image(array, colours=_palette_colours(palette, 255))
+    if not stretched:
+        return image
+    return replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
+
+
+def _labels_of(picture: Any) -> Image:
+    """The grey values or palette indices of a picture of Pillow."""
+    mode = picture.mode
+    if mode not in GREY_MODES:
+        raise FormatError(f"{COLOUR} (found mode {mode})")
+    palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
+    return Image(pixels(picture), colours=_palette_colours(palette, 255))
 
 
 @contextmanager
@@ -262,6 +271,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
         raise FormatError("is damaged, or holds values of a type that tifffile does not know")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
+        offset = whole_number(offset, "StripOffsets")
         check_size(needed, source.path.stat().st_size - offset, shape)
         return np.memmap(source.path, np.dtype(byteorder + dtype.char), "r", offset, shape)
     with library_call():
@@ -340,3 +350,23 @@ def _read_jpeg(source: Source) -> Image:
 
 
 JPEG = Format("JPEG", (".jpg", ".jpeg"), _is_jpeg, _read_jpeg)
+
+
+def _is_bmp(source: Source) -> bool:
+    size = int.from_bytes(source.head[14:18], "little")
+    return source.head[:2] == b"BM" and size in BMP_HEADERS
+
+
+def _read_bmp(source: Source) -> Image:
+    from PIL import BmpImagePlugin
+
+    with library_call(), BmpImagePlugin.BmpImageFile(source.path) as picture:
+        shape = (picture.height, picture.width)
+        needed = picture.height * picture.width
+        check_size(needed, source.path.stat().st_size, shape, ratio=BMP_UNPACKING)
+        check_memory(needed, shape, source.max_bytes)
+        picture.load()
+        return _labels_of(picture)
+
+
+BMP = Format("BMP", (".bmp",), _is_bmp, _read_bmp)

@@ -23,12 +23,12 @@ from probdice.files.segments import SEGMENT, image_of_segments
 
 __all__ = ["ITK", "of_simpleitk"]
 
-READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
+READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 PACKED = ("MINCImageIO",)  # which may be gzipped inside
-UNPACKED = {"VTKImageIO": 8, "BMPImageIO": 128}  # bytes of a character; of a run of equal ones
-BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz", ".bmp")  # whose first bytes say too little
+UNPACKED = {"VTKImageIO": 8}  # bytes of a number that is written as a character
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
 def _io(source: Source) -> str:
@@ -57,9 +57,7 @@ def _read(source: Source) -> Image:
     _check_values(sitk, reader, source, io)
     with _itk_call():
         image = reader.Execute()
-    placeless = io == "BMPImageIO" or (
-        source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    )
+    placeless = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
     return of_simpleitk(image, max_bytes=source.max_bytes, placeless=placeless)
 
 
