@@ -685,3 +685,16 @@ def test_max_bytes_is_a_whole_number(max_bytes: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", NOISE)
     with pytest.raises(InputError, match="max_bytes must be a whole number of bytes"):
         read(tmp_path / "a.npy", max_bytes=max_bytes)
+
+
+def test_an_mrc_file_that_is_too_short_is_not_filled_from_memory(tmp_path):
+    sitk = pytest.importorskip("SimpleITK", reason="needs the extra itk")
+    path = tmp_path / "a.mrc"
+    sitk.WriteImage(sitk.GetImageFromArray(np.ones((5, 6, 7), np.uint8)), str(path))
+    content = path.read_bytes()
+    assert read(path).shape == (7, 6, 5)
+    path.write_bytes((39).to_bytes(4, "little") + content[4:])  # columns
+    with pytest.raises(
+        FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file holds 210"
+    ):
+        read(path)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,8 +146,15 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
         check_nrrd(source.path, shape, needed)
     else:
         ratio = DEFLATE_RATIO if source.gzipped or io in PACKED else UNPACKED.get(io, 1)
-        check_size(needed, source.path.stat().st_size, shape, ratio=ratio)
+        header = _mrc_header(source.head) if io == "MRCImageIO" else 0
+        check_size(needed, source.path.stat().st_size - header, shape, ratio=ratio)
     check_memory(needed, shape, source.max_bytes)
+
+
+def _mrc_header(head: bytes) -> int:
+    """The bytes before the values; SimpleITK takes what a file lacks from memory."""
+    order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
+    return 1024 + max(0, int.from_bytes(head[92:96], order, signed=True))
 
 
 def _reason(error: Exception) -> str:
