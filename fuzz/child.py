@@ -171,7 +171,11 @@ def main(arguments: Sequence[str]) -> None:
     if asked.guided:
         import atheris
 
-        with atheris.instrument_imports(include=["probdice"]):
+        from fuzz.targets import TARGETS
+
+        modules = [f"probdice.{module}" for module in TARGETS[asked.target].modules]
+        with atheris.instrument_imports(include=["probdice.files", *modules]):
+            import probdice.cli.configuration
             import probdice.evaluation
             import probdice.files
             import probdice.paper.answers  # noqa: F401

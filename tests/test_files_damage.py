@@ -687,14 +687,17 @@ def test_max_bytes_is_a_whole_number(max_bytes: Any, tmp_path: Path) -> None:
         read(tmp_path / "a.npy", max_bytes=max_bytes)
 
 
-def test_an_mrc_file_that_is_too_short_is_not_filled_from_memory(tmp_path):
-    sitk = pytest.importorskip("SimpleITK", reason="needs the extra itk")
-    path = tmp_path / "a.mrc"
-    sitk.WriteImage(sitk.GetImageFromArray(np.ones((5, 6, 7), np.uint8)), str(path))
+@pytest.mark.parametrize(
+    ("name", "said", "instead"),
+    [("a.mrc", (7).to_bytes(4, "little"), (39).to_bytes(4, "little")), ("a.vtk", b" 7 ", b" 39 ")],
+)
+def test_a_short_file_is_not_completed_from_memory(
+    tmp_path: Path, name: str, said: bytes, instead: bytes
+) -> None:
+    path = tmp_path / name
+    write_itk(path, np.ones((7, 6, 5), np.uint8))
     content = path.read_bytes()
     assert read(path).shape == (7, 6, 5)
-    path.write_bytes((39).to_bytes(4, "little") + content[4:])  # columns
-    with pytest.raises(
-        FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file holds 210"
-    ):
+    path.write_bytes(content.replace(said, instead, 1))
+    with pytest.raises(FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file holds 210"):
         read(path)

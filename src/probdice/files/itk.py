@@ -27,7 +27,11 @@ READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 PACKED = ("MINCImageIO",)  # which may be gzipped inside
-UNPACKED = {"VTKImageIO": 8}  # bytes of a number that is written as a character
+WIDEST = 8  # bytes of a number that is written as a character
+VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
+VTK_VALUES = re.compile(
+    rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
+)
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
@@ -145,16 +149,23 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
     if io == "NrrdImageIO":
         check_nrrd(source.path, shape, needed)
     else:
-        ratio = DEFLATE_RATIO if source.gzipped or io in PACKED else UNPACKED.get(io, 1)
-        header = _mrc_header(source.head) if io == "MRCImageIO" else 0
-        check_size(needed, source.path.stat().st_size - header, shape, ratio=ratio)
+        stored = source.path.stat().st_size - _header_size(source.head, io)
+        ratio = 1
+        if source.gzipped or io in PACKED:
+            ratio = DEFLATE_RATIO
+        elif io == "VTKImageIO" and not VTK_BINARY.search(source.head):
+            ratio = WIDEST
+        check_size(needed, stored, shape, ratio=ratio)
     check_memory(needed, shape, source.max_bytes)
 
 
-def _mrc_header(head: bytes) -> int:
-    """The bytes before the values; SimpleITK takes what a file lacks from memory."""
-    order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
-    return 1024 + max(0, int.from_bytes(head[92:96], order, signed=True))
+def _header_size(head: bytes, io: str) -> int:
+    """The bytes before the values, of formats whose values SimpleITK completes from memory."""
+    if io == "MRCImageIO":
+        order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
+        return 1024 + max(0, int.from_bytes(head[92:96], order, signed=True))
+    values = VTK_VALUES.search(head) if io == "VTKImageIO" else None
+    return values.end() if values else 0
 
 
 def _reason(error: Exception) -> str:
