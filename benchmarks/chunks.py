@@ -201,10 +201,17 @@ def _pids(client: Client) -> list[int]:
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """Processes of one thread each, which decode on that thread alone, and a client."""
+    """Processes of one thread each, which decode on that thread alone, and a client.
+
+    Python 3.11 may stand still where Dask's profile looks at its threads (see docs/how-to/large.md).
+    """
     environment = {"ZARR_THREADING__MAX_WORKERS": "1", "ZARR_ASYNC__CONCURRENCY": "1"}
+    settings = {
+        "distributed.nanny.environ": environment,
+        "distributed.worker.profile.enabled": False,
+    }
     with (
-        dask.config.set({"distributed.nanny.environ": environment}),
+        dask.config.set(settings),
         LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as local,

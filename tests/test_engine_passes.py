@@ -94,12 +94,14 @@ def test_many_crisp_regions_are_quick():
     assert time.perf_counter() - start < 10  # about half a second where nothing else runs
 
 
-def test_a_sparse_count_is_the_dense_one(monkeypatch):
+@pytest.mark.parametrize("mask", [None, np.arange(5000) % 3 > 0])
+def test_more_room_for_pairs_changes_nothing(monkeypatch, mask):
     rng = np.random.default_rng(0)
     p, q = rng.integers(0, 200, 5000) * 10**9, rng.integers(0, 300, 5000)
-    dense = overlap(p, q).to_dict()
-    monkeypatch.setattr(passes, "DENSE", 100)
-    assert overlap(p, q).to_dict() == dense
+    roomy = overlap(p, q, mask=mask).to_dict()
+    assert len(roomy["savings"]) > 2000
+    monkeypatch.setattr(passes, "FEW_PAIRS", 1)
+    assert overlap(p, q, mask=mask).to_dict() == roomy
 
 
 def test_label_maps_of_one_byte_are_counted_alike():
@@ -140,7 +142,6 @@ def test_moments_are_sums_of_products(kinds):
 @pytest.mark.parametrize("dtype", [np.int32, np.uint16, np.int64, np.uint64])
 @pytest.mark.parametrize("labels", [20, 400])
 def test_large_label_maps_with_any_numbers_are_counted_exactly(dtype, labels):
-    """By runs of labels where there are few, by a code for every pixel where there are many."""
     rng = np.random.default_rng(0)
     names = np.sort(rng.choice(np.iinfo(dtype).max // 2, labels, replace=False)).astype(dtype)
     p, q = (rng.integers(0, labels, 90_000).repeat(7)[k:600_000] for k in (0, 1))

@@ -601,15 +601,17 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
             for k, overlap in enumerate(overlaps)
         ]
     )
-    distinct, place = np.unique(pairs, return_inverse=True)
-    summed = np.zeros(distinct.size, savings.dtype)
-    np.add.at(summed, place, savings)
+    order = np.argsort(pairs, kind="stable")  # which takes advantage of parts that are in order
+    pairs, savings = pairs[order], savings[order]
+    distinct = np.flatnonzero(np.diff(pairs, prepend=-1))
+    if pairs.size:
+        pairs, savings = pairs[distinct], np.add.reduceat(savings, distinct)
     return Overlap(
         first.similarity,
         sum(overlap.pixels for overlap in overlaps),
         reference,
         prediction,
-        Pairs(*np.divmod(distinct, max(len(prediction), 1)), summed),
+        Pairs(*np.divmod(pairs, max(len(prediction), 1)), savings),
     )
 
 

@@ -421,9 +421,7 @@ def _overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Checked:
     p, q = blocks.sides
     labels = blocks.labels_of(block)
     if labels is not None:
-        quick = passes.labels_overlap(Both(p, q), *labels, similarity)
-        if quick is not None:
-            return Checked(quick)
+        return Checked(passes.labels_overlap(Both(p, q), *labels, similarity))
     ready = blocks.ready(block)
     result, sound = passes.overlap(Both(p, q), ready, similarity)
     return Checked(result, _faults(ready, sound, blocks, block))

@@ -33,10 +33,9 @@ __all__ = [
 ]
 
 FEW_PIXELS = 2**16  # fewer do not pay for a table of all pairs of bytes
-MANY_PIXELS = 2**19  # more pay for the preparation that runs of labels take
-FEW_LABELS = 2**8  # whose runs are counted in a table
+MANY_PIXELS = 2**19  # more pay for listing the pairs that meet
 FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
-DENSE = 2**20  # pairs of labels in a block that are counted in a table; more are listed
+FEW_PAIRS = 2**12  # for which there is room before more is made
 
 Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
 
@@ -81,27 +80,27 @@ def overlap(
 
 def labels_overlap(
     sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
-) -> Overlap | None:
-    """The same for label maps as they lie in memory; None where that has no advantage."""
+) -> Overlap:
+    """The same for label maps as they lie in memory."""
     from probdice.engine import kernels
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
         return _bytes_overlap(sides, p, q, similarity)
-    if p.size > MANY_PIXELS:
-        return _runs_overlap(sides, p, q, similarity)
-    if np.uint64 in (p.dtype, q.dtype):
-        return None
-    whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
-    p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
-    if not meeting.size:
-        return None
-    return Overlap(
-        similarity,
-        p.size,
-        Regions(p_labels[0], p_labels[1], True, sides.reference.names),
-        Regions(q_labels[0], q_labels[1], True, sides.prediction.names),
-        Pairs(*meeting),
-    )
+    if p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype):
+        whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
+        p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
+        if meeting.size:
+            return Overlap(
+                similarity,
+                p.size,
+                Regions(p_labels[0], p_labels[1], True, sides.reference.names),
+                Regions(q_labels[0], q_labels[1], True, sides.prediction.names),
+                Pairs(*meeting),
+            )
+    p_met, q_met, counts = _runs(p, q)
+    p_labels, rows = np.unique(p_met, return_inverse=True)
+    q_labels, columns = np.unique(q_met, return_inverse=True)
+    return _listed(sides, p_labels, q_labels, rows, columns, counts, similarity)
 
 
 def _bytes_overlap(
@@ -119,45 +118,30 @@ def _bytes_overlap(
     )
 
 
-def _runs_overlap(
-    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
-) -> Overlap | None:
-    """Label maps with few labels, whatever their numbers."""
-    from probdice.engine import kernels
-
-    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
-    p_labels, q_labels = np.empty(FEW_LABELS, p_whole.dtype), np.empty(FEW_LABELS, q_whole.dtype)
-    table = np.zeros((FEW_LABELS, FEW_LABELS), np.int64)
-    rows, columns = kernels.labels.count_runs(p_whole, q_whole, p_labels, q_labels, table)
-    if rows < 0:
-        return None
-    return _counted(
-        sides,
-        p_labels[:rows].view(p.dtype),
-        q_labels[:columns].view(q.dtype),
-        table[:rows, :columns],
-        similarity,
-    )
-
-
 def _crisp_overlap(
     sides: Both[Segmentation], p: Crisp, q: Crisp, similarity: Similarity
 ) -> Overlap:
+    rows, columns, counts = _runs(p.codes, q.codes)
+    return _listed(sides, p.labels, q.labels, rows, columns, counts, similarity)
+
+
+def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+    """The pairs of whole numbers that meet, in any order, and how often."""
     from probdice.engine import kernels
 
-    if p.labels.size * q.labels.size <= DENSE:
-        table = kernels.labels.count_codes(p.codes, q.codes, p.labels.size, q.labels.size)
-        return _counted(sides, p.labels, q.labels, table, similarity)
-    room = max(p.labels.size, q.labels.size, 2**12)
+    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    room, pairs, done = FEW_PAIRS, 0, 0
+    p_met, q_met = np.empty(room, p_whole.dtype), np.empty(room, q_whole.dtype)
+    counts = np.empty(room, np.int64)
     while True:
-        room *= 4
-        slots = np.full(2 ** int(2 * room - 1).bit_length(), -1, np.int64)
-        keys, counts = np.empty(room, np.int64), np.empty(room, np.int64)
-        count = kernels.labels.count_sparse(p.codes, q.codes, slots, keys, counts)
-        if count >= 0:
-            break
-    rows, columns = keys[:count] >> 32, keys[:count] & (2**32 - 1)
-    return _listed(sides, p.labels, q.labels, rows, columns, counts[:count], similarity)
+        slots = np.full(4 * room, -1, np.int32)
+        pairs, done = kernels.labels.count_runs(
+            p_whole, q_whole, done, pairs, slots, p_met, q_met, counts
+        )
+        if done == p.size:
+            return p_met[:pairs].view(p.dtype), q_met[:pairs].view(q.dtype), counts[:pairs]
+        room *= 8
+        p_met, q_met, counts = (np.resize(listed, room) for listed in (p_met, q_met, counts))
 
 
 def _counted(

@@ -26,6 +26,7 @@ Counts = NDArray[np.int32]
 LONGEST = int(SHORT)  # pixels of a run that are summed at once
 _NONE = np.zeros((0, 0), np.int64)
 GOLDEN = 0x9E3779B97F4A7C15  # multiplying by 2⁶⁴ / φ spreads keys over the upper bits
+ODD = 0xC2B2AE3D27D4EB4F  # and another such number, for the second of two keys
 
 
 @kernel
@@ -153,22 +154,12 @@ def _occurring(counts: Indices, low: int) -> Indices:
 
 @kernel
 def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
-    """How many pixels have each pair of labels of one byte."""
-    return _count(p, q, 256, 256)
+    """How many pixels have each pair of labels of one byte.
 
-
-@kernel
-def count_codes(p: Codes, q: Codes, p_labels: int, q_labels: int) -> Counts:
-    """How many pixels have each pair of codes."""
-    return _count(p, q, p_labels, q_labels)
-
-
-@inner
-def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Counts:
-    """Count into four tables in turn: neighbours mostly agree, and an increment of the cell that
-    was just written would have to wait for it.
+    Counts into four tables in turn: neighbours mostly agree, and an increment of the cell that was
+    just written would have to wait for it.
     """
-    c0 = np.zeros((p_labels, q_labels), np.int32)
+    c0 = np.zeros((256, 256), np.int32)
     c1, c2, c3 = np.zeros_like(c0), np.zeros_like(c0), np.zeros_like(c0)
     whole = p.size - p.size % 4
     for k in range(0, whole, 4):
@@ -178,8 +169,8 @@ def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Co
         c3[p[k + 3], q[k + 3]] += 1
     for k in range(whole, p.size):
         c0[p[k], q[k]] += 1
-    for i in range(p_labels):
-        for j in range(q_labels):
+    for i in range(256):
+        for j in range(256):
             c0[i, j] += c1[i, j] + c2[i, j] + c3[i, j]
     return c0
 
@@ -188,71 +179,57 @@ def _count(p: NDArray[Any], q: NDArray[Any], p_labels: int, q_labels: int) -> Co
 def count_runs(
     p: NDArray[np.unsignedinteger[Any]],
     q: NDArray[np.unsignedinteger[Any]],
+    start: int,
+    pairs: int,
+    slots: Codes,
     p_labels: NDArray[np.unsignedinteger[Any]],
     q_labels: NDArray[np.unsignedinteger[Any]],
-    into: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Number the labels of both maps as they come, and count their pairs run by run.
-
-    Returns how many labels each map has, or −1 where it has more than there is room for.
-    """
-    p_slots, q_slots = (
-        np.full(4 * p_labels.size, -1, np.int32),
-        np.full(4 * q_labels.size, -1, np.int32),
-    )
-    p_shift, q_shift = _shift(p_slots.size), _shift(q_slots.size)
-    p_count = q_count = start = 0
-    while start < p.size:
-        i = _code(p[start], p_slots, p_shift, p_labels, p_count)
-        j = _code(q[start], q_slots, q_shift, q_labels, q_count)
-        if i == p_labels.size or j == q_labels.size:
-            return -1, -1
-        p_count, q_count = max(p_count, i + 1), max(q_count, j + 1)
-        stop = start + 1
-        while stop < p.size and p[np.uint64(stop)] == p[start] and q[np.uint64(stop)] == q[start]:
-            stop += 1
-        into[i, j] += stop - start
-        start = stop
-    return p_count, q_count
-
-
-@kernel
-def count_sparse(
-    p: Codes,
-    q: Codes,
-    slots: NDArray[np.int64],
-    keys: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> int:
-    """The same where the table would be mostly empty: list the pairs of codes as they come.
+) -> tuple[int, int]:
+    """List the pairs of labels as they come, run by run, and count their pixels from `start` on.
 
-    By open addressing as in `encode`; a key is p · 2³² + q. Returns how many pairs there are, or
-    −1 when `keys` has no room for another one.
+    By open addressing: `slots` are all −1, more than there is room for pairs, and a power of two;
+    so many pairs are listed already. Returns how many there are, and the pixel at which there was
+    no room for another one, or the end.
     """
-    mask = np.uint64(slots.size - 1)
     shift = _shift(slots.size)
-    total = start = 0
+    for pair in range(pairs):
+        slots[_slot(p_labels[pair], q_labels[pair], slots, shift, p_labels, q_labels)] = pair
     while start < p.size:
-        key = (np.int64(p[start]) << np.int64(32)) | np.int64(q[start])
+        i, j = p[start], q[start]
         stop = start + 1
-        while stop < p.size and p[stop] == p[start] and q[stop] == q[start]:
+        while stop < p.size and p[np.uint64(stop)] == i and q[np.uint64(stop)] == j:
             stop += 1
-        slot = (np.uint64(key) * np.uint64(GOLDEN)) >> shift
-        place = slots[slot]
-        while place >= 0 and keys[place] != key:
-            slot = (slot + np.uint64(1)) & mask
-            place = slots[slot]
-        if place < 0:
-            if total == keys.size:
-                return -1
-            place = total
-            slots[slot] = place
-            keys[place] = key
-            counts[place] = 0
-            total += 1
-        counts[place] += stop - start
+        slot = _slot(i, j, slots, shift, p_labels, q_labels)
+        pair = slots[slot]
+        if pair < 0:
+            if pairs == counts.size:
+                break
+            pair = pairs
+            slots[slot], p_labels[pair], q_labels[pair], counts[pair] = pair, i, j, 0
+            pairs += 1
+        counts[pair] += stop - start
         start = stop
-    return total
+    return pairs, start
+
+
+@inner
+def _slot(
+    i: Any,
+    j: Any,
+    slots: Codes,
+    shift: Any,
+    p_labels: NDArray[np.unsignedinteger[Any]],
+    q_labels: NDArray[np.unsignedinteger[Any]],
+) -> Any:
+    """The slot of a pair of labels, or the free one where it would be."""
+    spread = np.uint64(i) * np.uint64(GOLDEN) ^ np.uint64(j) * np.uint64(ODD)
+    slot, mask = spread >> shift, np.uint64(slots.size - 1)
+    pair = slots[slot]
+    while pair >= 0 and (p_labels[pair] != i or q_labels[pair] != j):
+        slot = (slot + np.uint64(1)) & mask
+        pair = slots[slot]
+    return slot
 
 
 @kernel
