@@ -227,7 +227,12 @@ def _read_tiff(source: Source) -> Image:
                 page = series.keyframe
                 axes = series.axes
                 colour = page.photometric in COLOURS and page.samplesperpixel > 1
-                palette = NO_PALETTE if page.colormap is None else page.colormap.T
+                colours = page.colormap
+            palette = NO_PALETTE
+            if colours is not None:
+                if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
+                    raise FormatError("is damaged: its colour map is none of red, green and blue")
+                palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
             array = _tiff_values(source, series, file.byteorder)
