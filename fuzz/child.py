@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
+from importlib.util import find_spec
 from mmap import mmap
 from pathlib import Path
 from random import Random
@@ -157,6 +158,24 @@ def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
     atheris.Fuzz()
 
 
+def unwatched(target: str) -> list[str]:
+    """All modules but the readers and those of the target.
+
+    Watching takes time, and code that is compiled, such as kernels, cannot be watched.
+    """
+    from fuzz.targets import TARGETS
+
+    package = find_spec("probdice")
+    assert package is not None and package.origin is not None
+    folder = Path(package.origin).parent
+    names = [
+        ".".join(file.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+        for file in folder.rglob("*.py")
+    ]
+    watched = {f"probdice.{module}" for module in TARGETS[target].modules}
+    return [name for name in names if name not in watched and not name.startswith("probdice.files")]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Execute the mutants of a range of numbers."""
     parser = argparse.ArgumentParser()
@@ -171,7 +190,8 @@ def main(arguments: Sequence[str]) -> None:
     if asked.guided:
         import atheris
 
-        with atheris.instrument_imports(include=["probdice"]):
+        with atheris.instrument_imports(include=["probdice"], exclude=unwatched(asked.target)):
+            import probdice.cli.configuration
             import probdice.evaluation
             import probdice.files
             import probdice.paper.answers  # noqa: F401

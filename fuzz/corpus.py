@@ -20,12 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Seed", "seeds_of"]
+__all__ = ["Seed", "by_highdicom", "seeds_of"]
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
 SHARES = np.moveaxis(RANDOM.multinomial(64, [0.2, 0.3, 0.5], (7, 6, 5)) / 64, -1, 0)
 SHARES = SHARES.astype(np.float32)
+# Values of which no two are likely to have the check sums of zlib or Fletcher in common, which
+# many exchanges of small numbers do not change.
+NOISE = RANDOM.integers(1, 255, (7, 6, 5)).astype(np.uint8)
 PARTS = ("header", "image", "mat")  # of an Analyze image, in nibabel's words
 AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
 
@@ -35,19 +38,36 @@ def as_it_is(content: bytes) -> bytes:
     return content
 
 
+def never(content: bytes) -> bool:
+    """No two contents have a check sum in common: for those of 32 bits that spread well."""
+    return False
+
+
+def right_for_zlib(content: bytes) -> bool:
+    """Whether zlib's check sum is right, as it is after parts of one sum have changed places."""
+    unpacker = zlib.decompressobj()
+    try:
+        unpacker.decompress(content)
+    except zlib.error:
+        return False
+    return unpacker.eof
+
+
 @dataclass(frozen=True)
 class Seed:
     """An honest file.
 
     `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
-    says that check sums cover all of its values; `beside` are the files that belong to it, and
-    `part` is the one that is mutated where that is not the one that is named.
+    says that check sums cover all of its content, and are not made anew by `wrap`; `right` whether
+    those of a mutant happen to be right; `beside` are the files that belong to it, and `part` is
+    the one that is mutated where that is not the one that is named.
     """
 
     path: str
     content: bytes
     wrap: Callable[[bytes], bytes] = as_it_is
     summed: bool = False
+    right: Callable[[bytes], bool] = never
     beside: Mapping[str, bytes] = field(default_factory=dict)
     part: str = ""
 
@@ -73,6 +93,30 @@ def _saved(name: str, save: Callable[[Path], Any]) -> bytes:
 
 def _gzipped(content: bytes) -> bytes:
     return gzip.compress(content, 1, mtime=0)
+
+
+def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
+    """A file of which a part is mutated that a check sum covers; the rest stays in its place."""
+    own = whole[start : start + size]
+
+    def wrap(content: bytes) -> bytes:
+        # Zeros throughout are their own check sum, by Fletcher.
+        part = content[:size].ljust(size, b"\xa5") if any(content[:size]) else own
+        return whole[:start] + part + whole[start + size :]
+
+    return Seed(path, own, wrap=wrap, summed=True, right=right_for_zlib)
+
+
+def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
+    """The same for all that follows a mark, the end of a header that has no check sum."""
+    head, found, rest = whole.partition(mark)
+    return Seed(
+        path,
+        rest,
+        wrap=lambda content: head + found + content,
+        summed=True,
+        right=right_for_zlib,
+    )
 
 
 # NIfTI, Analyze, MGH ---------------------------------------------------------------------------
@@ -173,6 +217,12 @@ def tiff() -> Iterator[Seed]:
         stream = io.BytesIO()
         tifffile.imwrite(stream, array, photometric="minisblack", **options)
         yield Seed("a.tif", stream.getvalue())
+    for options in ({}, {"tile": (16, 16)}, {"bigtiff": True}):
+        stream = io.BytesIO()
+        tifffile.imwrite(stream, NOISE[0], compression="zlib", **options)
+        page = tifffile.TiffFile(io.BytesIO(stream.getvalue())).pages[0]
+        place, size = page.dataoffsets[0], page.databytecounts[0]
+        yield _summed("a.tif", stream.getvalue(), place, size)
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
@@ -210,6 +260,19 @@ def png() -> Iterator[Seed]:
         yield Seed("a.png", header + bytes(7 * (1 + 6 * 4 * depth // 8)), wrap=_png)
 
 
+def bmp() -> Iterator[Seed]:
+    from PIL import Image
+
+    grey = Image.fromarray(LABELS[0].copy())
+    for picture in (grey, grey.convert("P"), grey.convert("RGB"), Image.fromarray(LABELS[0] > 2)):
+        yield Seed("a.bmp", _saved("a.bmp", picture.save))
+    # Four runs of five equal pixels, each with a mark for the end of its row, and the end of all.
+    runs = b"".join(bytes([5, k, 0, 0]) for k in range(4)) + b"\0\1"
+    head = struct.pack("<2sIII", b"BM", 54 + 1024 + len(runs), 0, 54 + 1024)
+    head += struct.pack("<IiiHHIIiiII", 40, 5, 4, 1, 8, 1, len(runs), 0, 0, 256, 0)
+    yield Seed("a.bmp", head + bytes(range(256)) * 4 + runs)
+
+
 # MATLAB and HDF5 -------------------------------------------------------------------------------
 
 
@@ -236,19 +299,37 @@ def matlab() -> Iterator[Seed]:
         scipy.io.savemat(plain, content)
         scipy.io.savemat(packed, content, do_compression=True)
         yield Seed(f"a.mat{inside}", plain.getvalue())
-        yield Seed(f"a.mat{inside}", packed.getvalue(), summed=True)
+        yield Seed(f"a.mat{inside}", packed.getvalue())
         if len(content) == 1:
             yield Seed(f"a.mat{inside}", plain.getvalue(), wrap=_packed_variables)
 
-    def save(path: Path) -> None:
-        import h5py
+    noise = io.BytesIO()
+    scipy.io.savemat(noise, {"a": NOISE}, do_compression=True)
+    yield _summed("a.mat", noise.getvalue(), 136, len(noise.getvalue()) - 136)
 
-        with h5py.File(path, "w", userblock_size=512) as file:
-            file.create_dataset("a", data=LABELS.T, chunks=(2, 3, 3), compression="gzip")
-        with path.open("rb+") as stream:
-            stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+    def saving(array: NDArray[Any]) -> Callable[[Path], None]:
+        def save(path: Path) -> None:
+            import h5py
 
-    yield Seed("a.mat", _saved("a.mat", save))
+            with h5py.File(path, "w", userblock_size=512) as file:
+                file.create_dataset("a", data=array.T, chunks=(5, 6, 7), compression="gzip")
+            with path.open("rb+") as stream:
+                stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+
+        return save
+
+    yield Seed("a.mat", _saved("a.mat", saving(LABELS)))
+    summed = _saved("a.mat", saving(NOISE))
+    yield _summed("a.mat", summed, *_first_chunk(summed, "a"))
+
+
+def _first_chunk(content: bytes, name: str) -> tuple[int, int]:
+    """Where the first chunk of an HDF5 dataset lies, and its size."""
+    import h5py
+
+    with h5py.File(io.BytesIO(content)) as file:
+        chunk = file[name].id.get_chunk_info(0)
+        return chunk.byte_offset, chunk.size
 
 
 def hdf5() -> Iterator[Seed]:
@@ -279,11 +360,19 @@ def hdf5() -> Iterator[Seed]:
     for save in kinds:
         yield Seed("a.h5", _saved("a.h5", save))
         yield Seed("a.h5:/exported/a", _saved("a.h5", save))
+    for options in (
+        {"compression": "gzip"},
+        {"fletcher32": True},
+        {"libver": "latest", "fletcher32": True},
+    ):
+        summed = _saved("a.h5", saving(NOISE, chunks=NOISE.shape, **options))
+        yield _summed("a.h5", summed, *_first_chunk(summed, "exported/a"))
 
 
 def zarr() -> Iterator[Seed]:
     """Stores of both formats: metadata are mutated, and chunks."""
     import zarr
+    from zarr.codecs import Crc32cCodec, GzipCodec, ZstdCodec
 
     from probdice import Geometry, Segmentation, write
 
@@ -294,6 +383,17 @@ def zarr() -> Iterator[Seed]:
                 path, data=LABELS, chunks=(3, 3, 3), zarr_format=version, compressors="auto"
             )
             yield path
+        for number, codecs in enumerate(
+            (GzipCodec(), Crc32cCodec(), (ZstdCodec(), Crc32cCodec()), ZstdCodec(checksum=True))
+        ):
+            path = folder / f"summed{number}.zarr"
+            zarr.create_array(path, data=NOISE, chunks=(3, 6, 5), compressors=codecs)
+            yield path
+        path = folder / "shards.zarr"
+        zarr.create_array(
+            path, data=LABELS, chunks=(1, 3, 3), shards=(7, 6, 6), compressors=GzipCodec()
+        )
+        yield path
         placed = Geometry((7, 6, 5), np.diag([2.0, 3.0, 5.0, 1.0]))
         for name, segmentation in (
             ("labels", Segmentation.from_labels(LABELS, names={1: "one"}, geometry=placed)),
@@ -313,7 +413,8 @@ def zarr() -> Iterator[Seed]:
             chunk = next(file for file in files if file not in metadata)
             for part in (*metadata, chunk):
                 beside = {file: content for file, content in files.items() if file != part}
-                yield Seed(store.name, files[part], beside=beside, part=part)
+                summed = part == chunk and store.name.startswith("summed")
+                yield Seed(store.name, files[part], beside=beside, part=part, summed=summed)
 
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
@@ -360,13 +461,22 @@ def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[byte
     return wrap
 
 
+def _summed_beside(name: str, files: dict[str, bytes]) -> Iterator[Seed]:
+    """The packed values that lie in a file of their own."""
+    header = files.pop(name)
+    ((part, content),) = files.items()
+    yield Seed(name, content, beside={name: header}, part=part, summed=True, right=right_for_zlib)
+
+
 def nrrd() -> Iterator[Seed]:
     for array in (LABELS, SHARES):
         for packed in (False, True):
             yield Seed("a.nrrd", _by_itk("a.nrrd", array, packed=packed)["a.nrrd"])
+        yield _summed_end("a.nrrd", _by_itk("a.nrrd", array, packed=True)["a.nrrd"], b"\n\n")
         files = _by_itk("a.nhdr", array, packed=False)
         header = files.pop("a.nhdr")
         yield Seed("a.nhdr", header, beside=files)
+        yield from _summed_beside("a.nhdr", _by_itk("a.nhdr", array, packed=True))
     header = _by_itk("a.nrrd", LABELS, packed=False)["a.nrrd"].replace(b"raw", b"gzip", 1)
     yield Seed("a.nrrd", header, wrap=_split_packed(b"\n\n", _gzipped))
     layered = (
@@ -393,6 +503,8 @@ def metaimage() -> Iterator[Seed]:
             files = _by_itk("a.mhd", array, packed=packed)
             header = files.pop("a.mhd")
             yield Seed("a.mhd", header, beside=files)
+    yield _summed_end("a.mha", _by_itk("a.mha", NOISE, packed=True)["a.mha"], b"= LOCAL\n")
+    yield from _summed_beside("a.mhd", _by_itk("a.mhd", NOISE, packed=True))
     header = b"ObjectType = Image\nNDims = 2\nDimSize = 3 2\nElementType = MET_UCHAR\n"
     packed_header = header + b"CompressedData = True\nElementDataFile = LOCAL\n"
     yield Seed("a.mha", packed_header + bytes(6), wrap=_split_packed(b"LOCAL\n", zlib.compress))
@@ -402,18 +514,17 @@ def metaimage() -> Iterator[Seed]:
 
 
 def other_itk() -> Iterator[Seed]:
-    import SimpleITK as sitk
-
     for name in ("a.vtk", "a.gipl", "a.mrc"):
         yield Seed(name, _by_itk(name, LABELS, packed=False)[name])
-    flat = sitk.GetImageFromArray(LABELS[0].copy())
-    yield Seed("a.bmp", _saved("a.bmp", lambda path: sitk.WriteImage(flat, str(path))))
 
 
 # DICOM -----------------------------------------------------------------------------------------
 
 
-def dicom() -> Iterator[Seed]:
+def by_highdicom(
+    values: NDArray[Any], kind: str, segments: int | None = None, **options: Any
+) -> bytes:
+    """DICOM SEG of labels, or of `segments` maps along the last axis, with axes (x, y, z)."""
     import highdicom
     import pydicom
     from pydicom.sr.codedict import codes
@@ -423,7 +534,7 @@ def dicom() -> Iterator[Seed]:
         return str(generate_uid(entropy_srcs=[name]))
 
     def slices() -> Iterator[pydicom.Dataset]:
-        for z in range(LABELS.shape[2]):
+        for z in range(values.shape[2]):
             dataset = pydicom.Dataset()
             dataset.file_meta = pydicom.dataset.FileMetaDataset()
             dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
@@ -435,48 +546,53 @@ def dicom() -> Iterator[Seed]:
             dataset.PatientBirthDate = dataset.PatientSex = dataset.AccessionNumber = ""
             dataset.StudyDate = dataset.StudyTime = dataset.ReferringPhysicianName = ""
             dataset.Modality = "CT"
-            dataset.Rows, dataset.Columns = LABELS.shape[1], LABELS.shape[0]
+            dataset.Rows, dataset.Columns = values.shape[1], values.shape[0]
             dataset.PixelSpacing, dataset.SliceThickness = [3.0, 2.0], 5.0
             dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
             dataset.ImagePositionPatient = [-10.0, -20.0, -30.0 + 5 * z]
             yield dataset
 
-    masks = np.stack([label == LABELS.T for label in (1, 2)], axis=-1)
-    kinds: list[tuple[str, NDArray[Any], dict[str, Any]]] = [
-        ("BINARY", masks.astype(np.uint8), {}),
-        ("BINARY", np.stack([LABELS.T > 0, LABELS.T > 1], axis=-1).astype(np.uint8), {}),
-        ("LABELMAP", np.where(LABELS.T < 3, LABELS.T, 0), {}),
-        ("FRACTIONAL", np.moveaxis(SHARES[:2].T, -1, -1), {}),
-        (
-            "LABELMAP",
-            np.where(LABELS.T < 3, LABELS.T, 0),
-            {"transfer_syntax_uid": pydicom.uid.RLELossless},
-        ),
-    ]
-    for kind, values, options in kinds:
-        seg = highdicom.seg.Segmentation(
-            list(slices()),
-            np.ascontiguousarray(values),
-            kind,
-            [
-                highdicom.seg.SegmentDescription(
-                    number, name, codes.SCT.Organ, codes.SCT.Liver, algorithm_type="MANUAL"
-                )
-                for number, name in enumerate(("left", "top"), 1)
-            ],
-            series_instance_uid=uid("of the segmentation"),
-            series_number=1,
-            sop_instance_uid=uid(kind),
-            instance_number=1,
-            manufacturer="us",
-            manufacturer_model_name="test",
-            software_versions="1",
-            device_serial_number="1",
-            **options,
-        )
-        stream = io.BytesIO()
-        seg.save_as(stream)
-        yield Seed("a.dcm", stream.getvalue())
+    count = int(values.max()) if segments is None else segments
+    seg = highdicom.seg.Segmentation(
+        list(slices()),
+        np.ascontiguousarray(np.moveaxis(values, (0, 1, 2), (2, 1, 0))),
+        kind,
+        [
+            highdicom.seg.SegmentDescription(
+                number, f"part {number}", codes.SCT.Organ, codes.SCT.Liver, algorithm_type="MANUAL"
+            )
+            for number in range(1, count + 1)
+        ],
+        series_instance_uid=uid("of the segmentation"),
+        series_number=1,
+        sop_instance_uid=uid(kind),
+        instance_number=1,
+        manufacturer="us",
+        manufacturer_model_name="test",
+        software_versions="1",
+        device_serial_number="1",
+        **options,
+    )
+    stream = io.BytesIO()
+    seg.save_as(stream)
+    return stream.getvalue()
+
+
+def dicom() -> Iterator[Seed]:
+    from pydicom.uid import RLELossless
+
+    labels = np.where(LABELS < 3, LABELS, 0)
+    masks = np.stack([LABELS == 1, LABELS == 2], axis=-1).astype(np.uint8)
+    overlapping = np.stack([LABELS > 0, LABELS > 1], axis=-1).astype(np.uint8)
+    shares = np.moveaxis(SHARES[:2], 0, -1)
+    for content in (
+        by_highdicom(masks, "BINARY", 2),
+        by_highdicom(overlapping, "BINARY", 2),
+        by_highdicom(labels, "LABELMAP"),
+        by_highdicom(shares, "FRACTIONAL", 2),
+        by_highdicom(labels, "LABELMAP", transfer_syntax_uid=RLELossless),
+    ):
+        yield Seed("a.dcm", content)
 
 
 # Everything else -------------------------------------------------------------------------------
@@ -559,7 +675,7 @@ def photograph() -> Iterator[Seed]:
     for suffix, options in (("jpg", {}), ("jpg", {"progressive": True}), ("png", {})):
         stream = io.BytesIO()
         Image.fromarray(colours).save(stream, {"jpg": "JPEG"}.get(suffix, "PNG"), **options)
-        yield Seed(f"a.{suffix}", stream.getvalue())
+        yield Seed(f"a.{suffix}", stream.getvalue(), summed=suffix == "png")
 
 
 def configuration() -> Iterator[Seed]:
@@ -582,6 +698,7 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "npz": npz,
     "tiff": tiff,
     "png": png,
+    "bmp": bmp,
     "matlab": matlab,
     "hdf5": hdf5,
     "zarr": zarr,

@@ -12,8 +12,6 @@ from typing import Any
 
 from fuzz.targets import TARGETS
 
-START, END = "<!-- figures -->", "<!-- end of figures -->"
-
 
 def table_of(lines: Sequence[dict[str, Any]]) -> str:
     """Counts, faults and dates of all runs."""
@@ -45,7 +43,8 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
         killed = _sum(kills, "kills of the run") + _sum(kills, "kills of a worker")
         rows.append(
             f"| **kills of `evaluate` and its workers** | **{killed}** | "
-            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'runs to the end')} runs to the end, "
+            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} of them at work, "
+            f"{_sum(kills, 'runs to the end')} runs to the end, "
             f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_days(kills)} |"
         )
         rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")
@@ -61,6 +60,13 @@ def _days(lines: Sequence[dict[str, Any]]) -> str:
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
+def put(page: Path, name: str, table: str) -> None:
+    """Put a table between the two comments of a page that have its name."""
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, _, rest = page.read_text().partition(start)
+    page.write_text(f"{before}{start}\n{table}\n{end}{rest.partition(end)[2]}")
+
+
 def main() -> None:
     """Print the table, or put it into a page."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.figures", description=__doc__)
@@ -73,9 +79,7 @@ def main() -> None:
     if asked.into is None:
         print(table)
         return
-    before, _, rest = asked.into.read_text().partition(START)
-    after = rest.partition(END)[2]
-    asked.into.write_text(f"{before}{START}\n{table}\n{END}{after}")
+    put(asked.into, "figures", table)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ the other: the run or one of its workers is killed, or no file may grow beyond a
 inputs vanish, shrink or change while they are read. After a disturbed run every file is whole;
 nothing but the journal may end in the middle. In the end a run goes through: its files are, byte
 for byte, those of the undisturbed one.
+
+Half of the kills wait until the run has begun its work. A kill counts where it ended a process that
+was running, and is *at work* where that process, or the one that started it, had the results open.
 """
 
 import argparse
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -19,6 +21,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,14 +31,19 @@ import numpy as np
 
 CASES = 5
 METHODS = ("a", "b")
+REFUSED = ("File too large", "the system refuses")  # what a run says on a full disk
+REPORTED = 20  # seconds between two lines of progress
 FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
 # Worker processes also for small images; pages, so that there is more to write.
 RUN = """
-import sys
+import resource, sys
+tiny, limit = map(int, sys.argv[1:3])
+if limit >= 0:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 from probdice.evaluation import running
-running.TINY = int(sys.argv[1])
+running.TINY = tiny
 from probdice.cli import main
-sys.argv = ["probdice", *sys.argv[2:]]
+sys.argv = ["probdice", *sys.argv[3:]]
 main()
 """
 
@@ -53,22 +63,16 @@ def make(folder: Path) -> None:
 
 def started(folder: Path, out: str, *, several: bool, limit: int | None) -> "subprocess.Popen[str]":
     """A run of the command, in a group of its own."""
-    arguments = [str(0 if several else 2**40), "evaluate", str(folder / "truth")]
-    arguments += [str(folder / name) for name in METHODS]
-    arguments += ["--output", str(folder / out), "--reports", "worst:2", "--workers", "2"]
-
-    def full() -> None:
-        os.setpgid(0, 0)
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+    arguments = [str(0 if several else 2**40), str(-1 if limit is None else limit), "evaluate"]
+    arguments += [str(folder / name) for name in ("truth", *METHODS)]
+    arguments += ["--output", str(folder / out), "--reports", "worst:1", "--workers", "2"]
     return subprocess.Popen(
         [sys.executable, "-c", RUN, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         errors="replace",
-        preexec_fn=full,
+        process_group=0,
     )
 
 
@@ -91,8 +95,10 @@ class Disturber:
         make(folder)
         for _ in range(2):  # the first may have to compile
             shutil.rmtree(folder / "whole", ignore_errors=True)
+            run = started(folder, "whole", several=False, limit=None)
+            self._wait_for_work(run, folder / "whole")
             begun = time.monotonic()
-            output = started(folder, "whole", several=False, limit=None).communicate()[0]
+            output = run.communicate()[0]
             self.seconds = time.monotonic() - begun
         self.whole = files_in(folder / "whole")
         missing = [name for name in FINAL if name not in self.whole]
@@ -109,6 +115,8 @@ class Disturber:
             limit = self.chance.choice((0, largest - 1, self.chance.randrange(largest)))
         inputs = self._inputs_before() if self.chance.random() < 0.2 else None
         run = started(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
+        if self.chance.random() < 0.5:
+            self._wait_for_work(run, self.folder / "out")
         if kind == "kill" or inputs:
             time.sleep(self.chance.uniform(0, 1) * self.seconds)
         if inputs:
@@ -118,27 +126,37 @@ class Disturber:
         output = run.communicate()[0]
         if inputs:
             self._restore(inputs)
-        if kind == "full" and run.returncode:
-            self.counts["full disks"] += 1
-        elif kind == "full":
-            self.counts["writes that fitted"] += 1
+        if kind == "full":
+            full = run.returncode and any(word in output for word in REFUSED)
+            self.counts["full disks" if full else "writes that fitted"] += 1
         self._examine(kind, output)
         if self.chance.random() < 0.15:
             self.finish()
 
+    def _wait_for_work(self, run: "subprocess.Popen[str]", out: Path) -> None:
+        while run.poll() is None and not has_open(run.pid, out):
+            time.sleep(0.01)
+
     def _kill(self, run: "subprocess.Popen[str]") -> None:
-        if run.poll() is not None:
-            self.counts["ended before the kill"] += 1
-            return
+        """End a worker, the run, or both."""
+        at_work = has_open(run.pid, self.folder / "out")
         workers = children(run.pid)
         if workers and self.chance.random() < 0.4:
-            os.kill(self.chance.choice(workers), signal.SIGKILL)
-            self.counts["kills of a worker"] += 1
+            with suppress(ProcessLookupError):
+                os.kill(self.chance.choice(workers), signal.SIGKILL)
+                self._count("kills of a worker", at_work)
             if self.chance.random() < 0.5:  # the run goes on without it
                 return
             time.sleep(0.01)
         run.kill()
-        self.counts["kills of the run"] += 1
+        if run.wait() == -signal.SIGKILL:
+            self._count("kills of the run", at_work)
+        else:
+            self.counts["ended before the kill"] += 1
+
+    def _count(self, kill: str, at_work: bool) -> None:
+        self.counts[kill] += 1
+        self.counts["kills at work"] += at_work
 
     def _inputs_before(self) -> dict[Path, tuple[bytes, os.stat_result]]:
         files = sorted(
@@ -179,7 +197,6 @@ class Disturber:
 
     def finish(self) -> None:
         """A run that goes through, and its files."""
-        begun = time.monotonic()
         run = started(self.folder, "out", several=False, limit=None)
         output = run.communicate()[0]
         files = files_in(self.folder / "out")
@@ -187,9 +204,38 @@ class Disturber:
             differing = [k for k in {*files, *self.whole} if files.get(k) != self.whole.get(k)]
             self.faults.append(f"in the end {differing} differ:\n{output[-500:]}")
         self.counts["runs to the end"] += 1
-        self.seconds = 0.5 * self.seconds + 0.5 * (time.monotonic() - begun)
         if self.chance.random() < 0.6:
             shutil.rmtree(self.folder / "out")
+
+    def go_on(self, goal: "Goal") -> None:
+        """Disturb runs until there is enough of it."""
+        while kinds := goal.kinds():
+            self.disturb(kinds)
+        self.finish()
+
+
+@dataclass
+class Goal:
+    """How many kills and full disks there shall be in all, and until when."""
+
+    kills: int
+    full_disks: int
+    deadline: float
+    disturbers: list[Disturber]
+
+    def counts(self) -> Counter[str]:
+        """What all disturbers have done so far."""
+        return sum((disturber.counts for disturber in self.disturbers), Counter())
+
+    def kinds(self) -> tuple[str, ...]:
+        """What is still missing, as often as it should be chosen."""
+        counts = self.counts()
+        kinds: tuple[str, ...] = ()
+        if time.monotonic() > self.deadline:
+            return kinds
+        if counts["kills of the run"] + counts["kills of a worker"] < self.kills:
+            kinds += ("kill",) * 4
+        return kinds + ("full",) * (counts["full disks"] < self.full_disks)
 
 
 def _is_complete(content: bytes) -> bool:
@@ -206,9 +252,19 @@ def children(parent: int) -> list[int]:
                 status = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(status[1]) == parent:
+            if int(status[1]) == parent and status[0] != "Z":
                 started.append(int(entry.name))
     return started
+
+
+def has_open(process: int, folder: Path) -> bool:
+    """Whether a process has a file of a folder open (Linux)."""
+    with suppress(OSError):
+        for entry in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                if entry.readlink().is_relative_to(folder):
+                    return True
+    return False
 
 
 def main() -> None:
@@ -218,39 +274,45 @@ def main() -> None:
     parser.add_argument("--full-disks", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, help="a file for the counts so far")
+    parser.add_argument("--jobs", type=int, default=2, help="folders that are disturbed at once")
+    parser.add_argument("--log", type=Path, help="a file to add the counts to")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    start = reported = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kills-") as name:
-        disturber = Disturber(Path(name), asked.seed)
-        counts = disturber.counts
-        while time.monotonic() - start < asked.seconds:
-            kinds = []
-            if counts["kills of the run"] + counts["kills of a worker"] < asked.kills:
-                kinds += ["kill"] * 4
-            if counts["full disks"] < asked.full_disks:
-                kinds += ["full"]
-            if not kinds:
-                break
-            disturber.disturb(tuple(kinds))
-            if time.monotonic() - reported > 60:
-                reported = time.monotonic()
-                _report(disturber, asked.seed, asked.log)
-        disturber.finish()
-    _report(disturber, asked.seed, asked.log)
-    for fault in disturber.faults[:10]:
+    earlier = asked.log.read_text() if asked.log and asked.log.exists() else ""
+    deadline = time.monotonic() + asked.seconds
+
+    def report() -> None:
+        """Print the counts so far, and write them after what the log held before."""
+        counts = dict(goal.counts())
+        print(f"{counts}, {len(faults(goal))} faults", flush=True)
+        if asked.log:
+            when = datetime.now(UTC).isoformat(timespec="seconds")
+            line = {"kind": "kills", "when": when, "seed": asked.seed, **counts}
+            line["faults"] = len(faults(goal))
+            asked.log.write_text(f"{earlier}{json.dumps(line)}\n")
+
+    with tempfile.TemporaryDirectory(prefix="kills-") as name, ThreadPoolExecutor() as threads:
+        disturbers = [
+            Disturber(Path(name) / str(k), asked.seed * asked.jobs + k) for k in range(asked.jobs)
+        ]
+        goal = Goal(asked.kills, asked.full_disks, deadline, disturbers)
+        work = [threads.submit(disturber.go_on, goal) for disturber in disturbers]
+        try:
+            while wait(work, timeout=REPORTED).not_done:
+                report()
+        except KeyboardInterrupt:
+            goal.deadline = 0  # runs that are under way end
+        for future in work:
+            future.result()
+    report()
+    for fault in faults(goal)[:10]:
         print(fault)
-    sys.exit(1 if disturber.faults else 0)
+    sys.exit(1 if faults(goal) else 0)
 
 
-def _report(disturber: Disturber, seed: int, log: Path | None) -> None:
-    """Print the counts so far, and write them to a file."""
-    print(f"{dict(disturber.counts)}, {len(disturber.faults)} faults", flush=True)
-    if log:
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        line = {"kind": "kills", "when": when, "seed": seed, **disturber.counts}
-        log.write_text(json.dumps(line | {"faults": len(disturber.faults)}) + "\n")
+def faults(goal: Goal) -> list[str]:
+    """What went wrong so far."""
+    return [fault for disturber in goal.disturbers for fault in disturber.faults]
 
 
 if __name__ == "__main__":

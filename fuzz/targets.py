@@ -54,6 +54,20 @@ def touched(path: str) -> None:
         block.max(initial=0)
 
 
+def load_overlap_alone(path: str) -> None:
+    """Read an overlap, and compute nothing from it."""
+    from probdice import Overlap
+
+    Overlap.load(path)
+
+
+def look_at(path: str) -> None:
+    """Read an image to look at, and every value of it once."""
+    from probdice.files import read_underlay
+
+    np.asarray(read_underlay(path).array[...]).max(initial=0)
+
+
 def read_names(path: str) -> Any:
     from probdice.files.names import read_names
 
@@ -145,6 +159,7 @@ TARGETS: Mapping[str, Target] = {
         Target("npz", read_image, ("files.arrays",)),
         Target("tiff", read_image, ("files.images",)),
         Target("png", read_image, ("files.images",)),
+        Target("bmp", read_image, ("files.images",)),
         Target("matlab", read_image, ("files.matlab", "files.matfile")),
         Target("hdf5", read_image, ("files.hdf5",)),
         Target("zarr", read_image, ("files.zarr",)),

@@ -2,6 +2,7 @@
 
 import json
 
+import nibabel
 import numpy as np
 import pytest
 from test_cli_compare import run
@@ -87,3 +88,42 @@ def test_what_cannot_be_done_is_wrong_usage_or_refused(files, tmp_path):
     np.save(tmp_path / "small.npy", np.zeros((2, 2), np.uint8))
     done = run("consensus", files[0], tmp_path / "small.npy")
     assert done.code == 1 and "anna and small" in done.said
+
+
+@pytest.mark.parametrize("command", ["consensus", "agree"])
+def test_grids_that_lie_a_little_apart_are_allowed_on_request(tmp_path, command):
+    paths = []
+    for k, labels in enumerate(PEOPLE.values()):
+        place = np.eye(4)
+        place[0, 3] = 0.3 * (k == 1)  # pixels
+        paths.append(tmp_path / f"{k}.nii")
+        nibabel.Nifti1Image(labels[..., None], place).to_filename(paths[-1])
+    done = run(command, *paths, "--quiet")
+    assert done.code == 1 and "or allow more with --geometry-tolerance T" in done.said
+    done = run(command, *paths, "--quiet", "--geometry-tolerance", "0.4")
+    assert float(done.out) == probdice.agreement(PEOPLE).mean_score
+    done = run(command, *paths, "--ignore-geometry", "--geometry-tolerance", "0.4")
+    assert done.code == 2 and "there is nothing to tolerate" in done.said
+
+
+@pytest.mark.parametrize("command", ["consensus", "agree"])
+def test_files_that_unpack_to_more_than_allowed_are_refused(tmp_path, command):
+    paths = [tmp_path / f"{name}.npz" for name in PEOPLE]
+    for path, labels in zip(paths, PEOPLE.values(), strict=True):
+        np.savez_compressed(path, labels)
+    mask = tmp_path / "mask.npz"
+    np.savez_compressed(mask, np.ones((2, 3), np.uint16))
+    assert run(command, *paths, "--quiet", "--max-bytes", "6").code == 0
+    done = run(command, *paths, "--max-bytes", "5")
+    assert done.code == 1 and "anna.npz: holds an image" in done.said
+    assert "--max-bytes 6" in done.said
+    done = run(command, *paths, "--mask", mask, "--max-bytes", "6")
+    assert done.code == 1 and "mask.npz: holds an image" in done.said
+
+
+def test_a_mask_that_leaves_nothing_is_named(files, tmp_path):
+    np.save(tmp_path / "nothing.npy", np.zeros((2, 3), np.uint8))
+    done = run("agree", *files, "--mask", tmp_path / "nothing.npy")
+    assert done.code == 1 and f"the mask ({tmp_path / 'nothing.npy'}) is empty" in done.said
+    done = run("compare", *files[:2], "--mask", tmp_path / "nothing.npy")
+    assert done.code == 1 and f"mask ({tmp_path / 'nothing.npy'}) is empty" in done.said

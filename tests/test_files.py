@@ -139,6 +139,10 @@ def write_tiff(path: Path, array: NDArray[Any]) -> None:
     tifffile.imwrite(path, array, photometric="minisblack", metadata={"axes": axes})
 
 
+def write_picture(path: Path, array: NDArray[Any]) -> None:
+    Pillow.fromarray(array[:, :, 0].copy()).save(path)
+
+
 @dataclass(frozen=True)
 class Kind:
     file: str
@@ -158,12 +162,8 @@ KINDS = (
     Kind("a.npy", lambda path, array: np.save(path, array)),
     Kind("a.npz", lambda path, array: np.savez_compressed(path, segmentation=array)),
     Kind("a.tif", write_tiff),
-    Kind(
-        "a.png",
-        lambda path, array: Pillow.fromarray(array[:, :, 0].copy()).save(path),
-        probabilities=False,
-        flat=True,
-    ),
+    Kind("a.png", write_picture, probabilities=False, flat=True),
+    Kind("a.bmp", write_picture, probabilities=False, flat=True),
     Kind("a.h5", write_hdf5),
     Kind("a.mat", write_mat),
     Kind("a.dcm", write_dicom, probabilities=False, placed=True),

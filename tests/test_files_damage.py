@@ -685,3 +685,19 @@ def test_max_bytes_is_a_whole_number(max_bytes: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", NOISE)
     with pytest.raises(InputError, match="max_bytes must be a whole number of bytes"):
         read(tmp_path / "a.npy", max_bytes=max_bytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "instead"),
+    [("a.mrc", (7).to_bytes(4, "little"), (39).to_bytes(4, "little")), ("a.vtk", b" 7 ", b" 39 ")],
+)
+def test_a_short_file_is_not_completed_from_memory(
+    tmp_path: Path, name: str, said: bytes, instead: bytes
+) -> None:
+    path = tmp_path / name
+    write_itk(path, np.ones((7, 6, 5), np.uint8))
+    content = path.read_bytes()
+    assert read(path).shape == (7, 6, 5)
+    path.write_bytes(content.replace(said, instead, 1))
+    with pytest.raises(FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file holds 210"):
+        read(path)

@@ -196,6 +196,25 @@ def test_png_of_every_kind(tmp_path: Path) -> None:
             read(tmp_path / "colour.png")
 
 
+def test_bmp_of_every_kind(tmp_path: Path) -> None:
+    flat = LABELS[:, :, 0]
+    palette = Pillow.fromarray(flat)
+    palette.putpalette([200, 0, 0, 0, 200, 0, 200, 0, 0] + [7] * 300)
+    palette.save(tmp_path / "palette.bmp")
+    indexed = read(tmp_path / "palette.bmp")
+    assert np.array_equal(whole(indexed), flat) and indexed.colours[1] == "#00C800"
+    Pillow.new("RGB", (4, 4)).save(tmp_path / "colour.bmp")
+    with pytest.raises(FormatError, match=r"is a colour picture.*\(found mode RGB\)"):
+        read(tmp_path / "colour.bmp")
+    content = (tmp_path / "palette.bmp").read_bytes()
+    (tmp_path / "cut.bmp").write_bytes(content[:-4])
+    with pytest.raises(FormatError, match=r"cut\.bmp: is damaged or incomplete: .*truncated"):
+        read(tmp_path / "cut.bmp")
+    (tmp_path / "wide.bmp").write_bytes(content[:18] + b"\xff\xff\x01\0" + content[22:])
+    with pytest.raises(FormatError, match=r"describes an image of shape \(4, 131071\)"):
+        read(tmp_path / "wide.bmp")
+
+
 def test_png_of_four_bits_keeps_its_labels(tmp_path: Path) -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (

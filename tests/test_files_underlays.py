@@ -80,3 +80,23 @@ def test_a_place_is_known_of_both_or_of_none():
     assert onto(Underlay(SCAN, False), placed=False).array is SCAN
     with pytest.raises(InputError, match=r"shape \(3, 4\) but the segmentations have shape"):
         onto(Underlay(SCAN[0], False), placed=False)
+
+
+def test_a_photograph_whose_check_sum_is_wrong_is_refused(tmp_path):
+    path = tmp_path / "photo.png"
+    Image.fromarray(np.arange(300, dtype=np.uint8).reshape(10, 10, 3)).save(path)
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1  # of the packed values
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"photo\.png: .* check sum of its chunk IDAT"):
+        read_underlay(path)
+
+
+def test_a_photograph_that_says_it_is_far_larger_than_its_file_is_refused(tmp_path):
+    path = tmp_path / "photo.jpg"
+    Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(path)
+    content = path.read_bytes()
+    start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # where height and width stand
+    path.write_bytes(content[:start] + b"\x7f\xff\x7f\xff" + content[start + 4 :])
+    with pytest.raises(FormatError, match=r"photo\.jpg: .* describes an image of shape \(32767, 3"):
+        read_underlay(path)

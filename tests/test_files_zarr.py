@@ -1,10 +1,12 @@
 """Zarr and OME-Zarr: read lazily, with axes, geometry and names; written chunk by chunk."""
 
+import gzip
 import http.server
 import json
 import os
 import pickle
 import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -13,7 +15,10 @@ from extras import require
 
 require("zarr", "fsspec", "aiohttp")
 
+import numcodecs
 import zarr
+from google_crc32c import value as crc32c
+from zarr.codecs import GzipCodec
 
 from probdice import (
     FormatError,
@@ -22,6 +27,7 @@ from probdice import (
     InputError,
     MissingExtraError,
     Segmentation,
+    TooLargeError,
     compare,
     read,
     write,
@@ -410,3 +416,93 @@ def test_chunks_that_nobody_stores(key, value, tmp_path):
     (path / ".zarray").write_text(json.dumps(metadata))
     with pytest.raises(FormatError, match=r"a\.zarr: "):
         read(path)
+
+
+# Chunks that say more than their array -----------------------------------------------------------
+
+CODECS = {
+    2: ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+    3: ("blosc", "gzip", "numcodecs.bz2", "numcodecs.lz4", "zstd"),
+}
+
+
+def with_codec(path, version, codec):
+    """A store of one chunk of 64 values, packed by a codec; the file of the chunk."""
+    if version == 2:
+        compressor = numcodecs.get_codec({"id": codec})
+    elif codec.startswith("numcodecs."):
+        compressor = {"name": codec, "configuration": {}}
+    else:
+        compressor = {"name": codec, "configuration": {"blosc": BLOSC}.get(codec, {})}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some codecs are no part of the specification
+        array = zarr.create_array(
+            path, shape=(64,), chunks=(64,), dtype="u1", zarr_format=version, compressors=compressor
+        )
+        array[...] = np.arange(64) // 9
+    return next(file for file in path.rglob("*") if file.name == "0")
+
+
+BLOSC = {"typesize": 1, "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr")
+@pytest.mark.parametrize(("version", "codec"), [(v, c) for v, cs in CODECS.items() for c in cs])
+def test_a_chunk_that_unpacks_to_too_much_is_refused_before_it_does(tmp_path, version, codec):
+    path = tmp_path / "a.zarr"
+    chunk = with_codec(path, version, codec)
+    assert read(path).array[:].tolist() == (np.arange(64) // 9).tolist()
+    packer = numcodecs.get_codec({"id": codec.removeprefix("numcodecs.")})
+    chunk.write_bytes(packer.encode(np.zeros(1 << 25, np.uint8)))
+    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+        read(path).array[:]
+
+
+def test_a_chunk_inside_a_shard_is_held_against_its_own_size_wherever_it_is_read(tmp_path):
+    path = tmp_path / "a.zarr"
+    array = zarr.create_array(
+        path, shape=(64,), chunks=(32,), shards=(64,), dtype="u1", compressors=GzipCodec()
+    )
+    array[...] = np.arange(64) // 9
+    stored = read(path).array
+    assert np.array_equal(pickle.loads(pickle.dumps(stored))[:], np.arange(64) // 9)
+    shard = path / "c" / "0"
+    bomb = gzip.compress(bytes(1 << 25))
+    places = np.array([[0, len(bomb)], [0, len(bomb)]], "<u8").tobytes()
+    shard.write_bytes(bomb + places + crc32c(places).to_bytes(4, "little"))
+    for values in (stored, pickle.loads(pickle.dumps(stored))):
+        with pytest.raises(FormatError, match="unpacks to more than the 32 bytes of a chunk"):
+            values[:]
+
+
+def test_frames_of_zstandard_that_do_not_say_their_size_are_read_and_bounded(tmp_path):
+    path = tmp_path / "a.zarr"
+    chunk = with_codec(path, 3, "zstd")
+    magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window, no size
+
+    def repeated(count, last):
+        return (count << 3 | 1 << 1 | last).to_bytes(3, "little") + b"\7"
+
+    chunk.write_bytes(magic + nothing_said + repeated(64, True))
+    assert read(path).array[:].tolist() == [7] * 64
+    bomb = b"".join(repeated(1 << 17, k == 255) for k in range(256))
+    chunk.write_bytes(magic + nothing_said + bomb)
+    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+        read(path).array[:]
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [((7, 6, 32768), (3, 3, 3)), ((7, 6, 5), (4096, 4096, 3)), ((7, 6, 2**22), (7, 6, 1))],
+)
+def test_chunks_that_nobody_stores_are_refused(tmp_path, shape, chunks):
+    zarr.create_array(tmp_path / "a.zarr", shape=shape, chunks=chunks, dtype="u1")
+    with pytest.raises(FormatError, match=r"is damaged: its shape is .* in chunks of"):
+        read(tmp_path / "a.zarr")
+
+
+def test_a_chunk_that_takes_more_memory_than_allowed_is_refused(tmp_path):
+    path = plain(tmp_path, "a.zarr", np.zeros((64, 64), np.uint8), chunks=(64, 32))
+    assert read(path, max_bytes=2048).shape == (64, 64)
+    with pytest.raises(TooLargeError, match=r"\(64, 32\), which takes 2048 bytes"):
+        read(path, max_bytes=2047)

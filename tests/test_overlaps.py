@@ -263,6 +263,25 @@ def test_damaged_files_are_refused(tmp_path):
             assert str(path) in str(error)
 
 
+@pytest.mark.parametrize("name", ["header", "prediction_keys", "reference_volumes", "rows"])
+def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_refused(tmp_path, name):
+    path = tmp_path / "overlap.npz"
+    overlap(REFERENCE, SPLIT).save(path)
+    arrays = dict(np.load(path))
+    kind = arrays[name].dtype
+    np.savez_compressed(path, **arrays | {name: np.full(10**7, 32, kind)})
+    with pytest.raises(FormatError, match=rf"overlap\.npz: is damaged: its {name} take \d+ bytes"):
+        Overlap.load(path)
+
+
+def test_a_table_in_which_all_regions_meet_packs_well_and_is_read(tmp_path):
+    reference, prediction = (axis.ravel() for axis in np.indices((300, 300)))
+    everybody = overlap(reference, prediction)
+    everybody.save(tmp_path / "overlap.npz")
+    assert (tmp_path / "overlap.npz").stat().st_size < 90_000 * 24 / 60
+    assert everything(Overlap.load(tmp_path / "overlap.npz")) == everything(everybody)
+
+
 def test_files_of_another_kind_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "other.npz", a=np.arange(3))

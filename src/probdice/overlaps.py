@@ -6,16 +6,16 @@ Blocks of an image, batches of a training loop and the images of a data set all 
 """
 
 import json
+import math
 import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from io import BytesIO
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,8 @@ __all__ = ["Overlap", "Pairs", "Regions", "similarity_from_dict", "similarity_to
 FORMAT = 1  # version of what save and to_dict write
 LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
 COMPACT = 2**20  # pairs that may wait before they are added up
-
-# The arrays that save writes.
-STORED = {"header", "rows", "columns", "savings"}
-STORED |= {f"{side}_{name}" for side in SIDES for name in ("keys", "volumes", "losses")}
+MOST_PACKED = 64  # bytes of keys and names to which a byte of a file unpacks
+SLACK = 2**16  # bytes of an array beside its values
 
 # What a damaged file may lead to in NumPy, zipfile, zlib and json.
 DAMAGE = (
@@ -514,23 +512,10 @@ class Overlap:
         """
         name = os.fspath(path)
         try:
-            content = Path(name).read_bytes()
+            with Path(name).open("rb") as stream:
+                return cls.from_dict(_stored(stream))
         except OSError as error:
             raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
-        try:
-            with np.load(BytesIO(content), allow_pickle=False) as stored:
-                arrays = {key: stored[key] for key in stored.files if key in STORED}
-            header = json.loads(arrays["header"].tobytes())
-            plain = dict(header)
-            for side in SIDES:
-                losses = arrays.get(f"{side}_losses")
-                plain[side] = header[side] | {
-                    "keys": arrays[f"{side}_keys"],
-                    "volumes": arrays[f"{side}_volumes"],
-                    "losses": losses,
-                }
-            plain |= {key: arrays[key] for key in ("rows", "columns", "savings")}
-            return cls.from_dict(plain)
         except ProbdiceError as error:
             raise FormatError(f"{name}: ", *error.args) from None
         except DAMAGE as error:
@@ -546,6 +531,42 @@ class Overlap:
             f"{self.prediction.occupied.size} prediction regions over {self.pixels} pixels, "
             f"{len(self.meeting)} pairs meet"
         )
+
+
+def _stored(stream: BinaryIO) -> dict[str, Any]:
+    """What `save` wrote, for `from_dict`.
+
+    An array may pack to next to nothing. Keys and names differ, so that each takes some bytes of
+    the file; the number of regions then says how long all the others can be.
+    """
+    from probdice.files.arrays import member
+
+    archive = zipfile.ZipFile(stream)
+    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+
+    def array(name: str, most: int) -> NDArray[Any]:
+        size = members[name].file_size
+        if size > most + SLACK:
+            raise FormatError(
+                f"is damaged: its {name} take {size} bytes, where an overlap has at most {most}"
+            )
+        return member(archive, members[name].filename, size)
+
+    def packed(name: str) -> int:
+        return MOST_PACKED * members[name].compress_size
+
+    plain: dict[str, Any] = dict(json.loads(array("header", packed("header")).tobytes()))
+    counts = []
+    for side in SIDES:
+        keys = array(f"{side}_keys", packed(f"{side}_keys"))
+        volumes = array(f"{side}_volumes", 8 * keys.size)
+        stored = f"{side}_losses" in members
+        losses = array(f"{side}_losses", 8 * keys.size) if stored else None
+        plain[side] = plain[side] | {"keys": keys, "volumes": volumes, "losses": losses}
+        counts.append(keys.size)
+    rows = array("rows", 8 * math.prod(counts))
+    columns, savings = (array(name, 8 * rows.size) for name in ("columns", "savings"))
+    return plain | {"rows": rows, "columns": columns, "savings": savings}
 
 
 def similarity_to_dict(similarity: Similarity) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     JsonOption,
     MaskOption,
+    MaxBytesOption,
     QuietOption,
     ReportOption,
     SimilarityName,
     SimilarityOption,
     SumsName,
+    ToleranceOption,
     WorkersOption,
-    similarity_of,
+    options_of,
 )
 from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, write_text
@@ -44,7 +46,9 @@ def agree(
     mask: MaskOption = None,
     workers: WorkersOption = None,
     sums: RaterSumsOption = SumsName.error,
+    geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     report: ReportOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -55,26 +59,23 @@ def agree(
     What a rater reaches against the mean of the others is what a method may at best be expected to.
     """
     with answering(debug=debug):
+        options = options_of(
+            similarity=similarity,
+            floor=floor,
+            match=match.value,
+            sums=[sums.value],
+            ignore_geometry=ignore_geometry,
+            geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
+        )
         inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask}
         check_outputs({"--report": report, "--json": json}, inputs=inputs)
         written = []
         with progress(shown=not quiet) as display:
-            from dataclasses import replace
-
-            from probdice.options import Options
             from probdice.raters.agreements import agreement_of
 
             display.say("reading")
-            panel = panel_of_files(
-                files,
-                match=match,
-                mask=mask,
-                sums=sums,
-                ignore_geometry=ignore_geometry,
-                workers=workers,
-            )
-            options = Options.of(similarity=similarity_of(similarity, floor), match=match.value)
-            panel = replace(panel, options=options)
+            panel = panel_of_files(files, mask=mask, workers=workers, options=options)
             display.say("comparing")
             agreement = agreement_of(panel)
             if report is not None:

@@ -12,10 +12,13 @@ from probdice.cli.options import (
     IgnoreGeometryOption,
     JsonOption,
     MaskOption,
+    MaxBytesOption,
     QuietOption,
     ReportOption,
     SumsName,
+    ToleranceOption,
     WorkersOption,
+    options_of,
 )
 from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, write_text
@@ -66,7 +69,9 @@ def consensus(
     mask: MaskOption = None,
     workers: WorkersOption = None,
     sums: RaterSumsOption = SumsName.error,
+    geometry_tolerance: ToleranceOption = None,
     ignore_geometry: IgnoreGeometryOption = False,
+    max_bytes: MaxBytesOption = None,
     entropy: Annotated[
         str | None,
         typer.Option(
@@ -87,6 +92,13 @@ def consensus(
     of the files nor the labels in them change the result.
     """
     with answering(debug=debug):
+        options = options_of(
+            match=match.value,
+            sums=[sums.value],
+            ignore_geometry=ignore_geometry,
+            geometry_tolerance=geometry_tolerance,
+            max_bytes=max_bytes,
+        )
         inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask}
         check_outputs(
             {"--output": output, "--entropy": entropy, "--report": report, "--json": json},
@@ -99,14 +111,7 @@ def consensus(
             from probdice.raters.result import consensus_of
 
             display.say("reading")
-            panel = panel_of_files(
-                files,
-                match=match,
-                mask=mask,
-                sums=sums,
-                ignore_geometry=ignore_geometry,
-                workers=workers,
-            )
+            panel = panel_of_files(files, mask=mask, workers=workers, options=options)
             display.say("comparing")
             result = consensus_of(panel, method.value, None)
             if json is not None or report is not None or not quiet:

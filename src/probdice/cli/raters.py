@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from probdice.cli.options import COMPARING, READING, SumsName
 
 if TYPE_CHECKING:
-    from probdice.raters import Panel
+    from probdice.options import Options
+    from probdice.raters import Panel, RaterMatch
 
 __all__ = [
     "FilesArgument",
@@ -70,13 +71,7 @@ def names_of(files: Sequence[str]) -> list[str]:
 
 
 def panel_of_files(
-    files: Sequence[str],
-    *,
-    match: RaterMatchName,
-    mask: str | None,
-    sums: SumsName,
-    ignore_geometry: bool,
-    workers: int | None,
+    files: Sequence[str], *, mask: str | None, workers: int | None, options: "Options"
 ) -> "Panel":
     """The raters read, under short names."""
     from probdice.files import read, read_mask
@@ -84,11 +79,19 @@ def panel_of_files(
 
     if len(files) < 2:
         raise typer.BadParameter(f"two or more are needed, found {len(files)}", param_hint="FILES")
+    most = options.max_bytes
     sides = {}
     for name, file in zip(names_of(files), files, strict=True):
-        side = read(file, sums=sums.value)
-        sides[name] = side.without_geometry() if ignore_geometry else side
-    inside = None if mask is None else read_mask(mask)
-    if inside is not None and ignore_geometry:
+        side = read(file, sums=options.sums.reference, max_bytes=most)
+        sides[name] = side.without_geometry() if options.ignore_geometry else side
+    inside = None if mask is None else read_mask(mask, max_bytes=most)
+    if inside is not None and options.ignore_geometry:
         inside = inside.without_geometry()
-    return panel_of(sides, match=match.value, mask=inside, workers=workers)
+    return panel_of(
+        sides,
+        match=cast("RaterMatch", options.match),  # which the option leaves no other choice
+        similarity=options.similarity,
+        mask=inside,
+        workers=workers,
+        tolerance=options.tolerance,
+    )

@@ -26,7 +26,7 @@ from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
 
-__all__ = ["Images", "aligned", "image", "mask_on", "one_hot_axis", "total"]
+__all__ = ["Images", "aligned", "file_of", "image", "mask_on", "one_hot_axis", "total"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
 T = TypeVar("T")
@@ -47,6 +47,8 @@ class Images:
     workers : int
     notes : list of Note
         What is worth knowing about them; the first pass adds to it.
+    mask_file : str
+        " (file)" where the mask comes from one, for messages.
     """
 
     reference: Segmentation
@@ -54,6 +56,7 @@ class Images:
     mask: Array | None
     workers: int
     notes: list[Note] = field(default_factory=list)
+    mask_file: str = ""
 
     @classmethod
     def of(
@@ -83,7 +86,7 @@ class Images:
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
         array, unknown = mask_on(reference, mask, tolerance)
-        images = cls(reference, prediction, array, workers or cores(), notes)
+        images = cls(reference, prediction, array, workers or cores(), notes, file_of(mask))
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
             text = f"{unknown} {pixels} NaN in the mask and counted as outside"
@@ -196,11 +199,11 @@ class Images:
     def _refusal(self, side: Side, fault: Fault) -> InputError:
         segmentation = self.side(side)
         first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
-        return InputError(f"{side}{_file(segmentation)}: ", *fault.message(first, worst))
+        return InputError(f"{side}{file_of(segmentation)}: ", *fault.message(first, worst))
 
     def _nothing_left(self) -> list[str | Option]:
         if self.mask is not None:
-            return ["mask is empty: it leaves no pixel to compare"]
+            return [f"mask{self.mask_file} is empty: it leaves no pixel to compare"]
         if self.reference.ignore:
             return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
@@ -262,8 +265,8 @@ def aligned(
             return prediction.onto(reference.geometry, tolerance=tolerance)
         except GeometryError as error:
             raise GeometryError(
-                f"reference{_file(reference)} and prediction{_file(prediction)} do not lie on the "
-                f"same grid: ",
+                f"reference{file_of(reference)} and prediction{file_of(prediction)} do not lie on "
+                f"the same grid: ",
                 *error.args,
                 f"\n{_side_by_side(reference, prediction)}\n"
                 f"resample one of them onto the other first",
@@ -318,7 +321,7 @@ def mask_on(
                 mask = mask.onto(reference.geometry, tolerance=tolerance)
             except GeometryError as error:
                 raise error.prefixed(
-                    f"mask{_file(mask)} does not lie on the reference's grid: "
+                    f"mask{file_of(mask)} does not lie on the reference's grid: "
                 ) from None
         array = mask.array
     else:
@@ -395,8 +398,10 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     return ()
 
 
-def _file(side: Segmentation) -> str:
-    return f" ({side.source})" if side.source else ""
+def file_of(image: Segmentation | Array) -> str:
+    """The file of an image, as it stands in messages; nothing where it comes from none."""
+    source = image.source if isinstance(image, Segmentation) else ""
+    return f" ({source})" if source else ""
 
 
 def _side_by_side(reference: Segmentation, prediction: Segmentation) -> str:

@@ -1,7 +1,7 @@
 """Several segmentations of one image: what each holds, whatever its labels, and pixel by pixel."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft, cut, encoded
-from probdice.engine.images import Images, aligned, mask_on
+from probdice.engine.images import Images, aligned, file_of, mask_on
 from probdice.engine.threads import cores, run
 from probdice.errors import InputError, Option, ProbdiceError, TooLargeError
 from probdice.options import TOLERANCE
@@ -62,6 +62,7 @@ class Several:
     sides: Mapping[str, Segmentation]
     mask: Array | None
     workers: int
+    mask_file: str = ""  # as in `Images`
 
     @classmethod
     def of(
@@ -90,8 +91,10 @@ class Several:
                 sides[name] = aligned(named[first], side, tolerance=tolerance)
             except ProbdiceError as error:
                 raise error.prefixed(f"{first} and {name}, as reference and prediction: ") from None
-        array = None if mask is None else mask_on(named[first], mask, tolerance)[0]
-        return cls(sides, array, workers or cores())
+        if mask is None:
+            return cls(sides, None, workers or cores())
+        array, _ = mask_on(named[first], mask, tolerance)
+        return cls(sides, array, workers or cores(), file_of(mask))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +113,7 @@ class Several:
 
     def only(self, names: Sequence[str]) -> "Several":
         """Some of them, in this order."""
-        return Several({name: self.sides[name] for name in names}, self.mask, self.workers)
+        return replace(self, sides={name: self.sides[name] for name in names})
 
     def pair(self, first: str, second: str) -> Images:
         """Two of them, to be compared."""
@@ -136,7 +139,11 @@ class Several:
                 one.add(part)
         contents = {one.name: one.content() for one in gathered}
         if not any(content.keys.size for content in contents.values()):
-            raise InputError("there is no pixel to compare: the mask or the images are empty")
+            raise InputError(
+                f"there is no pixel to compare: the mask{self.mask_file} is empty"
+                if self.mask is not None
+                else f"there is no pixel to compare: the shape of the images is {self.any.shape}"
+            )
         return contents
 
     def _refuse(

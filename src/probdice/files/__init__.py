@@ -26,7 +26,7 @@ from probdice.errors import (
 from probdice.files.arrays import NPY, NPZ
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
-from probdice.files.images import JPEG, PNG, TIFF
+from probdice.files.images import BMP, JPEG, PNG, TIFF
 from probdice.files.itk import ITK, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
@@ -61,7 +61,7 @@ Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any]
 # DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
 # are; ITK last, since it knows the others as well.
 FORMATS: tuple[Format, ...] = (
-    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
+    *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, BMP, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
 )
 
 
@@ -84,9 +84,9 @@ def read(
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, MHA or MATLAB; with the extras `itk`, `dicom`, `hdf5` and
-        `zarr` also NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr, in
-        a folder or behind a URL. What lies inside a file follows a colon: ``file.h5:/path``,
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP, MHA or MATLAB; with the extras `itk`, `dicom`, `hdf5`
+        and `zarr` also NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr,
+        in a folder or behind a URL. What lies inside a file follows a colon: ``file.h5:/path``,
         ``file.npz:key``, ``file.mat:groundTruth/0``; what lies inside a Zarr store is a path:
         ``volume.zarr/labels/cells``. Several paths (a
         list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
@@ -201,9 +201,9 @@ def read_underlay(path: Readable) -> Underlay:
         raise InputError(f"an image is one file, found {len(parts)}")
     (part,) = parts
     with _naming(part.source):
-        source = open_source(part.file) if isinstance(part.file, str) else None
-        if source is not None and _format(source) in (JPEG, PNG):
-            underlay = photograph(source)
+        source = open_source(part.file, memory()) if isinstance(part.file, str) else None
+        if source is not None and (form := _format(source)) in (JPEG, PNG):
+            underlay = photograph(source, png=form is PNG)
         else:
             underlay = underlay_of(_image(part.file, memory()))
     return replace(underlay, name=part.name or os.path.basename(part.source))

@@ -25,7 +25,7 @@ from probdice.files.model import Content, Format, Image, Payload, Source, as_lab
 from probdice.files.strangers import archive_of
 from probdice.segmentation import Array
 
-__all__ = ["NPY", "NPZ", "label_image", "regions_of_plain"]
+__all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
 SMALL = 1 << 26  # bytes of an affine, or of all names
@@ -67,11 +67,11 @@ def _read_npz(source: Source) -> Image:
             raise FormatError(f"is no segmentation: it is {stranger}")
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
-        array = _member(archive, members[key], source.max_bytes)
+        array = member(archive, members[key], source.max_bytes)
         affine = names = None
         if key in WRITTEN:
-            affine = _member(archive, members["affine"], SMALL) if "affine" in members else None
-            names = _member(archive, members["names"], SMALL) if "names" in members else None
+            affine = member(archive, members["affine"], SMALL) if "affine" in members else None
+            names = member(archive, members["names"], SMALL) if "names" in members else None
     if affine is not None and affine.dtype.kind not in "iuf":
         raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
@@ -142,7 +142,7 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return read_header(stream)
 
 
-def _member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
+def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
     """One array of an archive, whose header is held against the size of the member."""
     info = archive.getinfo(name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

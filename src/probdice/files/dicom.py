@@ -18,6 +18,7 @@ __all__ = ["DICOM"]
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 
 SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
+UNPACKING = 1 << 16  # what a byte of a packed frame gives at most
 MOST_EMPTY = 4096  # slices for each frame: those that no segment covers are left out of a file
 
 
@@ -59,6 +60,8 @@ def _read(source: Source) -> Image:
         except RuntimeError as error:
             if "overlap" not in str(error):
                 raise
+            masks = len(seg.segment_numbers)
+            check_memory(math.prod(shape) * masks, (*shape, masks), source.max_bytes)
             # The failed call leaves a locked table behind, so the file is opened afresh.
             seg = highdicom.seg.segread(source.path)
             return _regions(seg, seg.get_volume(combine_segments=False), "values")
@@ -77,7 +80,7 @@ DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:
-    """The number of frames; held against the values, where these are stored as they are."""
+    """The number of frames, held against the values that are stored."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
         stored = len(dataset["PixelData"].value)
@@ -85,8 +88,7 @@ def _checked_frames(pydicom: Any, dataset: Any) -> int:
         packed = pydicom.uid.UID(str(dataset.file_meta.TransferSyntaxUID)).is_encapsulated
     frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
     shape = (frames, rows, columns)
-    if not packed:
-        check_size(math.prod(shape) * bits // 8, stored, shape)
+    check_size(math.prod(shape) * bits // 8, stored, shape, ratio=UNPACKING if packed else 1)
     return frames
 
 

@@ -1,4 +1,4 @@
-"""TIFF with tifffile, PNG with Pillow: labels, and in TIFF also probabilities.
+"""TIFF with tifffile, PNG and BMP with Pillow: labels, and in TIFF also probabilities.
 
 Grey values and palette indices are labels; the colours of a palette say how to show them.
 Colour pictures are refused: several colours may stand for one label and none is a number. Axes
@@ -14,6 +14,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from probdice.files.damage import (
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import unpack_pieces
 
-__all__ = ["JPEG", "PNG", "TIFF"]
+__all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture"]
 
 COLOUR = (
     "is a colour picture, expected one label per pixel; store the labels as grey values or "
@@ -52,6 +53,8 @@ NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
 UNPACKING = {1: 1, 5: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
+BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of those that there are
+BMP_UNPACKING = 128  # a run of 255 pixels takes two bytes
 MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
 
 
@@ -60,38 +63,53 @@ def _is_png(source: Source) -> bool:
 
 
 def _read_png(source: Source) -> Image:
+    with png_picture(source) as picture:
+        image = _labels_of(picture)
+    # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
+    depth, colour = source.head[24], source.head[25]
+    stretched = colour == 0 and depth in (2, 4)
+    if not stretched:
+        return image
+    return replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
+
+
+def _labels_of(picture: Any) -> Image:
+    """The grey values or palette indices of a picture of Pillow."""
+    mode = picture.mode
+    if mode not in GREY_MODES:
+        raise FormatError(f"{COLOUR} (found mode {mode})")
+    palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
+    return Image(pixels(picture), colours=_palette_colours(palette, 255))
+
+
+@contextmanager
+def png_picture(source: Source) -> Iterator[Any]:
+    """A PNG as a picture of Pillow, its check sums verified."""
     from PIL import PngImagePlugin
 
     stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
     # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
-        mode = picture.mode
-        array = _pixels(picture, stream) if mode in GREY_MODES else None
-        palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
-    if array is None:
-        raise FormatError(f"{COLOUR} (found mode {mode})")
-    # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
-    depth, colour = source.head[24], source.head[25]
-    stretched = colour == 0 and depth in (2, 4)
-    array = array // {2: 85, 4: 17}[depth] if stretched else array
-    return Image(array, colours=_palette_colours(palette, 255))
+        picture.load()
+        stream.close()  # which takes as much memory as the picture where it hardly packs
+        yield picture
 
 
-def _pixels(picture: Any, stream: io.BytesIO) -> NDArray[Any]:
-    """The values of a picture, some rows at a time: Pillow copies twice what it hands over."""
-    picture.load()
-    stream.close()  # which takes as much memory as the picture where it hardly packs
+def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
+    """The values of a picture, some rows at a time: Pillow copies twice what it hands over.
+
+    They are those of another mode where one is named.
+    """
     width, height = picture.size
     step = max(1, STRIP // width)
-    strips = (
-        (row, np.asarray(picture.crop((0, row, width, min(row + step, height)))))
-        for row in range(0, height, step)
-    )
-    row, first = next(strips)
-    array = np.empty((height, width), first.dtype)
-    array[: len(first)] = first
-    for row, strip in strips:
+    array = None
+    for row in range(0, height, step):
+        part = picture.crop((0, row, width, min(row + step, height)))
+        strip = np.asarray(part.convert(mode) if mode else part)
+        if array is None:
+            array = np.empty((height, *strip.shape[1:]), strip.dtype)
         array[row : row + len(strip)] = strip
+    assert array is not None  # a picture has a row
     return array
 
 
@@ -209,7 +227,12 @@ def _read_tiff(source: Source) -> Image:
                 page = series.keyframe
                 axes = series.axes
                 colour = page.photometric in COLOURS and page.samplesperpixel > 1
-                palette = NO_PALETTE if page.colormap is None else page.colormap.T
+                colours = page.colormap
+            palette = NO_PALETTE
+            if colours is not None:
+                if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
+                    raise FormatError("is damaged: its colour map is none of red, green and blue")
+                palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
             array = _tiff_values(source, series, file.byteorder)
@@ -253,6 +276,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
         raise FormatError("is damaged, or holds values of a type that tifffile does not know")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
+        offset = whole_number(offset, "StripOffsets")
         check_size(needed, source.path.stat().st_size - offset, shape)
         return np.memmap(source.path, np.dtype(byteorder + dtype.char), "r", offset, shape)
     with library_call():
@@ -331,3 +355,23 @@ def _read_jpeg(source: Source) -> Image:
 
 
 JPEG = Format("JPEG", (".jpg", ".jpeg"), _is_jpeg, _read_jpeg)
+
+
+def _is_bmp(source: Source) -> bool:
+    size = int.from_bytes(source.head[14:18], "little")
+    return source.head[:2] == b"BM" and size in BMP_HEADERS
+
+
+def _read_bmp(source: Source) -> Image:
+    from PIL import BmpImagePlugin
+
+    with library_call(), BmpImagePlugin.BmpImageFile(source.path) as picture:
+        shape = (picture.height, picture.width)
+        needed = picture.height * picture.width
+        check_size(needed, source.path.stat().st_size, shape, ratio=BMP_UNPACKING)
+        check_memory(needed, shape, source.max_bytes)
+        picture.load()
+        return _labels_of(picture)
+
+
+BMP = Format("BMP", (".bmp",), _is_bmp, _read_bmp)

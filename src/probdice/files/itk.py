@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,16 @@ from probdice.files.segments import SEGMENT, image_of_segments
 
 __all__ = ["ITK", "of_simpleitk"]
 
-READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc", ".bmp")
+READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 PACKED = ("MINCImageIO",)  # which may be gzipped inside
-UNPACKED = {"VTKImageIO": 8, "BMPImageIO": 128}  # bytes of a character; of a run of equal ones
-BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz", ".bmp")  # whose first bytes say too little
+WIDEST = 8  # bytes of a number that is written as a character
+VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
+VTK_VALUES = re.compile(
+    rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
+)
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
 def _io(source: Source) -> str:
@@ -57,9 +61,7 @@ def _read(source: Source) -> Image:
     _check_values(sitk, reader, source, io)
     with _itk_call():
         image = reader.Execute()
-    placeless = io == "BMPImageIO" or (
-        source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    )
+    placeless = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
     return of_simpleitk(image, max_bytes=source.max_bytes, placeless=placeless)
 
 
@@ -147,9 +149,23 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
     if io == "NrrdImageIO":
         check_nrrd(source.path, shape, needed)
     else:
-        ratio = DEFLATE_RATIO if source.gzipped or io in PACKED else UNPACKED.get(io, 1)
-        check_size(needed, source.path.stat().st_size, shape, ratio=ratio)
+        stored = source.path.stat().st_size - _header_size(source.head, io)
+        ratio = 1
+        if source.gzipped or io in PACKED:
+            ratio = DEFLATE_RATIO
+        elif io == "VTKImageIO" and not VTK_BINARY.search(source.head):
+            ratio = WIDEST
+        check_size(needed, stored, shape, ratio=ratio)
     check_memory(needed, shape, source.max_bytes)
+
+
+def _header_size(head: bytes, io: str) -> int:
+    """The bytes before the values, of formats whose values SimpleITK completes from memory."""
+    if io == "MRCImageIO":
+        order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
+        return 1024 + max(0, int.from_bytes(head[92:96], order, signed=True))
+    values = VTK_VALUES.search(head) if io == "VTKImageIO" else None
+    return values.end() if values else 0
 
 
 def _reason(error: Exception) -> str:

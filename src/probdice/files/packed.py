@@ -10,7 +10,15 @@ from typing import Any
 
 from probdice.errors import FormatError
 
-__all__ = ["gzip_module", "is_gzipped", "unpack", "unpack_pieces", "unpack_stream", "verify_stream"]
+__all__ = [
+    "gzip_module",
+    "is_gzipped",
+    "unpack",
+    "unpack_pieces",
+    "unpack_stream",
+    "verify_stream",
+    "zlib_module",
+]
 
 SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end in notes on the scan
 PIECE = 1 << 20
@@ -52,7 +60,7 @@ def _unpack_at_once(path: Path, size: int) -> bytes | None:
     A stream asks for the interpreter's lock every half megabyte, and may have to wait for it longer
     than it unpacks while another thread runs Python code.
     """
-    unpacker = _zlib().decompressobj(wbits=31)
+    unpacker = zlib_module().decompressobj(wbits=31)
     with (
         path.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as packed,
@@ -73,7 +81,7 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
 
 def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[bytes]:
     """What `verify_stream` counts, piece by piece; its check sum is verified with the last one."""
-    zlib = _zlib()
+    zlib = zlib_module()
     count = 0
     with path.open("rb") as stream:
         stream.seek(start)
@@ -110,7 +118,7 @@ def unpack_pieces(pieces: Iterable[memoryview]) -> Iterator[bytes]:
 
     It comes a little at a time, since all of it at once is copied several times.
     """
-    zlib = _zlib()
+    zlib = zlib_module()
     unpacker = zlib.decompressobj()
     try:
         for piece in pieces:
@@ -141,7 +149,7 @@ def gzip_module() -> Any:
     return igzip
 
 
-def _zlib() -> Any:
+def zlib_module() -> Any:
     """isal's zlib, or Python's own."""
     try:
         from isal import isal_zlib
@@ -156,7 +164,7 @@ def _packing_errors() -> tuple[type[Exception], ...]:
     """What gzip and zlib raise on damaged streams; gzip's own error is an OSError."""
     import zlib
 
-    return OSError, EOFError, zlib.error, _zlib().error
+    return OSError, EOFError, zlib.error, zlib_module().error
 
 
 def _check_surplus(surplus: int, size: int) -> None:

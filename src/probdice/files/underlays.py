@@ -1,12 +1,15 @@
 """Images to look at under a segmentation: grey values, or the colours of a photograph."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from probdice.errors import FormatError, GeometryError, InputError, Option
-from probdice.files.damage import library_call
+from probdice.files.damage import check_memory, check_size, library_call
+from probdice.files.images import pixels, png_picture
 from probdice.files.lazy import Scaled
 from probdice.files.model import Image, Source
 from probdice.geometry import Geometry
@@ -14,6 +17,7 @@ from probdice.segmentation import Array, reordered
 
 __all__ = ["Underlay", "laid_on", "photograph", "underlay_of"]
 
+JPEG_RATIO = 2048  # a byte of a JPEG gives at most so many: a bit a block, of which many are run
 GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow's names for one value a pixel
 
 
@@ -67,14 +71,25 @@ def underlay_of(image: Image) -> Underlay:
     return Underlay(array, colour=False, geometry=geometry)
 
 
-def photograph(source: Source) -> Underlay:
+def photograph(source: Source, *, png: bool) -> Underlay:
     """A JPEG or PNG picture: grey values, or colours, those of a palette included."""
-    from PIL import Image as Pillow
-
-    with library_call(), Pillow.open(source.path) as picture:
+    with png_picture(source) if png else _jpeg_picture(source) as picture:
         grey = picture.mode in GREY
-        array = np.asarray(picture if grey else picture.convert("RGB"))
-    return Underlay(array, colour=not grey)
+        return Underlay(pixels(picture, "" if grey else "RGB"), colour=not grey)
+
+
+@contextmanager
+def _jpeg_picture(source: Source) -> Iterator[Any]:
+    """A JPEG as a picture of Pillow, whose size is held against that of the file."""
+    from PIL import JpegImagePlugin
+
+    with library_call(), JpegImagePlugin.JpegImageFile(source.path) as picture:
+        shape = (picture.height, picture.width)
+        needed = picture.height * picture.width * len(picture.getbands())
+        check_size(needed, source.path.stat().st_size, shape, ratio=JPEG_RATIO)
+        check_memory(needed, shape, source.max_bytes)
+        picture.load()
+        yield picture
 
 
 def laid_on(

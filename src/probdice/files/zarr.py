@@ -6,6 +6,7 @@ has a geometry as OME-Zarr 0.5, or else is a plain array. Arrays stay in their s
 decoded when a block needs them.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.arrays import OBJECTS
+from probdice.files.damage import check_memory
 from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
 from probdice.files.model import (
     Content,
@@ -47,6 +49,8 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 MOST_CHUNKS = 1 << 20  # along an axis
+MANY, CRUMB = 1 << 14, 512  # no more chunks than that of fewer bytes
+LARGE, PADDED = 1 << 25, 8  # bytes of a chunk, and times the image that it reaches beyond
 WORLD = "xyz"  # the order of the axes of a place
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
 VERSION = "0.5"  # of OME-Zarr that is written
@@ -59,7 +63,10 @@ def _recognises(source: Source) -> bool:
 
 def _read(source: Source) -> Image:
     with _metadata():
-        return _image_at(source.store)
+        image = _image_at(source.store)
+    chunk = tuple(max(lengths, default=0) for lengths in chunks_of(image.array) or ())
+    check_memory(math.prod(chunk) * image.array.dtype.itemsize, chunk, source.max_bytes)
+    return image
 
 
 @contextmanager
@@ -127,14 +134,26 @@ def _check_no_objects(node: Any) -> None:
 
 
 def _check_chunks(node: Any) -> None:
-    """Refuse chunks without a length, and more of them than anybody stores: all are listed."""
+    """Refuse chunks that nobody stores: of no length, too many, too small or too large.
+
+    All are listed, each takes time and memory beside its values, and one is unpacked whole.
+    """
     if not hasattr(node, "shape"):
         return
-    for length, chunk in zip(node.shape, node.chunks, strict=True):
-        if chunk < 1 or -(-length // chunk) > MOST_CHUNKS:
-            raise FormatError(
-                f"is damaged: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
-            )
+    lengths = zip(node.shape, node.chunks, strict=True)
+    counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
+    size = math.prod(node.chunks) * node.dtype.itemsize
+    image = math.prod(node.shape) * node.dtype.itemsize
+    crumbs = math.prod(counts) > MANY and size < CRUMB
+    if (
+        min(node.chunks, default=1) < 1
+        or max(counts, default=0) > MOST_CHUNKS
+        or crumbs
+        or size > max(LARGE, PADDED * image)
+    ):
+        raise FormatError(
+            f"is damaged: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
+        )
 
 
 def _neighbours(store: str) -> str:
@@ -158,9 +177,14 @@ class Stored(Lazy):
     travels = True
 
     def __init__(self, array: Any, source: str) -> None:
-        self.array, self.source = array, source
+        from probdice.files.chunks import bounded  # which needs the extra
+
+        self.array, self.source = bounded(array), source
         self.shape, self.dtype = tuple(array.shape), array.dtype
         self.chunks = chunks_of(array)
+
+    def __reduce__(self) -> Any:
+        return Stored, (self.array, self.source)  # codecs inside of shards travel without bounds
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         """The values under one slice for each axis."""

@@ -23,7 +23,7 @@ from probdice.engine.several import Content, Several
 from probdice.errors import InputError
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import TIE, find_groups
-from probdice.options import Options, as_workers
+from probdice.options import TOLERANCE, Options, as_workers
 from probdice.overlaps import Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label, Segmentation
 from probdice.similarity import Absolute, Similarity
@@ -291,6 +291,7 @@ def panel_of(
     similarity: str | Similarity = "absolute",
     mask: Comparable | None,
     workers: int | None,
+    tolerance: float = TOLERANCE,
 ) -> Panel:
     """Raters as users give them, checked."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
@@ -304,5 +305,7 @@ def panel_of(
     if len(named) < FEWEST:
         raise InputError(f"raters must be at least {FEWEST}, found {len(named)}")
     sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}
-    several = Several.of(sides, mask=as_mask(mask), workers=as_workers(workers))
+    several = Several.of(
+        sides, mask=as_mask(mask), workers=as_workers(workers), tolerance=tolerance
+    )
     return Panel(several, match, Options.of(similarity=similarity, match=match))
