@@ -210,7 +210,7 @@ def _pids(client: Client) -> list[int]:
 def cluster(workers: int) -> Any:
     """Processes of one thread each, which decode on that thread alone, and a client.
 
-    Python 3.11 may stand still where Dask's profile looks at its threads (see docs/how-to/large.md).
+    Python 3.11 may stand still where Dask's profile looks at its threads: docs/how-to/large.md.
     """
     environment = {"ZARR_THREADING__MAX_WORKERS": "1", "ZARR_ASYNC__CONCURRENCY": "1"}
     settings = {
