@@ -274,6 +274,29 @@ def test_the_scheduler_sees_one_task_a_block_however_many_chunks_it_has(client, 
     assert sum(sizes) < 2 * len(result.images.blocks.blocks) + 10
 
 
+def test_a_dask_array_that_only_reads_a_store_is_read_by_blocks(scheduler, tmp_path):
+    p, q = labels(0), labels(1)
+    store = stored(tmp_path, p, (9, 9, 9), "p")
+    expected = compare(p, q).to_json()
+    for array in (da.from_zarr(store), da.from_zarr(store, chunks=20), da.from_array(store)):
+        assert engine_dask._origin(array) is store
+        assert compare(array, q).to_json() == expected
+        assert isinstance(compare(array, q).map(), da.Array)
+
+
+def test_a_dask_array_that_does_more_than_read_is_left_alone(tmp_path):
+    p, q = labels(0), labels(1)
+    store = stored(tmp_path, p, (9, 9, 9), "p")
+
+    def reversed_labels(array, index, *_, **__):
+        return 6 - np.asarray(array[index])
+
+    other = da.from_array(store, getitem=reversed_labels)
+    assert compare(other, q).to_json() == compare(6 - p, q).to_json()
+    for array in (other, da.from_zarr(store) + 1, da.from_array(p), da.from_zarr(store)[::-1]):
+        assert engine_dask._origin(array) is array
+
+
 def test_flipped_axes_stay_tasks():
     from probdice import Geometry
 

@@ -65,7 +65,8 @@ def image(
     """A Dask array of what `visit` gives of every block, in one row or several."""
     from dask import array as library
 
-    work, arrays = _work(visit, blocks, read=()), _arrays(blocks)
+    arrays = _arrays(blocks)
+    work = _work(visit, blocks, [None] * len(arrays))
     axes = tuple(range(1, len(blocks.shape) + 1))
     pairs: list[Any] = []
     for k, array in enumerate(arrays):
@@ -251,11 +252,12 @@ def _failure(block: Block, error: Exception) -> ProbdiceError:
 # -- all blocks ----------------------------------------------------------------------------------
 
 
-def _work(visit: Callable[[Blocks, Block], Any], blocks: Blocks, read: Sequence[Array]) -> _Work:
-    """What tasks share, where these arrays are read by the tasks themselves."""
-    arrays = _arrays(blocks)
+def _work(
+    visit: Callable[[Blocks, Block], Any], blocks: Blocks, stores: Sequence[Array | None]
+) -> _Work:
+    """What tasks share; stores are read by the tasks themselves."""
     bare: dict[str, Any] = {"names": {}, "colours": {}, "geometry": None, "notes": ()}
-    nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in arrays]
+    nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
     return _Work(
         visit,
         tuple(
@@ -263,7 +265,7 @@ def _work(visit: Callable[[Blocks, Block], Any], blocks: Blocks, read: Sequence[
             for side, part in zip(blocks.sides, nothing, strict=False)
         ),
         tuple(part.shape for part in nothing),
-        tuple(array if any(array is one for one in read) else None for array in arrays),
+        tuple(stores),
     )
 
 
@@ -271,8 +273,8 @@ def _tasks(visit: Callable[[Blocks, Block], Any], blocks: Blocks) -> Callable[[G
     """Makes the tasks of some blocks."""
     from dask import delayed
 
-    arrays = _arrays(blocks)
-    work = _work(visit, blocks, [array for array in arrays if travels(array)])
+    arrays = [_origin(array) for array in _arrays(blocks)]
+    work = _work(visit, blocks, [array if travels(array) else None for array in arrays])
     sent = [array for array in arrays if not travels(array)]
     name = f"{getattr(visit, 'func', visit).__name__.strip('_')}-{uuid4().hex}"
 
@@ -352,6 +354,28 @@ def _graph(array: Array, some: Grid) -> tuple[list[Any], dict[Any, Any]]:
     return list(dask.core.flatten(part.__dask_keys__())), dict(part.__dask_graph__())
 
 
+def _origin(array: Array) -> Array:
+    """The store behind a Dask array that does nothing but read it, as `from_zarr` makes them.
+
+    Read as such, all chunks of a block take one call instead of one each. Any other array is
+    returned as it is.
+    """
+    if not has_type(array, "dask", "Array"):
+        return array
+    from dask.array.core import getter
+
+    whole: Any = array
+    origin = f"original-{whole.name}"
+    layers = whole.__dask_graph__().layers
+    if set(layers) != {whole.name, origin}:
+        return array
+    reads = getattr(getattr(layers[whole.name], "task", None), "func", None) is getter
+    store: Array = layers[origin].get(origin)
+    if reads and travels(store) and (store.shape, store.dtype) == (whole.shape, whole.dtype):
+        return store
+    return array
+
+
 def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
     """Chunks that are the blocks; all regions, where the array has some, are in one."""
     return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
@@ -362,7 +386,7 @@ def _rounds(
 ) -> Iterator[R]:
     """The sum of every round, in their order; whoever watches is told how many blocks are done."""
     tasks, grid = _tasks(visit, blocks), blocks.blocks
-    arrays: list[Any] = _arrays(blocks)
+    arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
     most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
     scheduler = _scheduler()
