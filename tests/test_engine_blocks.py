@@ -217,7 +217,7 @@ def test_a_block_is_read_once_whatever_is_asked_of_it(ignore, masked):
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
 def test_soft_results_do_not_depend_on_the_chunks(monkeypatch, similarity):
-    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**18)
+    monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**17)
     monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**19)
     p, q = soft(3, (50, 60, 40), 1) + np.float32(1e-3), soft(4, (50, 60, 40), 2) + np.float32(1e-3)
     p, q = p / p.sum(0), q / q.sum(0)

@@ -46,6 +46,8 @@ __all__ = [
 # Of all sides in a block: large enough that the cost of a Python call per block does not matter,
 # small enough to be copied.
 BLOCK_BYTES = 2**24
+# How many times as large they are where they follow chunks, whose reading takes many calls.
+CHUNKED = 2
 # Of all sides in a block, where smaller ones would decode chunks again and again.
 LARGEST_BYTES = 2**26
 CHEAP = 1.02  # what may be decoded, against the least, for blocks of a better size
@@ -214,7 +216,7 @@ class Blocks:
             side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
             for side in self.sides
         )
-        most = max(FEWEST_PIXELS, BLOCK_BYTES // pixel)
+        most = max(FEWEST_PIXELS, BLOCK_BYTES * (CHUNKED if self.followed else 1) // pixel)
         if not self.followed:
             return cut(self.shape, most)
         largest = max(FEWEST_PIXELS, LARGEST_BYTES // pixel)

@@ -49,7 +49,7 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 MOST_CHUNKS = 1 << 20  # along an axis
-MANY, CRUMB = 1 << 14, 512  # no more chunks than that of fewer bytes
+MANY, CRUMB = 1 << 14, 1024  # no more chunks than that of fewer bytes
 LARGE, PADDED = 1 << 25, 8  # bytes of a chunk, and times the image that it reaches beyond
 WORLD = "xyz"  # the order of the axes of a place
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
@@ -144,11 +144,14 @@ def _check_chunks(node: Any) -> None:
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
     size = math.prod(node.chunks) * node.dtype.itemsize
     image = math.prod(node.shape) * node.dtype.itemsize
-    crumbs = math.prod(counts) > MANY and size < CRUMB
+    if 0 < size < CRUMB and math.prod(counts) > MANY:
+        raise FormatError(
+            f"has {math.prod(counts):,} chunks of {size} bytes: expected at least {CRUMB:,} bytes in "
+            f"each where there are so many; store it in larger chunks"
+        )
     if (
         min(node.chunks, default=1) < 1
         or max(counts, default=0) > MOST_CHUNKS
-        or crumbs
         or size > max(LARGE, PADDED * image)
     ):
         raise FormatError(
