@@ -146,8 +146,8 @@ def _check_chunks(node: Any) -> None:
     image = math.prod(node.shape) * node.dtype.itemsize
     if 0 < size < CRUMB and math.prod(counts) > MANY:
         raise FormatError(
-            f"has {math.prod(counts):,} chunks of {size} bytes: expected at least {CRUMB:,} bytes in "
-            f"each where there are so many; store it in larger chunks"
+            f"has {math.prod(counts):,} chunks of {size} bytes: expected at least {CRUMB:,} bytes "
+            f"in each where there are so many; store it in larger chunks"
         )
     if (
         min(node.chunks, default=1) < 1
