@@ -1,7 +1,8 @@
 """Chunks of Zarr (extra `zarr`), unpacked to no more than the metadata of their array describe.
 
 The codecs of Zarr take memory for whatever a chunk says that it holds, and a few bytes may say
-gigabytes. Here each codec that can do so is told how much a chunk may hold.
+gigabytes. Here each codec that can do so is told how much a chunk may hold: where the packed bytes
+say a size that is held against it, else they are unpacked up to there.
 """
 
 import asyncio
@@ -9,14 +10,13 @@ import bz2
 import lzma
 import math
 import struct
-import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import zarr
 from numcodecs.abc import Codec
+from numcodecs.compat import ndarray_copy
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import ShardingCodec
 
@@ -50,7 +50,7 @@ def _bounded_codecs(codecs: Any) -> list[Any]:
         if isinstance(codec, ShardingCodec):
             inner, index = _bounded_codecs(codec.codecs), _bounded_codecs(codec.index_codecs)
             result.append(replace(codec, codecs=inner, index_codecs=index))
-        elif _name_of(codec) in CHECKS:
+        elif _name_of(codec) in {*CHECKS, *STREAMS}:
             result.append(Bounded(codec))
         else:
             result.append(codec)
@@ -83,9 +83,13 @@ class Bounded(BytesBytesCodec):  # type: ignore[misc]
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         kind = getattr(chunk_spec.dtype, "to_native_dtype", lambda: chunk_spec.dtype)()
-        most = math.prod(chunk_spec.shape) * kind.itemsize
+        most = math.prod(chunk_spec.shape) * kind.itemsize + SLACK
         content = memoryview(chunk_bytes.as_numpy_array()).cast("B")
-        await asyncio.to_thread(CHECKS[_name_of(self.codec)], content, most + SLACK)
+        name, settings = _name_of(self.codec), self.to_dict().get("configuration", {})
+        if name in STREAMS:
+            unpacked = await asyncio.to_thread(_unpacked, name, settings, content, most)
+            return chunk_spec.prototype.buffer.from_bytes(unpacked)
+        CHECKS[name](content, most)
         return await self.codec._decode_single(chunk_bytes, chunk_spec)
 
 
@@ -107,12 +111,16 @@ class Within(Codec):  # type: ignore[misc]
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """The unpacked bytes."""
-        CHECKS[self.codec.codec_id](memoryview(buf).cast("B"), self.most + SLACK)
+        content, most, name = memoryview(buf).cast("B"), self.most + SLACK, self.codec.codec_id
+        if name in STREAMS:
+            unpacked = _unpacked(name, self.codec.get_config(), content, most)
+            return unpacked if out is None else ndarray_copy(unpacked, out)
+        CHECKS[name](content, most)
         return self.codec.decode(buf, out)
 
 
 def _within(codec: Any, most: int) -> Any:
-    if codec is None or isinstance(codec, Within) or codec.codec_id not in CHECKS:
+    if codec is None or isinstance(codec, Within) or codec.codec_id not in {*CHECKS, *STREAMS}:
         return codec
     return Within(codec, most)
 
@@ -135,34 +143,22 @@ def _check_number(place: int) -> Callable[[memoryview, int], None]:
     return check
 
 
-def _check_stream(start: Callable[[], Any]) -> Callable[[memoryview, int], None]:
-    """For streams that do not say their size: they are unpacked, and what comes is dropped.
-
-    Damage is left for the codec to find.
-    """
-
-    def check(content: memoryview, most: int) -> None:
-        unpacker, size = start(), 0
-        for place in range(0, len(content), SLACK):
-            piece = content[place : place + SLACK]
-            while len(piece):
-                if unpacker.eof:  # another stream follows
-                    unpacker = start()
-                unpacked = unpacker.decompress(piece, SLACK)
-                size += len(unpacked)
-                _check(size, most)
-                piece = unpacker.unused_data or getattr(unpacker, "unconsumed_tail", b"")
-                while len(unpacked) == SLACK and not len(piece) and not unpacker.eof:
-                    unpacked = unpacker.decompress(b"", SLACK)
-                    size += len(unpacked)
-                    _check(size, most)
-                    piece = unpacker.unused_data
-
-    def tolerant(content: memoryview, most: int) -> None:
-        with suppress(OSError, EOFError, lzma.LZMAError, zlib.error, zlib_module().error):
-            check(content, most)
-
-    return tolerant
+def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
+    """What a stream that does not say its size unpacks to, or several, one after the other."""
+    parts, size = [], 0
+    rest: Any = content
+    while len(rest):
+        unpacker = STREAMS[name](settings)
+        while not unpacker.eof:
+            part = unpacker.decompress(rest, most - size + 1)
+            size += len(part)
+            _check(size, most)
+            parts.append(part)
+            rest = getattr(unpacker, "unconsumed_tail", b"")
+            if not (part or rest or unpacker.eof):
+                raise EOFError("it ends in the middle")
+        rest = unpacker.unused_data
+    return b"".join(parts)
 
 
 def _check_zstandard(content: memoryview, most: int) -> None:
@@ -197,8 +193,14 @@ CHECKS: dict[str, Callable[[memoryview, int], None]] = {
     "blosc": _check_number(4),
     "lz4": _check_number(0),
     "zstd": _check_zstandard,
-    "gzip": _check_stream(lambda: zlib_module().decompressobj(wbits=31)),
-    "zlib": _check_stream(lambda: zlib_module().decompressobj()),
-    "bz2": _check_stream(bz2.BZ2Decompressor),
-    "lzma": _check_stream(lzma.LZMADecompressor),
+}
+
+# By the settings of the codec.
+STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "gzip": lambda _: zlib_module().decompressobj(wbits=31),
+    "zlib": lambda _: zlib_module().decompressobj(),
+    "bz2": lambda _: bz2.BZ2Decompressor(),
+    "lzma": lambda settings: lzma.LZMADecompressor(
+        settings.get("format", lzma.FORMAT_XZ), filters=settings.get("filters")
+    ),
 }
