@@ -12,11 +12,11 @@ was running, and is *at work* where that process, or the one that started it, ha
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,53 +27,45 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
+from fuzz import small_run
 
-CASES = 5
-METHODS = ("a", "b")
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["fuzz.warm"])
 REFUSED = ("File too large", "the system refuses")  # what a run says on a full disk
 REPORTED = 20  # seconds between two lines of progress
 FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
-# Worker processes also for small images; pages, so that there is more to write.
-RUN = """
-import resource, sys
-tiny, limit = map(int, sys.argv[1:3])
-if limit >= 0:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-from probdice.evaluation import running
-running.TINY = tiny
-from probdice.cli import main
-sys.argv = ["probdice", *sys.argv[3:]]
-main()
-"""
 
 
-def make(folder: Path) -> None:
-    """Cases as label maps and probabilities, packed and mapped."""
-    generator = np.random.default_rng(0)
-    for name in ("truth", *METHODS):
-        (folder / name).mkdir(parents=True)
-        for k in range(CASES):
-            p = generator.dirichlet([1, 2, 3], size=(20, 20)).astype(np.float32)
-            if name == "truth" and k % 2:
-                np.save(folder / name / f"case{k}", p.argmax(-1).astype(np.uint8))
-            else:
-                np.save(folder / name / f"case{k}", np.moveaxis(p, -1, 0))
+class Run:
+    """A run of the command, forked from a process that has everything imported."""
 
+    def __init__(self, folder: Path, out: str, *, several: bool, limit: int | None) -> None:
+        self.output, output = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(
+            target=small_run.evaluate, args=(folder, out, several, limit, output)
+        )
+        self.process.start()
+        output.close()
+        assert self.process.pid is not None
+        self.pid = self.process.pid
 
-def started(folder: Path, out: str, *, several: bool, limit: int | None) -> "subprocess.Popen[str]":
-    """A run of the command, in a group of its own."""
-    arguments = [str(0 if several else 2**40), str(-1 if limit is None else limit), "evaluate"]
-    arguments += [str(folder / name) for name in ("truth", *METHODS)]
-    arguments += ["--output", str(folder / out), "--reports", "worst:1", "--workers", "2"]
-    return subprocess.Popen(
-        [sys.executable, "-c", RUN, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        process_group=0,
-    )
+    @property
+    def code(self) -> int | None:
+        """What it ended with; None while it goes on."""
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.join()
+
+    def ended(self) -> str:
+        """Wait for the end; what it printed."""
+        with os.fdopen(os.dup(self.output.fileno()), errors="replace") as printed:
+            text = printed.read()
+        self.output.close()
+        self.process.join()
+        return text
 
 
 def files_in(out: Path) -> dict[str, bytes]:
@@ -92,13 +84,13 @@ class Disturber:
         self.folder, self.chance = folder, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
-        make(folder)
+        small_run.make(folder)
         for _ in range(2):  # the first may have to compile
             shutil.rmtree(folder / "whole", ignore_errors=True)
-            run = started(folder, "whole", several=False, limit=None)
+            run = Run(folder, "whole", several=False, limit=None)
             self._wait_for_work(run, folder / "whole")
             begun = time.monotonic()
-            output = run.communicate()[0]
+            output = run.ended()
             self.seconds = time.monotonic() - begun
         self.whole = files_in(folder / "whole")
         missing = [name for name in FINAL if name not in self.whole]
@@ -114,7 +106,7 @@ class Disturber:
             largest = self.chance.choice(self.sizes)
             limit = self.chance.choice((0, largest - 1, self.chance.randrange(largest)))
         inputs = self._inputs_before() if self.chance.random() < 0.2 else None
-        run = started(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
+        run = Run(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
         if self.chance.random() < 0.5:
             self._wait_for_work(run, self.folder / "out")
         if kind == "kill" or inputs:
@@ -123,21 +115,21 @@ class Disturber:
             self._disturb_inputs(inputs)
         if kind == "kill":
             self._kill(run)
-        output = run.communicate()[0]
+        output = run.ended()
         if inputs:
             self._restore(inputs)
         if kind == "full":
-            full = run.returncode and any(word in output for word in REFUSED)
+            full = run.code and any(word in output for word in REFUSED)
             self.counts["full disks" if full else "writes that fitted"] += 1
         self._examine(kind, output)
         if self.chance.random() < 0.15:
             self.finish()
 
-    def _wait_for_work(self, run: "subprocess.Popen[str]", out: Path) -> None:
-        while run.poll() is None and not has_open(run.pid, out):
-            time.sleep(0.01)
+    def _wait_for_work(self, run: Run, out: Path) -> None:
+        while run.code is None and not has_open(run.pid, out):
+            time.sleep(0.001)
 
-    def _kill(self, run: "subprocess.Popen[str]") -> None:
+    def _kill(self, run: Run) -> None:
         """End a worker, the run, or both."""
         at_work = has_open(run.pid, self.folder / "out")
         workers = children(run.pid)
@@ -149,7 +141,7 @@ class Disturber:
                 return
             time.sleep(0.01)
         run.kill()
-        if run.wait() == -signal.SIGKILL:
+        if run.code == -signal.SIGKILL:
             self._count("kills of the run", at_work)
         else:
             self.counts["ended before the kill"] += 1
@@ -160,7 +152,9 @@ class Disturber:
 
     def _inputs_before(self) -> dict[Path, tuple[bytes, os.stat_result]]:
         files = sorted(
-            file for name in ("truth", *METHODS) for file in (self.folder / name).iterdir()
+            file
+            for name in ("truth", *small_run.METHODS)
+            for file in (self.folder / name).iterdir()
         )
         return {file: (file.read_bytes(), file.stat()) for file in self.chance.sample(files, 2)}
 
@@ -197,8 +191,8 @@ class Disturber:
 
     def finish(self) -> None:
         """A run that goes through, and its files."""
-        run = started(self.folder, "out", several=False, limit=None)
-        output = run.communicate()[0]
+        run = Run(self.folder, "out", several=False, limit=None)
+        output = run.ended()
         files = files_in(self.folder / "out")
         if files != self.whole:
             differing = [k for k in {*files, *self.whole} if files.get(k) != self.whole.get(k)]

@@ -1,5 +1,8 @@
 """Images cut into blocks, and blocks made ready for a kernel."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -249,3 +252,17 @@ def test_the_pixel_of_an_error_is_that_of_the_whole_image(monkeypatch):
     for array in (p, Chunked(p, (2, 8, 8)), Chunked(p, (2, 20, 5))):
         with pytest.raises(InputError, match=r"1.5 at pixel \(3, 17\) \(the first of 2 such"):
             compare(array, p[:, ::-1])
+
+
+def test_what_was_read_is_freed_with_the_blocks():
+    """Without the garbage collector, which a worker with few objects seldom runs."""
+    p = Chunked(np.arange(24, dtype=np.int32).reshape(2, 3, 4), (1, 3, 4))
+    blocks = Blocks(Segmentation.from_labels(p), Segmentation.from_labels(p))
+    gc.disable()
+    try:
+        values = [weakref.ref(side) for side in blocks.labels_of(blocks.blocks[0])]
+        assert all(reference() is not None for reference in values)
+        del blocks
+        assert all(reference() is None for reference in values)
+    finally:
+        gc.enable()

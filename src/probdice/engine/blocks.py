@@ -205,7 +205,6 @@ class Blocks:
             self.dtype = np.result_type(self.dtype, np.float64)
         self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
-        self._scratch = _Scratch()
         self._mask = None if mask is None else reordered(mask, self.order, ())
         self._readers = [self._side(side, in_order=not self.followed) for side in sides]
 
@@ -273,8 +272,8 @@ class Blocks:
 
     def _side(self, side: Segmentation, *, in_order: bool) -> "_LabelMap | _Probabilities":
         if side.crisp:
-            return _LabelMap(side, self.order, self._scratch)
-        return _Probabilities(side, self.order, self.dtype, self._scratch, in_order=in_order)
+            return _LabelMap(side, self.order)
+        return _Probabilities(side, self.order, self.dtype, in_order=in_order)
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
         """Which pixels of a block are in Ω; None where all are."""
@@ -293,25 +292,24 @@ class Blocks:
 
 
 class _Scratch(threading.local):
-    """Arrays that a worker uses again for every block."""
+    """Arrays that a worker uses again for every block of one side."""
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
-        self._last: dict[object, tuple[Block, NDArray[Any]]] = {}
+        self._last: tuple[Block, NDArray[Any]] | None = None
 
-    def last(self, owner: object, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """What the owner reads of a block; read once while it asks for the same block."""
-        kept = self._last.get(owner)
-        if kept is None or kept[0] != block:
-            kept = self._last[owner] = block, read()
-        return kept[1]
+    def last(self, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What is read of a block; once, while it is asked for the same block."""
+        if self._last is None or self._last[0] != block:
+            self._last = block, read()
+        return self._last[1]
 
-    def array(self, owner: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An uninitialised array, contiguous; the owner's last one of this type is gone."""
+    def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An uninitialised array, contiguous; the last one for this purpose is gone."""
         size = prod(shape)
-        buffer = self._buffers.get((owner, dtype))
+        buffer = self._buffers.get((purpose, dtype))
         if buffer is None or buffer.size < size:
-            buffer = self._buffers[owner, dtype] = np.empty(size, dtype)
+            buffer = self._buffers[purpose, dtype] = np.empty(size, dtype)
         return buffer[:size].reshape(shape)
 
 
@@ -323,7 +321,6 @@ class _Probabilities:
         side: Segmentation,
         order: tuple[int, ...],
         dtype: np.dtype[Any],
-        scratch: _Scratch,
         *,
         in_order: bool,
     ):
@@ -332,7 +329,7 @@ class _Probabilities:
         self.reading = side.reading
         self.regions = len(side.regions)
         self.dtype = dtype
-        self.scratch = scratch
+        self.scratch = _Scratch()
         self.flat = None
         if in_order and side.reading == "error" and self.array.dtype == dtype:
             self.flat = _flat(self.array, (self.regions, -1))
@@ -348,7 +345,7 @@ class _Probabilities:
             into = None
             if len(rows) < self.regions:
                 shape = self.regions, rows.shape[1]
-                into = self.scratch.array((self, "mended"), shape, self.dtype)
+                into = self.scratch.array("mended", shape, self.dtype)
             rows = as_probabilities(rows, self.reading, into)
         return Soft(rows, 0, rows.shape[1]), fault
 
@@ -358,10 +355,10 @@ class _Probabilities:
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
         if inside is None:
-            rows = self.scratch.array((self, "raw"), (channels, block.size), self.dtype)
+            rows = self.scratch.array("raw", (channels, block.size), self.dtype)
             rows.reshape(values.shape)[...] = values
             return rows
-        rows = self.scratch.array((self, "raw"), (channels, inside.size), self.dtype)
+        rows = self.scratch.array("raw", (channels, inside.size), self.dtype)
         for channel in range(channels):
             row = values if self.reading == "foreground" else values[channel]
             rows[channel] = row.reshape(-1)[inside]
@@ -371,9 +368,9 @@ class _Probabilities:
 class _LabelMap:
     """A crisp side."""
 
-    def __init__(self, side: Segmentation, order: tuple[int, ...], scratch: _Scratch):
+    def __init__(self, side: Segmentation, order: tuple[int, ...]):
         self.array = reordered(side.array, order, ())
-        self.scratch = scratch
+        self.scratch = _Scratch()
         self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
         self.dtype = self.dtype.newbyteorder("=")
         # Whether the values are labels as they lie in the array.
@@ -385,7 +382,7 @@ class _LabelMap:
         """The labels of a block, contiguous; floating where the map is."""
         if self.plain and isinstance(self.array, np.ndarray):
             return np.asarray(self.array[block.box]).reshape(-1)
-        return self.scratch.last(self, block, lambda: self._read(block))
+        return self.scratch.last(block, lambda: self._read(block))
 
     def _read(self, block: Block) -> NDArray[Any]:
         values = np.asarray(self.array[block.box]).reshape(-1)
@@ -422,7 +419,7 @@ class _LabelMap:
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """A code for every value and the label of every code."""
         unsigned = values.view(f"u{values.itemsize}")
-        into = self.scratch.array((self, "codes"), unsigned.shape, np.dtype(np.int32))
+        into = self.scratch.array("codes", unsigned.shape, np.dtype(np.int32))
         codes, labels = encoded(unsigned, into)
         return codes, labels.view(values.dtype)
 

@@ -1,0 +1,59 @@
+"""`evaluate` over a small folder, for processes that are forked from one that has it imported."""
+
+import os
+import resource
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from probdice.cli import main
+from probdice.evaluation import running
+
+CASES = 5
+METHODS = ("a", "b")
+
+
+def make(folder: Path) -> None:
+    """Cases as label maps and probabilities, packed and mapped."""
+    generator = np.random.default_rng(0)
+    for name in ("truth", *METHODS):
+        (folder / name).mkdir(parents=True)
+        for k in range(CASES):
+            p = generator.dirichlet([1, 2, 3], size=(20, 20)).astype(np.float32)
+            if name == "truth" and k % 2:
+                np.save(folder / name / f"case{k}", p.argmax(-1).astype(np.uint8))
+            else:
+                np.save(folder / name / f"case{k}", np.moveaxis(p, -1, 0))
+
+
+def arguments(folder: Path, out: str) -> list[str]:
+    """Of the command; with a page, so that there is more to write."""
+    names = [str(folder / name) for name in ("truth", *METHODS)]
+    return [
+        "evaluate",
+        *names,
+        "--output",
+        str(folder / out),
+        "--reports",
+        "worst:1",
+        "--workers",
+        "2",
+    ]
+
+
+def evaluate(folder: Path, out: str, several: bool, limit: int | None, output: Connection) -> None:
+    """The command, in a process of its own; what it prints goes to a pipe.
+
+    With `several`, also small images go to worker processes; no file may grow beyond the limit.
+    """
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    output.close()
+    sys.stdout, sys.stderr = (os.fdopen(k, "w", encoding="utf-8", closefd=False) for k in (1, 2))
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    running.TINY = 0 if several else 2**40
+    sys.argv = ["probdice", *arguments(folder, out)]
+    main()

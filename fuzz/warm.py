@@ -1,0 +1,18 @@
+"""Importing this module evaluates a small folder once: what is forked afterwards starts at once."""
+
+import os
+import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+from fuzz.small_run import arguments, make
+from probdice.cli import main
+from probdice.evaluation import running
+
+with tempfile.TemporaryDirectory() as name, open(os.devnull, "w") as nowhere:
+    make(Path(name))
+    running.TINY = 2**40
+    sys.argv = ["probdice", *arguments(Path(name), "out")]
+    with redirect_stdout(nowhere), redirect_stderr(nowhere), suppress(SystemExit):
+        main()
