@@ -186,33 +186,26 @@ def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
     edge = min(options.edge, 384)
     arrays = [generated((edge,) * 3, 32, CELL, shift) for shift in (0, SHIFT)]
     expected = probdice.compare(*arrays).to_json()
+    with cluster(2):
+        probdice.overlap(*arrays)  # imports and kernels
+        took = _seconds(lambda: probdice.overlap(*arrays))
     same = died = 0
     rng = random.Random(0)
-    with cluster(2) as client:
-        took = _seconds(lambda: probdice.overlap(*arrays))
-        for _ in range(options.kills):
-            pids = _pids(client)
+    for _ in range(options.kills):
+        with cluster(2) as client:
+            probdice.overlap(*arrays)
+            pids = set(client.run(os.getpid).values())
             delay = rng.uniform(0.05, 0.95) * took
-            timer = threading.Timer(delay, os.kill, (rng.choice(pids), signal.SIGKILL))
+            timer = threading.Timer(delay, os.kill, (rng.choice(sorted(pids)), signal.SIGKILL))
             timer.start()
             same += probdice.compare(*arrays).to_json() == expected
             timer.join()
-            died += not set(pids) <= set(_pids(client))
-    work = f"a worker killed while {edge}³ pixels are compared"
+            died += not pids <= set(client.run(os.getpid, on_error="ignore").values())
+    work = f"a worker killed while {edge}³ pixels are compared ({took:.1f} s)"
     return [Row(work, f"{died} times; {same} of {options.kills} results equal", "to the bit")]
 
 
 # -- parts ---------------------------------------------------------------------------------------
-
-
-def _pids(client: Client) -> list[int]:
-    """Of all workers; one that is being replaced is asked again."""
-    while True:
-        client.wait_for_workers(2)
-        pids = list(client.run(os.getpid, on_error="ignore").values())
-        if len(pids) == 2:
-            return pids
-        time.sleep(0.2)
 
 
 @contextmanager
