@@ -275,14 +275,18 @@ def main() -> None:
     earlier = asked.log.read_text() if asked.log and asked.log.exists() else ""
     deadline = time.monotonic() + asked.seconds
 
+    shown = 0
+
     def report() -> None:
-        """Print the counts so far, and write them after what the log held before."""
-        counts = dict(goal.counts())
-        print(f"{counts}, {len(faults(goal))} faults", flush=True)
+        """Print the counts and new faults, and write the counts after what the log held before."""
+        nonlocal shown
+        counts, found = dict(goal.counts()), faults(goal)
+        print(f"{counts}, {len(found)} faults", *found[shown:], sep="\n", flush=True)
+        shown = len(found)
         if asked.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
             line = {"kind": "kills", "when": when, "seed": asked.seed, **counts}
-            line["faults"] = len(faults(goal))
+            line["faults"] = shown
             asked.log.write_text(f"{earlier}{json.dumps(line)}\n")
 
     with tempfile.TemporaryDirectory(prefix="kills-") as name, ThreadPoolExecutor() as threads:
@@ -299,8 +303,6 @@ def main() -> None:
         for future in work:
             future.result()
     report()
-    for fault in faults(goal)[:10]:
-        print(fault)
     sys.exit(1 if faults(goal) else 0)
 
 
