@@ -7,6 +7,7 @@ from extras import require
 
 require("dask", "distributed", "zarr")
 
+import dask
 import zarr
 from distributed import LocalCluster
 from test_cli_compare import compared, refused, run
@@ -39,14 +40,19 @@ def stores(tmp_path):
 
 @pytest.fixture(scope="module")
 def address():
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        host="127.0.0.1",
-        dashboard_address=":0",
-    ) as cluster:
+    with (
+        dask.config.set(
+            {"distributed.worker.profile.enabled": False}
+        ),  # Python 3.11 may hang in it
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp://",
+            host="127.0.0.1",
+            dashboard_address=":0",
+        ) as cluster,
+    ):
         yield cluster.scheduler_address
 
 

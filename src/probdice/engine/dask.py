@@ -366,7 +366,7 @@ def _origin(array: Array) -> Array:
 
     whole: Any = array
     origin = f"original-{whole.name}"
-    layers = whole.__dask_graph__().layers
+    layers = getattr(whole.__dask_graph__(), "layers", {})
     if set(layers) != {whole.name, origin}:
         return array
     reads = getattr(getattr(layers[whole.name], "task", None), "func", None) is getter
