@@ -188,6 +188,10 @@ def matching(case: Case) -> Found:
 def merging(case: Case) -> Found:
     if not case.unique or case.merge == "none":
         return
+    p, q = case.rows
+    meeting = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
+    if np.any(meeting & (oracles.overlaps(p, q, case.f) == 0)):
+        return  # regions that meet below the floor alone: to the twin they meet, to us they do not
     sides = {"both": ("prediction", "reference")}.get(case.merge, (case.merge,))
     pairs = oracles.match(*case.rows, case.f)
     matched, alone, joins = oracles.merge(*case.rows, case.f, pairs, sides)

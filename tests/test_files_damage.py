@@ -701,3 +701,19 @@ def test_a_short_file_is_not_completed_from_memory(
     path.write_bytes(content.replace(said, instead, 1))
     with pytest.raises(FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file holds 210"):
         read(path)
+
+
+@pytest.mark.parametrize("values", [2, 256])
+def test_codes_of_lzw_that_stand_for_nothing_are_refused(tmp_path, values):
+    """In the library that unpacks them they end the process, sometimes."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, values, (300, 200)).astype(np.uint8)  # more than one table of codes
+    tifffile.imwrite(tmp_path / "a.tif", labels, compression="lzw")
+    assert np.array_equal(read(tmp_path / "a.tif").array, labels)
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        start = file.pages[0].dataoffsets[0]
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    content[start + 1 : start + 3] = b"\x7f\xff"  # after the code that clears, 511
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(FormatError, match="is damaged: a part of its values is no stream of LZW"):
+        read(tmp_path / "a.tif")

@@ -12,7 +12,7 @@ import re
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,8 +51,9 @@ ADAM7 = (
 STRIP = 1 << 20  # pixels of a PNG that are taken from Pillow at once
 NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
+LZW = 5  # TIFF's number for it
 # What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
-UNPACKING = {1: 1, 5: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
+UNPACKING = {1: 1, LZW: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
 BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of those that there are
 BMP_UNPACKING = 128  # a run of 255 pixels takes two bytes
 MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
@@ -294,11 +295,27 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
             "is damaged or incomplete: parts of its values are not in the file; write it again, "
             "and not as a sparse file"
         )
-    ratio = UNPACKING.get(whole_number(compression, "compression"), MOST_UNPACKING)
-    check_size(needed, stored, shape, ratio=ratio)
+    compression = whole_number(compression, "compression")
+    check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
     check_memory(needed, shape, source.max_bytes)
+    if compression == LZW:
+        _check_lzw(source, pages)
     with library_call():
         return np.asarray(series.asarray()).reshape(shape)
+
+
+def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
+    """Refuse streams of LZW with codes that stand for nothing, which end imagecodecs."""
+    from probdice.files.lzw import is_sound
+
+    content = np.memmap(source.path, np.uint8, "r")
+    for page in pages:
+        for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
+            packed = np.array(content[int(start) : int(start) + int(length)])
+            if page.keyframe.fillorder == 2:  # the lowest bit comes first
+                packed = np.packbits(np.unpackbits(packed, bitorder="little"))
+            if not is_sound(packed):
+                raise FormatError("is damaged: a part of its values is no stream of LZW")
 
 
 @contextmanager
