@@ -190,7 +190,7 @@ def merging(case: Case) -> Found:
         return
     p, q = case.rows
     meeting = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
-    if np.any(meeting & (oracles.overlaps(p, q, case.f) == 0)):
+    if np.any(meeting & (oracles.overlaps(p, q, case.f) < EXACT)):
         return  # regions that meet below the floor alone: to the twin they meet, to us they do not
     sides = {"both": ("prediction", "reference")}.get(case.merge, (case.merge,))
     pairs = oracles.match(*case.rows, case.f)
