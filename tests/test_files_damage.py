@@ -717,3 +717,21 @@ def test_codes_of_lzw_that_stand_for_nothing_are_refused(tmp_path, values):
     (tmp_path / "a.tif").write_bytes(content)
     with pytest.raises(FormatError, match="is damaged: a part of its values is no stream of LZW"):
         read(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("a.vtk", b"DIMENSIONS 12 10 8", b"DIMENSIONS 12 ?? 8"),
+        ("a.mrc", (12).to_bytes(4, "little"), bytes(4)),
+    ],
+)
+def test_lengths_that_a_header_lacks_are_not_taken_from_memory(tmp_path, name, old, new):
+    path = tmp_path / name
+    write_itk(path, NOISE)
+    assert whole(read(path)).shape == NOISE.shape
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+    with pytest.raises(FormatError, match=r"header does not say|seems damaged"):
+        read(path)

@@ -7,6 +7,7 @@ its segments; where they lie in several layers they may overlap.
 import locale
 import math
 import re
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
 VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
 )
+VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
+GIPL_HEADER = 256  # bytes
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
@@ -145,13 +148,16 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
     bits = re.search(r"(\d+)-bit", sitk.GetPixelIDValueAsString(reader.GetPixelID()))
     if bits is None:
         raise FormatError("holds values of a type that SimpleITK does not know")
+    packed = source.gzipped
+    if not packed and _pixels_said(source.head, io) not in (None, math.prod(shape)):
+        raise FormatError("is damaged: its header does not say how many pixels it has")
     needed = math.prod(shape) * reader.GetNumberOfComponents() * int(bits[1]) // 8
     if io == "NrrdImageIO":
         check_nrrd(source.path, shape, needed)
     else:
-        stored = source.path.stat().st_size - _header_size(source.head, io)
+        stored = source.path.stat().st_size - (0 if packed else _header_size(source.head, io))
         ratio = 1
-        if source.gzipped or io in PACKED:
+        if packed or io in PACKED:
             ratio = DEFLATE_RATIO
         elif io == "VTKImageIO" and not VTK_BINARY.search(source.head):
             ratio = WIDEST
@@ -159,11 +165,34 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
     check_memory(needed, shape, source.max_bytes)
 
 
+def _pixels_said(head: bytes, io: str) -> int | None:
+    """The pixels that a header says itself, 0 where it does not; None for a format of other rules.
+
+    Where such numbers are missing SimpleITK takes what lies in memory.
+    """
+    if io == "VTKImageIO":
+        lengths = VTK_LENGTHS.search(head)
+        return math.prod(int(length) for length in lengths.groups()) if lengths else 0
+    if io == "GiplImageIO":
+        if len(head) < GIPL_HEADER:
+            return 0
+        return math.prod(max(1, int(length)) for length in struct.unpack_from(">4H", head))
+    if io == "MRCImageIO":
+        return math.prod(_mrc_number(head, place) for place in (0, 4, 8))
+    return None
+
+
+def _mrc_number(head: bytes, place: int) -> int:
+    order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
+    return max(0, int.from_bytes(head[place : place + 4], order, signed=True))
+
+
 def _header_size(head: bytes, io: str) -> int:
     """The bytes before the values, of formats whose values SimpleITK completes from memory."""
     if io == "MRCImageIO":
-        order: Literal["little", "big"] = "big" if head[212:213] == b"\x11" else "little"
-        return 1024 + max(0, int.from_bytes(head[92:96], order, signed=True))
+        return 1024 + _mrc_number(head, 92)
+    if io == "GiplImageIO":
+        return GIPL_HEADER
     values = VTK_VALUES.search(head) if io == "VTKImageIO" else None
     return values.end() if values else 0
 
