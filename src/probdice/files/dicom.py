@@ -83,7 +83,7 @@ def _checked_frames(pydicom: Any, dataset: Any) -> int:
     """The number of frames, held against the values that are stored."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
-        stored = len(dataset["PixelData"].value)
+        stored = len(dataset["PixelData"].value or b"")  # pydicom says None where it is empty
         # A damaged one is a text to pydicom.
         packed = pydicom.uid.UID(str(dataset.file_meta.TransferSyntaxUID)).is_encapsulated
     frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
