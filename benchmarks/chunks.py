@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -37,7 +37,6 @@ from probdice.segmentation import Segmentation
 WORKERS = 2
 CELL, SHIFT = 22, 7  # pixels: 1024³ has 97,336 cells
 CHUNK = 64
-KEEP = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**28}  # bytes
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def decoded(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Threads against decoding alone; Dask against threads; two workers against one."""
+    """Threads against decoding by Zarr alone; Dask against threads; two workers against one."""
     edge = options.edge
     names = "reference", "prediction"
     for name, shift in zip(names, (0, SHIFT), strict=True):
@@ -115,8 +114,8 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
     rows = [
         Row(f"decode both, {what}", f"{times['decode']:.1f} s", ""),
         Row(
-            "overlap on two threads",
-            f"{times['threads']:.1f} s, {ratio:.2f} × decoding",
+            "overlap on two threads, against decoding by Zarr alone",
+            f"{times['threads']:.1f} s, {ratio:.2f} ×",
             "at most 1.3 ×",
         ),
     ]
@@ -125,9 +124,6 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
         with cluster(workers):
             overlap()  # imports and kernels
             seconds[workers] = min(_seconds(overlap) for _ in range(options.rounds))
-    with cluster(2, KEEP):
-        overlap()
-        keeping = min(_seconds(overlap) for _ in range(options.rounds))
     with cluster(2):
         same = probdice.compare(*arrays).to_json() == expected.to_json()
         lazy = [dask.array.from_zarr(folder / name) for name in names]
@@ -142,11 +138,6 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
             "at least 0.75",
         ),
         Row("Dask against threads", f"{against:.2f} ×", "at most 1.4 ×"),
-        Row(
-            "the same, workers that keep freed memory",
-            f"{keeping:.1f} s, {keeping / times['threads']:.2f} ×",
-            "",
-        ),
         Row(
             "Dask arrays of the same, against threads",
             f"{as_arrays:.1f} s, {as_arrays / times['threads']:.2f} ×",
@@ -209,20 +200,16 @@ def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 @contextmanager
-def cluster(workers: int, before: Mapping[str, int] | None = None) -> Any:
+def cluster(workers: int) -> Any:
     """Processes of one thread each, which decode on that thread alone, and a client.
-
-    They have Dask's own settings unless others are to be set `before` they start.
 
     Python 3.11 may stand still where Dask's profile looks at its threads: docs/how-to/large.md.
     """
     environment = {"ZARR_THREADING__MAX_WORKERS": "1", "ZARR_ASYNC__CONCURRENCY": "1"}
-    settings: dict[str, Any] = {
+    settings = {
         "distributed.nanny.environ": environment,
         "distributed.worker.profile.enabled": False,
     }
-    if before is not None:
-        settings["distributed.nanny.pre-spawn-environ"] = before
     with (
         dask.config.set(settings),
         LocalCluster(

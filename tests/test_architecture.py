@@ -62,6 +62,7 @@ ENGINE = ["kernels", "blocks", "passes", "threads", "dask", "images", "several"]
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {
     ("overlaps", "comparison"),  # Overlap.compare
+    ("arrays", "files"),  # chunks of Zarr are unpacked within bounds, whoever opened the array
     ("overlaps", "files"),  # Overlap.load reads an .npz as sceptically as others
     ("assignment", "engine"),  # large tables are compiled as kernels are
     ("comparison", "notes"),  # Comparison.notes, and the warning of compare

@@ -1,5 +1,7 @@
 """Zarr and OME-Zarr: read lazily, with axes, geometry and names; written chunk by chunk."""
 
+import asyncio
+import gc
 import gzip
 import http.server
 import json
@@ -32,6 +34,7 @@ from probdice import (
     read,
     write,
 )
+from probdice.files import chunks as chunk_reading
 from probdice.files import contents_of
 from probdice.files.zarr import Stored
 
@@ -489,6 +492,60 @@ def test_frames_of_zstandard_that_do_not_say_their_size_are_read_and_bounded(tmp
     chunk.write_bytes(magic + nothing_said + bomb)
     with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
         read(path).array[:]
+
+
+def test_arrays_that_the_user_opened_are_held_to_the_same(tmp_path):
+    chunk = with_codec(tmp_path / "a.zarr", 3, "zstd")
+    array = zarr.open_array(tmp_path / "a.zarr", mode="r")
+    assert compare(array, np.arange(64) // 9).score == 1
+    chunk.write_bytes(numcodecs.Zstd().encode(np.zeros(1 << 25, np.uint8)))
+    with pytest.raises(ValueError, match="unpacks to more than the 64 bytes of a chunk"):
+        compare(array, np.arange(64) // 9)
+
+
+def test_chunks_of_this_machine_are_unpacked_on_the_thread_that_asks(tmp_path, monkeypatch):
+    with_codec(tmp_path / "a.zarr", 3, "zstd")
+    array, threads = chunk_reading.bounded(zarr.open_array(tmp_path / "a.zarr", mode="r")), []
+    unpacked = chunk_reading._unpacked
+    monkeypatch.setattr(
+        chunk_reading,
+        "_unpacked",
+        lambda *given: threads.append(threading.get_ident()) or unpacked(*given),
+    )
+
+    async def read_while_a_loop_runs():
+        return array[:]
+
+    expected = (np.arange(64) // 9).tolist()
+    assert array[:].tolist() == expected
+    assert threads == [threading.get_ident()]
+    assert asyncio.run(read_while_a_loop_runs()).tolist() == expected
+    assert threads[1] != threading.get_ident()
+
+
+def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(64,), chunks=(8,), dtype="u1")
+    array[...] = np.arange(64)
+    (tmp_path / "a.zarr" / "c" / "3").write_bytes(b"no chunk")
+    near = chunk_reading.bounded(array)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="Zstd"):
+            near[:]
+    gc.collect()
+    assert near[:24].tolist() == list(range(24))
+    assert not caplog.records  # such as tasks that were destroyed
+
+
+def test_memory_of_chunks_is_used_again_once_nothing_refers_to_it():
+    first = chunk_reading.lent(3000)
+    place, view = first.ctypes.data, first[:100].view("u2")
+    del first
+    assert chunk_reading.lent(3000).ctypes.data != place
+    del view
+    again = chunk_reading.lent(2000)
+    assert again.ctypes.data == place
+    assert again.size == 2000
+    assert chunk_reading.lent(1 << 23).size == 1 << 23
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import Array, Chunks, has_type, travels
+from probdice.arrays import Array, Chunks, as_array, has_type, travels
 from probdice.engine.blocks import Block, Blocks, Grid
 from probdice.engine.threads import cores, watcher
 from probdice.errors import InputError, MissingExtraError, ProbdiceError
@@ -372,7 +372,7 @@ def _origin(array: Array) -> Array:
     reads = getattr(getattr(layers[whole.name], "task", None), "func", None) is getter
     store: Array = layers[origin].get(origin)
     if reads and travels(store) and (store.shape, store.dtype) == (whole.shape, whole.dtype):
-        return store
+        return as_array(store)
     return array
 
 

@@ -1,8 +1,15 @@
-"""Chunks of Zarr (extra `zarr`), unpacked to no more than the metadata of their array describe.
+"""Arrays of Zarr (extra `zarr`), unpacked to no more than their metadata describe, without detours.
 
 The codecs of Zarr take memory for whatever a chunk says that it holds, and a few bytes may say
 gigabytes. Here each codec that can do so is told how much a chunk may hold: where the packed bytes
 say a size that is held against it, else they are unpacked up to there.
+
+Where the size is known, they are unpacked into memory that earlier chunks have had: new pages for
+each take as long as unpacking it where the process gives freed ones back at once, as Dask's
+workers do.
+
+Zarr reads on threads of its own, between which each chunk goes to and fro. That is good for stores
+that answer late. What lies on this machine is read on the thread that asks for it.
 """
 
 import asyncio
@@ -10,24 +17,37 @@ import bz2
 import lzma
 import math
 import struct
+from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
+import numpy as np
 import zarr
+from numcodecs import LZ4, Blosc, Zstd
 from numcodecs.abc import Codec
 from numcodecs.compat import ndarray_copy
+from numpy.typing import NDArray
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import ShardingCodec
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from probdice.files.packed import zlib_module
 
 __all__ = ["bounded"]
 
+Args = TypeVarTuple("Args")
+R = TypeVar("R")
+
+LARGEST_LENT = 1 << 22  # bytes of a chunk; larger ones come in large pages, of which few are needed
+LENT = 16  # pieces of memory that are kept for the chunks to come
 SLACK = 1 << 20  # bytes for what codecs add to a chunk
 WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they give
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # what frames of Zstandard start with
 ZSTD_BLOCK = 1 << 17  # bytes that a packed block of Zstandard gives at most
+_free: deque[NDArray[np.uint8]] = deque(maxlen=LENT)
 
 
 def bounded(array: Any) -> Any:
@@ -40,7 +60,45 @@ def bounded(array: Any) -> Any:
         most = size * (WIDEST if metadata.filters else 1)
         filters = metadata.filters and tuple(_within(codec, most) for codec in metadata.filters)
         metadata = replace(metadata, filters=filters, compressor=_within(metadata.compressor, most))
-    return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
+    near = isinstance(array.store, LocalStore | MemoryStore | ZipStore)
+    kind = Near if near else zarr.Array
+    return kind(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
+
+
+class Near(zarr.Array):  # type: ignore[misc]
+    """An array whose chunks are read and unpacked on the thread that asks for them."""
+
+    def __getitem__(self, selection: Any) -> Any:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            with closing(_AtOnce()) as loop:
+                return loop.run_until_complete(self._selected(selection))
+        return super().__getitem__(selection)  # as in a notebook: no thread runs two loops
+
+    async def _selected(self, selection: Any) -> Any:
+        try:
+            return await self.async_array.getitem(selection)
+        finally:  # after an error, chunks that others still wait for are not wanted
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+
+class _AtOnce(asyncio.SelectorEventLoop):
+    """A loop that does on its own thread what is meant for others."""
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Args], R], *args: *Args
+    ) -> asyncio.Future[R]:
+        """What the function gives, called at once."""
+        future: asyncio.Future[R] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 def _bounded_codecs(codecs: Any) -> list[Any]:
@@ -50,7 +108,7 @@ def _bounded_codecs(codecs: Any) -> list[Any]:
         if isinstance(codec, ShardingCodec):
             inner, index = _bounded_codecs(codec.codecs), _bounded_codecs(codec.index_codecs)
             result.append(replace(codec, codecs=inner, index_codecs=index))
-        elif _name_of(codec) in {*CHECKS, *STREAMS}:
+        elif not isinstance(codec, Bounded) and _name_of(codec) in {*SIZES, *STREAMS}:
             result.append(Bounded(codec))
         else:
             result.append(codec)
@@ -86,11 +144,8 @@ class Bounded(BytesBytesCodec):  # type: ignore[misc]
         most = math.prod(chunk_spec.shape) * kind.itemsize + SLACK
         content = memoryview(chunk_bytes.as_numpy_array()).cast("B")
         name, settings = _name_of(self.codec), self.to_dict().get("configuration", {})
-        if name in STREAMS:
-            unpacked = await asyncio.to_thread(_unpacked, name, settings, content, most)
-            return chunk_spec.prototype.buffer.from_bytes(unpacked)
-        CHECKS[name](content, most)
-        return await self.codec._decode_single(chunk_bytes, chunk_spec)
+        unpacked = await asyncio.to_thread(_unpacked, name, settings, content, most)
+        return chunk_spec.prototype.buffer.from_array_like(np.frombuffer(unpacked, np.uint8))
 
 
 class Within(Codec):  # type: ignore[misc]
@@ -111,16 +166,13 @@ class Within(Codec):  # type: ignore[misc]
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """The unpacked bytes."""
-        content, most, name = memoryview(buf).cast("B"), self.most + SLACK, self.codec.codec_id
-        if name in STREAMS:
-            unpacked = _unpacked(name, self.codec.get_config(), content, most)
-            return unpacked if out is None else ndarray_copy(unpacked, out)
-        CHECKS[name](content, most)
-        return self.codec.decode(buf, out)
+        content, most = memoryview(buf).cast("B"), self.most + SLACK
+        unpacked = _unpacked(self.codec.codec_id, self.codec.get_config(), content, most)
+        return unpacked if out is None else ndarray_copy(unpacked, out)
 
 
 def _within(codec: Any, most: int) -> Any:
-    if codec is None or isinstance(codec, Within) or codec.codec_id not in {*CHECKS, *STREAMS}:
+    if codec is None or isinstance(codec, Within) or codec.codec_id not in {*SIZES, *STREAMS}:
         return codec
     return Within(codec, most)
 
@@ -133,17 +185,16 @@ def _check(size: int, most: int) -> None:
         raise ValueError(f"it unpacks to more than the {most - SLACK} bytes of a chunk")
 
 
-def _check_number(place: int) -> Callable[[memoryview, int], None]:
-    """For packed bytes that say their size in four bytes at a place (Blosc, LZ4)."""
+def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> Any:
+    """What packed bytes unpack to: bytes, or an array of them."""
+    if name in STREAMS:
+        return _streamed(name, settings, content, most)
+    codec, size_of = SIZES[name]
+    size = size_of(content, most)
+    return codec.decode(content, None if size is None else lent(size))
 
-    def check(content: memoryview, most: int) -> None:
-        if len(content) >= place + 4:
-            _check(struct.unpack_from("<I", content, place)[0], most)
 
-    return check
-
-
-def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
+def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
     """What a stream that does not say its size unpacks to, or several, one after the other."""
     parts, size = [], 0
     rest: Any = content
@@ -161,23 +212,40 @@ def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most:
     return b"".join(parts)
 
 
-def _check_zstandard(content: memoryview, most: int) -> None:
-    """By the size that a frame says, or by what its blocks can hold."""
+def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
+    """The size, where packed bytes say it in four bytes at a place (Blosc, LZ4)."""
+
+    def size_of(content: memoryview, most: int) -> int | None:
+        if len(content) < place + 4:
+            return None
+        size: int = struct.unpack_from("<I", content, place)[0]
+        _check(size, most)
+        return size
+
+    return size_of
+
+
+def _size_of_zstandard(content: memoryview, most: int) -> int | None:
+    """The size, where there is one frame that says it; else what its blocks can hold is checked."""
     size, place = 0, 0
+    frames: list[int | None] = []  # what each says
     while place + 5 <= len(content):
         (magic,) = struct.unpack_from("<I", content, place)
         if magic & ~0xF == SKIPPABLE:
             place += 8 + int.from_bytes(content[place + 4 : place + 8], "little")
             continue
         if magic != ZSTD:
-            return
+            return None
         flags = content[place + 4]
         single, sums = flags >> 5 & 1, flags >> 2 & 1
         place += 5 + (not single) + (0, 1, 2, 4)[flags & 3]
         width = (single, 2, 4, 8)[flags >> 6]
+        said = None
         if width:  # the codec takes memory for so many
             said = int.from_bytes(content[place : place + width], "little")
-            _check(said + (256 if width == 2 else 0), most)
+            said += 256 if width == 2 else 0
+            _check(said, most)
+        frames.append(said)
         place += width
         last = False
         while not last and place + 3 <= len(content):
@@ -187,12 +255,14 @@ def _check_zstandard(content: memoryview, most: int) -> None:
             _check(size, most)
             place += 3 + (1 if kind == 1 else length)
         place += 4 * sums
+    return frames[0] if len(frames) == 1 else None
 
 
-CHECKS: dict[str, Callable[[memoryview, int], None]] = {
-    "blosc": _check_number(4),
-    "lz4": _check_number(0),
-    "zstd": _check_zstandard,
+# Codecs whose packed bytes may say their size, and how they do.
+SIZES: dict[str, tuple[Any, Callable[[memoryview, int], int | None]]] = {
+    "blosc": (Blosc(), _number_at(4)),
+    "lz4": (LZ4(), _number_at(0)),
+    "zstd": (Zstd(), _size_of_zstandard),
 }
 
 # By the settings of the codec.
@@ -204,3 +274,30 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         settings.get("format", lzma.FORMAT_XZ), filters=settings.get("filters")
     ),
 }
+
+
+# Memory for chunks, used again -------------------------------------------------------------------
+
+
+def lent(size: int) -> NDArray[np.uint8]:
+    """An array of so many bytes, whose memory is used again once nothing refers to it."""
+    if size > LARGEST_LENT:
+        return np.empty(size, np.uint8)
+    try:
+        memory = _free.pop()
+    except IndexError:
+        memory = np.empty(size, np.uint8)
+    if memory.size < size:
+        memory = np.empty(size, np.uint8)
+    return np.asarray(_Lent(memory))[:size]
+
+
+class _Lent:
+    """What an array of lent memory is based on, as are all views of it; it goes when they do."""
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self.memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self, free: deque[NDArray[np.uint8]] = _free) -> None:
+        free.append(self.memory)
