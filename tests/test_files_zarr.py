@@ -503,9 +503,11 @@ def test_arrays_that_the_user_opened_are_held_to_the_same(tmp_path):
         compare(array, np.arange(64) // 9)
 
 
-def test_chunks_of_this_machine_are_unpacked_on_the_thread_that_asks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["{}", "file://{}"])
+def test_chunks_of_this_machine_are_unpacked_on_the_thread_that_asks(place, tmp_path, monkeypatch):
     with_codec(tmp_path / "a.zarr", 3, "zstd")
-    array, threads = chunk_reading.bounded(zarr.open_array(tmp_path / "a.zarr", mode="r")), []
+    opened = zarr.open_array(place.format(tmp_path / "a.zarr"), mode="r")
+    array, threads = chunk_reading.bounded(opened), []
     unpacked = chunk_reading._unpacked
     monkeypatch.setattr(
         chunk_reading,

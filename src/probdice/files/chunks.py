@@ -32,7 +32,7 @@ from numcodecs.compat import ndarray_copy
 from numpy.typing import NDArray
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import ShardingCodec
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, ZipStore
 
 from probdice.files.packed import zlib_module
 
@@ -60,9 +60,15 @@ def bounded(array: Any) -> Any:
         most = size * (WIDEST if metadata.filters else 1)
         filters = metadata.filters and tuple(_within(codec, most) for codec in metadata.filters)
         metadata = replace(metadata, filters=filters, compressor=_within(metadata.compressor, most))
-    near = isinstance(array.store, LocalStore | MemoryStore | ZipStore)
-    kind = Near if near else zarr.Array
+    kind = Near if _is_near(array.store) else zarr.Array
     return kind(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
+
+
+def _is_near(store: Any) -> bool:
+    """Whether a store lies on this machine."""
+    if isinstance(store, FsspecStore):
+        return store.fs.protocol == "file" or "file" in tuple(store.fs.protocol)
+    return isinstance(store, LocalStore | MemoryStore | ZipStore)
 
 
 class Near(zarr.Array):  # type: ignore[misc]
