@@ -538,16 +538,25 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
     assert not caplog.records  # such as tasks that were destroyed
 
 
-def test_memory_of_chunks_is_used_again_once_nothing_refers_to_it():
+def test_memory_is_used_again_once_nothing_refers_to_it():
     first = chunk_reading.lent(3000)
     place, view = first.ctypes.data, first[:100].view("u2")
     del first
     assert chunk_reading.lent(3000).ctypes.data != place
     del view
-    again = chunk_reading.lent(2000)
+    again = chunk_reading.lent(2500)
     assert again.ctypes.data == place
-    assert again.size == 2000
-    assert chunk_reading.lent(1 << 23).size == 1 << 23
+    assert again.size == 2500
+    assert chunk_reading.lent(1000).ctypes.data != place
+    assert chunk_reading.lent(1 << 28).size == 1 << 28
+
+
+def test_values_that_were_read_stay_what_they_are(tmp_path):
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(64, 32), chunks=(8, 8), dtype="i4")
+    array[...] = np.arange(64 * 32).reshape(64, 32)
+    near = chunk_reading.bounded(array)
+    parts = [near[first : first + 16] for first in range(0, 64, 16)]
+    assert np.array_equal(np.concatenate(parts), array[...])
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ The codecs of Zarr take memory for whatever a chunk says that it holds, and a fe
 gigabytes. Here each codec that can do so is told how much a chunk may hold: where the packed bytes
 say a size that is held against it, else they are unpacked up to there.
 
-Where the size is known, they are unpacked into memory that earlier chunks have had: new pages for
-each take as long as unpacking it where the process gives freed ones back at once, as Dask's
-workers do.
-
 Zarr reads on threads of its own, between which each chunk goes to and fro. That is good for stores
-that answer late. What lies on this machine is read on the thread that asks for it.
+that answer late. What lies on this machine is read on the thread that asks for it, and into memory
+that earlier chunks have had: new pages for each take as long as unpacking it where a process gives
+freed ones back at once, as Dask's workers do.
 """
 
 import asyncio
@@ -22,7 +20,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, Literal, TypeAlias, TypeVar, TypeVarTuple
 
 import numpy as np
 import zarr
@@ -32,6 +30,7 @@ from numcodecs.compat import ndarray_copy
 from numpy.typing import NDArray
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import ShardingCodec
+from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ZipStore
 
 from probdice.files.packed import zlib_module
@@ -41,13 +40,12 @@ __all__ = ["bounded"]
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
 
-LARGEST_LENT = 1 << 22  # bytes of a chunk; larger ones come in large pages, of which few are needed
-LENT = 16  # pieces of memory that are kept for the chunks to come
+KEPT = 1 << 27  # bytes of memory of one size that are kept for chunks and boxes to come
+PIECES = 16  # the same, of small sizes
 SLACK = 1 << 20  # bytes for what codecs add to a chunk
 WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they give
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # what frames of Zstandard start with
 ZSTD_BLOCK = 1 << 17  # bytes that a packed block of Zstandard gives at most
-_free: deque[NDArray[np.uint8]] = deque(maxlen=LENT)
 
 
 def bounded(array: Any) -> Any:
@@ -83,8 +81,9 @@ class Near(zarr.Array):  # type: ignore[misc]
         return super().__getitem__(selection)  # as in a notebook: no thread runs two loops
 
     async def _selected(self, selection: Any) -> Any:
+        into = INTO_LENT if self.shards is None else None  # shards are put together by Zarr alone
         try:
-            return await self.async_array.getitem(selection)
+            return await self.async_array.getitem(selection, prototype=into)
         finally:  # after an error, chunks that others still wait for are not wanted
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
@@ -282,28 +281,47 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-# Memory for chunks, used again -------------------------------------------------------------------
+# Memory that is used again ------------------------------------------------------------------------
+
+Free: TypeAlias = deque[NDArray[np.uint8]]
+
+# By the power of two that is their size.
+_free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
 
 
 def lent(size: int) -> NDArray[np.uint8]:
     """An array of so many bytes, whose memory is used again once nothing refers to it."""
-    if size > LARGEST_LENT:
+    power = max(size - 1, 0).bit_length()
+    if power >= len(_free):
         return np.empty(size, np.uint8)
     try:
-        memory = _free.pop()
+        memory = _free[power].pop()
     except IndexError:
-        memory = np.empty(size, np.uint8)
-    if memory.size < size:
-        memory = np.empty(size, np.uint8)
-    return np.asarray(_Lent(memory))[:size]
+        memory = np.empty(1 << power, np.uint8)
+    return np.asarray(_Loan(memory, _free[power]))[:size]
 
 
-class _Lent:
+class _Loan:
     """What an array of lent memory is based on, as are all views of it; it goes when they do."""
 
-    def __init__(self, memory: NDArray[np.uint8]) -> None:
-        self.memory = memory
+    def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
+        self.memory, self.free = memory, free
         self.__array_interface__ = memory.__array_interface__
 
-    def __del__(self, free: deque[NDArray[np.uint8]] = _free) -> None:
-        free.append(self.memory)
+    def __del__(self) -> None:
+        self.free.append(self.memory)
+
+
+class _Lent(default_buffer_prototype().nd_buffer):  # type: ignore[misc]
+    """What Zarr puts values into."""
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], dtype: Any, order: Literal["C", "F"] = "C") -> "_Lent":
+        """An array of any values."""
+        kind = np.dtype(dtype)
+        if kind.hasobject:
+            return cls(np.empty(shape, kind, order))
+        return cls(np.ndarray(shape, kind, lent(math.prod(shape) * kind.itemsize), order=order))
+
+
+INTO_LENT = default_buffer_prototype()._replace(nd_buffer=_Lent)
