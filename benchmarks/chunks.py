@@ -147,7 +147,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
     ]
     table = overlap()
     took = _seconds(lambda: table.compare().score)
-    rows.append(Row(f"matching and score ({expected.score:.4f})", f"{took:.1f} s", ""))
+    rows.append(Row(f"matching and score ({expected.score:.4f})", f"{took:.2f} s", ""))
     return rows
 
 
