@@ -197,3 +197,16 @@ def test_joined_losses_are_those_of_the_joined_regions(similarity, side):
             f = similarity(auxiliary(mine, [*own, spare]), auxiliary(theirs, across))
             # Under absolute it is Σ|p − q|, which the sums of float32 leave off by as much.
             assert found[g, u] == pytest.approx((1 - f).sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("lists", "labels", "groups"),
+    [
+        ([[7, -3], [], [5]], np.array([5, -3, 6, 7], np.int16), [2, 0, -1, 0]),
+        ([[2**64 - 1], [2]], np.array([2, 2**64 - 1, 3], np.uint64), [1, 0, -1]),
+        ([[300], [1]], np.array([1, 44], np.uint8), [1, -1]),
+        ([[], []], np.array([0, 1]), [-1, -1]),
+    ],
+)
+def test_every_label_finds_its_group(lists, labels, groups):
+    assert passes.Members(lists).group_of(labels, -1).tolist() == groups

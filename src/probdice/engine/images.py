@@ -15,7 +15,15 @@ from numpy.typing import DTypeLike, NDArray
 from probdice.arrays import has_type, travels
 from probdice.engine import passes
 from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import Checked, Distribution, Forecast, Lists, Moments, Scores
+from probdice.engine.passes import (
+    Checked,
+    Distribution,
+    Forecast,
+    Lists,
+    Members,
+    Moments,
+    Scores,
+)
 from probdice.engine.threads import cores, run
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
@@ -152,7 +160,8 @@ class Images:
 
     def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
         """Compare the groups of both sides at every pixel."""
-        return self._total(partial(_scores, similarity=similarity, groups=groups), _sum)
+        visit = partial(_scores, similarity=similarity, groups=groups.map(Members))
+        return self._total(visit, _sum)
 
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
@@ -161,7 +170,7 @@ class Images:
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
-        visit = partial(_map, similarity=similarity, groups=groups)
+        visit = partial(_map, similarity=similarity, groups=groups.map(Members))
         result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
         return result
 
@@ -175,7 +184,7 @@ class Images:
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
         """How far the prediction is borne out by the reference, group by group."""
-        visit = partial(_forecast, groups=groups, bins=bins, thresholds=thresholds)
+        visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
         return self._total(visit, _sum)
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
@@ -440,13 +449,13 @@ def _joined(
     return passes.joined(ready, similarity, place, own, across, spare, blocks.dtype)
 
 
-def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]) -> Scores:
+def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]) -> Scores:
     ready = blocks.ready(block)
     return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
 
 
 def _map(
-    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Lists]
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
 ) -> NDArray[np.float32]:
     ready = blocks.ready(block)
     f = np.empty(ready.size, blocks.dtype)
@@ -472,7 +481,7 @@ def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution
 
 
 def _forecast(
-    blocks: Blocks, block: Block, groups: Both[Lists], bins: int, thresholds: Floats
+    blocks: Blocks, block: Block, groups: Both[Members], bins: int, thresholds: Floats
 ) -> Forecast:
     return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
 

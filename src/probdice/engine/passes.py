@@ -21,6 +21,7 @@ __all__ = [
     "Distribution",
     "Forecast",
     "Lists",
+    "Members",
     "Moments",
     "Scores",
     "distribution",
@@ -312,19 +313,44 @@ class Scores:
         )
 
 
-def scores(ready: Ready, similarity: Similarity, groups: Both[Lists], f: NDArray[Any]) -> Scores:
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The regions in each group of one side, and of labels the group that each is in."""
+
+    lists: Lists
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def group_of(self, labels: NDArray[Any], none: int) -> Integers:
+        """The group of every label; `none` where there is none."""
+        keys, numbers = self._ascending
+        groups = np.full(labels.size, none, np.int64)
+        kept, places = _known(labels, keys)
+        groups[kept] = numbers[places]
+        return groups
+
+    @cached_property
+    def _ascending(self) -> tuple[NDArray[Any], Integers]:
+        """All labels, ascending, and their groups: found once for all blocks."""
+        labels = list(chain(*self.lists))
+        keys = np.array(labels, np.uint64 if max(labels, default=0) >= 2**63 else np.int64)
+        numbers = np.repeat(np.arange(len(self)), [len(regions) for regions in self.lists])
+        order = np.argsort(keys)
+        return keys[order], numbers[order]
+
+
+def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
     """Sums over the pixels of a block after correspondence; f at each is written to `f`."""
     from probdice.engine import kernels
 
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
     if isinstance(p, Crisp) and isinstance(q, Crisp):
-        p_numbers, q_numbers = (
-            _group_of(p, groups.reference, -1),
-            _group_of(q, groups.prediction, -2),
-        )
+        p_groups = groups.reference.group_of(p.labels, -1)
+        q_groups = groups.prediction.group_of(q.labels, -2)
         differing = 1 - similarity.disagreement
-        kernels.labels.agree(p.codes, q.codes, p_numbers, q_numbers, differing, f)
+        kernels.labels.agree(p.codes, q.codes, p_groups, q_groups, differing, f)
         return Scores(float("nan"), 0, differences)
     loss, infinite = 0.0, 0
     for start, stop in _ranges(ready, len(groups.reference)):
@@ -360,10 +386,10 @@ def joined(
 
     growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(spare)))
-    added = [[region] for region in spare]
+    regions, regions_across = Members([*own, *([region] for region in spare)]), Members(across)
     for start, stop in _ranges(ready, len(own) + len(spare)):
-        p, p_start, p_starts, p_members = _rows(growing, [*own, *added], start, stop, dtype)
-        q, q_start, q_starts, q_members = _rows(across_side, across, start, stop, dtype)
+        p, p_start, p_starts, p_members = _rows(growing, regions, start, stop, dtype)
+        q, q_start, q_starts, q_members = _rows(across_side, regions_across, start, stop, dtype)
         spares = p_members[p_starts[len(own)] :]
         grown = p_starts[: len(own) + 1], p_members[: p_starts[len(own)]]
         if isinstance(similarity, Aitchison):
@@ -380,7 +406,7 @@ def joined(
 
 
 def _rows(
-    side: Soft | Crisp, groups: Lists, start: int, stop: int, dtype: np.dtype[Any]
+    side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], int, Integers, Integers]:
     """Rows of some pixels, the column they start at, and which of them make up each group.
 
@@ -389,17 +415,11 @@ def _rows(
     from probdice.engine import kernels
 
     if isinstance(side, Soft):
-        return side.rows, side.start + start, *_starts(groups)
+        return side.rows, side.start + start, *_starts(groups.lists)
     rows = np.empty((len(groups) + 1, stop - start), dtype)
-    numbers = _group_of(side, groups, len(groups))
-    kernels.labels.indicate(side.codes[start:stop], numbers, rows)
-    return rows, 0, *_starts([[g] if group else [] for g, group in enumerate(groups)])
-
-
-def _group_of(side: Crisp, groups: Lists, none: int) -> Integers:
-    """The group of every code."""
-    group_of = {label: g for g, group in enumerate(groups) for label in group}
-    return np.array([group_of.get(label, none) for label in side.labels.tolist()], np.int64)
+    group_of_code = groups.group_of(side.labels, len(groups))
+    kernels.labels.indicate(side.codes[start:stop], group_of_code, rows)
+    return rows, 0, *_starts([[g] if regions else [] for g, regions in enumerate(groups.lists)])
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
@@ -575,7 +595,7 @@ class Forecast:
 
 
 def forecast(
-    ready: Ready, groups: Both[Lists], bins: int, thresholds: Floats, dtype: np.dtype[Any]
+    ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
 ) -> Forecast:
     """How far the prediction of a block is borne out."""
     from probdice.engine import kernels
