@@ -164,6 +164,11 @@ class Crisp:
         """How many pixels there are."""
         return self.codes.size
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """The label of every pixel."""
+        return self.labels[self.codes]
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -237,6 +242,11 @@ class Blocks:
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._readers), strict=True)
         return Ready(sides, faults, inside)
+
+    @property
+    def label_types(self) -> tuple[np.dtype[Any], ...]:
+        """The types that labels of every side are given out as, where all are label maps."""
+        return tuple(side.dtype for side in self._readers if isinstance(side, _LabelMap))
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Both sides as they lie in memory, where both are label maps and all pixels are in Ω."""

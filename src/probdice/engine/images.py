@@ -170,7 +170,13 @@ class Images:
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
-        visit = partial(_map, similarity=similarity, groups=groups.map(Members))
+        members = groups.map(Members)
+        visit: Callable[[Blocks, Block], NDArray[np.float32]]
+        if self.reference.crisp and self.prediction.crisp:
+            tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
+            visit = partial(_agreement, similarity=similarity, tables=tables)
+        else:
+            visit = partial(_map, similarity=similarity, groups=members)
         result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
         return result
 
@@ -461,6 +467,19 @@ def _map(
     f = np.empty(ready.size, blocks.dtype)
     passes.scores(ready, similarity, groups, f)
     return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
+
+
+def _agreement(
+    blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
+) -> NDArray[np.float32]:
+    """The same for two label maps."""
+    labels, inside = blocks.labels_of(block), None
+    if labels is None:
+        ready = blocks.ready(block)
+        p, q = ready.sides
+        assert isinstance(p, Crisp) and isinstance(q, Crisp)
+        labels, inside = (p.values, q.values), ready.inside
+    return block.shaped(passes.agreement(*labels, tables, similarity), inside, np.nan)
 
 
 def _write(

@@ -24,6 +24,7 @@ __all__ = [
     "Members",
     "Moments",
     "Scores",
+    "agreement",
     "distribution",
     "forecast",
     "joined",
@@ -323,12 +324,26 @@ class Members:
         return len(self.lists)
 
     def group_of(self, labels: NDArray[Any], none: int) -> Integers:
-        """The group of every label; `none` where there is none."""
+        """The group of each of these labels; `none` where there is none."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
         kept, places = _known(labels, keys)
         groups[kept] = numbers[places]
         return groups
+
+    def table(self, dtype: np.dtype[Any]) -> Any:
+        """The groups of all labels of a type, as the kernel takes them."""
+        from probdice.engine import kernels
+
+        keys, numbers = self._ascending
+        least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        kept = (keys >= least) & (keys <= most)
+        keys, numbers = keys[kept], numbers[kept]
+        stored = keys.astype(dtype).view(f"u{dtype.itemsize}")
+        labels = np.empty_like(stored)
+        slots = np.full(2 << max(keys.size, 1).bit_length(), -1, np.int32)
+        kernels.labels.encode(stored, slots, labels, np.empty(keys.size, np.int32))
+        return slots, labels, np.append(numbers, -1)
 
     @cached_property
     def _ascending(self) -> tuple[NDArray[Any], Integers]:
@@ -346,12 +361,6 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
 
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
-    if isinstance(p, Crisp) and isinstance(q, Crisp):
-        p_groups = groups.reference.group_of(p.labels, -1)
-        q_groups = groups.prediction.group_of(q.labels, -2)
-        differing = 1 - similarity.disagreement
-        kernels.labels.agree(p.codes, q.codes, p_groups, q_groups, differing, f)
-        return Scores(float("nan"), 0, differences)
     loss, infinite = 0.0, 0
     for start, stop in _ranges(ready, len(groups.reference)):
         rows = Both(
@@ -367,6 +376,19 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
         else:
             kernels.absolute.pixels(*both, differences, f[start:stop])
     return Scores(loss, infinite, differences)
+
+
+def agreement(
+    p: NDArray[Any], q: NDArray[Any], tables: Both[Any], similarity: Similarity
+) -> NDArray[np.float32]:
+    """f at every pixel of two label maps, by the tables of the groups that labels are in."""
+    from probdice.engine import kernels
+
+    f = np.empty(p.size, np.float32)
+    p, q = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    other = 1 - similarity.disagreement
+    kernels.labels.agree(p, q, tables.reference, tables.prediction, other, f)
+    return f
 
 
 def joined(

@@ -22,6 +22,8 @@ from probdice.engine.kernels.rows import (
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
+# Slots of labels as `encode` fills them, the labels, and the group of each; a last −1 for others.
+GroupOf = tuple[Codes, NDArray[np.unsignedinteger[Any]], Indices]
 
 LONGEST = int(SHORT)  # pixels of a run that are summed at once
 _NONE = np.zeros((0, 0), np.int64)
@@ -234,12 +236,32 @@ def _slot(
 
 @kernel
 def agree(
-    p: Codes, q: Codes, p_groups: Indices, q_groups: Indices, other: float, into: Rows
+    p: NDArray[np.unsignedinteger[Any]],
+    q: NDArray[np.unsignedinteger[Any]],
+    p_groups: GroupOf,
+    q_groups: GroupOf,
+    other: float,
+    into: Rows,
 ) -> None:
-    """1 where the codes of a pixel belong to one group, and `other` elsewhere."""
+    """1 where both labels of a pixel belong to one group, and `other` elsewhere; run by run."""
     one, differing = into.dtype.type(1), into.dtype.type(other)
-    for k in range(p.size):
-        into[k] = one if p_groups[p[k]] == q_groups[q[k]] else differing
+    p_shift, q_shift = _shift(p_groups[0].size), _shift(q_groups[0].size)
+    start = 0
+    while start < p.size:
+        i, j = p[start], q[start]
+        stop = start + 1
+        while stop < p.size and p[np.uint64(stop)] == i and q[np.uint64(stop)] == j:
+            stop += 1
+        group = _group(i, p_groups, p_shift)
+        same = group >= 0 and group == _group(j, q_groups, q_shift)
+        into[start:stop] = one if same else differing
+        start = stop
+
+
+@inner
+def _group(label: Any, groups: GroupOf, shift: Any) -> Any:
+    slots, labels, numbers = groups
+    return numbers[_code(label, slots, shift, labels, labels.size)]
 
 
 @kernel
