@@ -17,8 +17,9 @@ from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
 from probdice.files.lazy import Lazy, zeros_and_ones
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
+from probdice.files.rehearsal import rehearse
 
-__all__ = ["HDF5", "OnDisk", "check_dataset", "datasets"]
+__all__ = ["HDF5", "OnDisk", "check_dataset", "datasets", "opened"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -33,8 +34,7 @@ def _recognises(source: Source) -> bool:
 
 def _read(source: Source) -> Image:
     h5py = need("h5py", "hdf5", "reading HDF5")
-    with library_call():
-        file = h5py.File(source.path, "r")  # stays open while blocks of it may be read
+    file = opened(h5py, source.path)  # stays open while blocks of it may be read
     try:
         dataset = _dataset(h5py, file, source.inside)
         check_dataset(dataset, source.path)
@@ -55,7 +55,7 @@ def _contents(source: Source) -> list[Content]:
     """Every data set of numbers."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     contents = []
-    with library_call(), h5py.File(source.path, "r") as file:
+    with library_call(), opened(h5py, source.path) as file:
         for name, dataset in datasets(h5py, file).items():
             axes = _axes(dataset)
             regions = 0 if axes is None and len(dataset.shape) == 4 else None
@@ -68,6 +68,13 @@ def _contents(source: Source) -> list[Content]:
 
 
 HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, contents=_contents)
+
+
+def opened(h5py: Any, path: Path) -> Any:
+    """The file, which the library can be trusted with."""
+    rehearse(path)
+    with library_call():
+        return h5py.File(path, "r")
 
 
 class OnDisk(Lazy):

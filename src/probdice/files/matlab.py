@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
-from probdice.files.hdf5 import check_dataset, datasets
+from probdice.files.hdf5 import check_dataset, datasets, opened
 from probdice.files.matfile import Cells, Struct, Value, variables_of
 from probdice.files.meaning import fraction_in
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
@@ -40,7 +40,7 @@ def _contents(source: Source) -> list[Content]:
     """Every array of more than one number."""
     if source.head.startswith(b"MATLAB 7.3"):
         h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
-        with library_call(), h5py.File(source.path, "r") as file:
+        with library_call(), opened(h5py, source.path) as file:
             arrays = {
                 name.strip("/"): (tuple(reversed(item.shape)), item.dtype)
                 for name, item in datasets(h5py, file).items()
@@ -94,9 +94,7 @@ def _variables(source: Source) -> dict[str, Value]:
 def _newer(source: Source) -> NDArray[Any]:
     """Version 7.3: HDF5, with the axes the other way round; cells are not followed."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
-    with library_call():
-        file = h5py.File(source.path, "r")
-    with file:
+    with opened(h5py, source.path) as file:
         variables = datasets(h5py, file)
         names = [name for name in variables if not name.startswith("/#refs#")]
         wanted = source.inside.strip("/") or (names[0].strip("/") if len(names) == 1 else "")
