@@ -106,6 +106,7 @@ class Disturber:
             largest = self.chance.choice(self.sizes)
             limit = self.chance.choice((0, largest - 1, self.chance.randrange(largest)))
         inputs = self._inputs_before() if self.chance.random() < 0.2 else None
+        before = files_in(self.folder / "out")
         run = Run(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
         if self.chance.random() < 0.5:
             self._wait_for_work(run, self.folder / "out")
@@ -121,7 +122,7 @@ class Disturber:
         if kind == "full":
             full = run.code and any(word in output for word in REFUSED)
             self.counts["full disks" if full else "writes that fitted"] += 1
-        self._examine(kind, output)
+        self._examine(kind, output, before)
         if self.chance.random() < 0.15:
             self.finish()
 
@@ -175,16 +176,16 @@ class Disturber:
         for file, (content, _) in inputs.items():
             file.write_bytes(content)
 
-    def _examine(self, kind: str, output: str) -> None:
-        """No traceback, no half-written file."""
+    def _examine(self, kind: str, output: str, before: dict[str, bytes]) -> None:
+        """No traceback, no half-written file but what a kill left, now or `before`."""
         if "Traceback" in output:
             self.faults.append(f"{kind}: {output[-2000:]}")
         out = self.folder / "out"
         if not out.exists():
             return
         for name, content in files_in(out).items():
-            if ".partial" in name and kind == "kill":
-                continue  # what a kill may leave; the next run overwrites or removes it
+            if ".partial" in name and (kind == "kill" or before.get(name) == content):
+                continue  # what a kill may leave; the next run that writes the file takes it away
             # Which cases have a page depends on what the inputs were.
             known = name in self.whole or name.startswith("report_cases/")
             if not (known and (content == self.whole.get(name) or _is_complete(content))):
