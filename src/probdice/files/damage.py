@@ -1,14 +1,23 @@
 """Files that are damaged: what libraries raise on them, and headers that ask for too much."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from probdice.errors import FormatError, Option, ProbdiceError, TooLargeError
 
-__all__ = ["DEFLATE_RATIO", "check_memory", "check_size", "library_call", "whole_number"]
+__all__ = [
+    "DEFLATE_RATIO",
+    "check_crumbs",
+    "check_memory",
+    "check_size",
+    "library_call",
+    "whole_number",
+]
 
 DEFLATE_RATIO = 1032  # zlib, gzip and zip unpack a byte to at most so many
+MANY, CRUMB = 1 << 14, 1024  # no more chunks than that of fewer bytes
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 
@@ -74,3 +83,16 @@ def _raised_by_us(error: Exception) -> bool:
         trace = trace.tb_next
     module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
     return module.split(".")[0] == "probdice"
+
+
+def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
+    """Refuse very many tiny chunks: each takes time and memory beside its values."""
+    count = math.prod(
+        -(-length // max(chunk, 1)) for length, chunk in zip(shape, chunks, strict=True)
+    )
+    size = math.prod(chunks) * itemsize
+    if 0 < size < CRUMB and count > MANY:
+        raise FormatError(
+            f"has {count:,} chunks of {size} bytes: expected at least {CRUMB:,} bytes in each "
+            f"where there are so many; store it in larger chunks"
+        )

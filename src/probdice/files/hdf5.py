@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probdice.arrays import chunks_of
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO, check_size, library_call
+from probdice.files.damage import DEFLATE_RATIO, check_crumbs, check_size, library_call
 from probdice.files.lazy import Lazy, zeros_and_ones
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
 from probdice.files.rehearsal import rehearse
@@ -122,6 +122,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
     if chunks is None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:
+        check_crumbs(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
         # Chunks that were never written cost no space, but time.
         check_size(itemsize * math.prod(shape), size, shape, ratio=MOST_UNPACKING)

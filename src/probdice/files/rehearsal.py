@@ -19,11 +19,17 @@ from typing import Any
 
 from probdice.errors import FormatError
 
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
+
 __all__ = ["rehearse"]
 
 SECONDS = 3.0  # of the processor, and more for large files
 BYTES_A_SECOND = 1 << 26
-READY = "ready\n"
+ALLOWED = 1 << 25  # bytes of memory, and as many as the file has
+READY, DONE, HUNGRY = "ready\n", "done\n", "hungry\n"  # what the other process says
 OVERTIME = -getattr(signal, "SIGPROF", 0)  # how a process ends that has used up its time
 
 
@@ -33,9 +39,16 @@ def rehearse(path: Path) -> None:
     with _Understudy.lock:
         for _ in range(2):  # it may have ended for reasons of its own
             understudy = _Understudy.at_work()
-            if understudy is None or understudy.returns_from(path):
+            if understudy is None:
                 return
-            if understudy.end() == OVERTIME:
+            answer = understudy.answer_to(path)
+            if answer == DONE:
+                return
+            code = understudy.end()
+            if answer == HUNGRY:
+                what = "takes far more memory for it than it has bytes"
+                break
+            if code == OVERTIME:
                 what = "does not come to an end with it"
                 break
     raise FormatError(f"is damaged: the HDF5 library {what}; copy or write it again")
@@ -70,14 +83,14 @@ class _Understudy:
                 cls.present.end()
         return cls.present
 
-    def returns_from(self, path: Path) -> bool:
-        """Whether it comes back from looking at the file."""
+    def answer_to(self, path: Path) -> str:
+        """What it says after looking at the file; nothing where it did not survive that."""
         assert self.process.stdin is not None
         try:
             print(json.dumps(os.path.abspath(path)), file=self.process.stdin, flush=True)
-            return bool(self._answer())
+            return self._answer()
         except BrokenPipeError:
-            return False
+            return ""
         except BaseException:  # an interrupt: what it answers later is nobody's answer
             self.end()
             raise
@@ -125,17 +138,27 @@ def main() -> None:
     print(READY, end="", flush=True)
     for line in sys.stdin:
         path = json.loads(line)
+        size, before = 0, _peak()
         with suppress(Exception):  # an error is met again, and told, where the file is read
-            _limit(SECONDS + os.path.getsize(path) / BYTES_A_SECOND)
+            size = os.path.getsize(path)
+            _limit(SECONDS + size / BYTES_A_SECOND)
             _look_through(h5py, path)
         _limit(0)
-        print("done", flush=True)
+        print(HUNGRY if _peak() - before > ALLOWED + size else DONE, end="", flush=True)
 
 
 def _limit(seconds: float) -> None:
     """End this process after so much time of the processor, whatever it does (not on Windows)."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _peak() -> int:
+    """The most memory that this process has had; 0 on Windows."""
+    if resource is None:
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _look_through(h5py: Any, path: str) -> None:

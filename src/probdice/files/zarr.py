@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.arrays import OBJECTS
-from probdice.files.damage import check_memory
+from probdice.files.damage import check_crumbs, check_memory
 from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
 from probdice.files.model import (
     Content,
@@ -49,7 +49,6 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 MOST_CHUNKS = 1 << 20  # along an axis
-MANY, CRUMB = 1 << 14, 1024  # no more chunks than that of fewer bytes
 LARGE, PADDED = 1 << 25, 8  # bytes of a chunk, and times the image that it reaches beyond
 WORLD = "xyz"  # the order of the axes of a place
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
@@ -144,11 +143,7 @@ def _check_chunks(node: Any) -> None:
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
     size = math.prod(node.chunks) * node.dtype.itemsize
     image = math.prod(node.shape) * node.dtype.itemsize
-    if 0 < size < CRUMB and math.prod(counts) > MANY:
-        raise FormatError(
-            f"has {math.prod(counts):,} chunks of {size} bytes: expected at least {CRUMB:,} bytes "
-            f"in each where there are so many; store it in larger chunks"
-        )
+    check_crumbs(node.shape, node.chunks, node.dtype.itemsize)
     if (
         min(node.chunks, default=1) < 1
         or max(counts, default=0) > MOST_CHUNKS
