@@ -19,11 +19,6 @@ from typing import Any
 
 from probdice.errors import FormatError
 
-try:
-    import resource
-except ImportError:  # on Windows
-    resource = None  # type: ignore[assignment]
-
 __all__ = ["rehearse"]
 
 SECONDS = 3.0  # of the processor, and more for large files
@@ -154,11 +149,15 @@ def _limit(seconds: float) -> None:
 
 
 def _peak() -> int:
-    """The most memory that this process has had; 0 on Windows."""
-    if resource is None:
+    """The most memory that this process has had (Linux; 0 elsewhere).
+
+    What the system tells of a process otherwise may be that of the one that started it.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
         return 0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def _look_through(h5py: Any, path: str) -> None:
