@@ -60,6 +60,18 @@ def test_a_file_that_ends_every_process_is_refused(file, monkeypatch):
         read(file)
 
 
+def test_an_interrupt_leaves_no_answer_for_the_next_file(file, understudy, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Understudy, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            read(file)
+    assert understudy.process.returncode is not None
+    assert np.array_equal(read(file).array[:], LABELS)
+
+
 def test_files_are_opened_directly_where_no_process_can_be_started(file, understudy, monkeypatch):
     understudy.end()
     for executable in ("/nowhere/python", "/bin/true"):

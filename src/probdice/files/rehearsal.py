@@ -2,8 +2,8 @@
 
 The HDF5 library follows some damaged files for ever, and may crash on others. So before this
 process opens a file another one does, and looks at all that will be asked of it; where that one
-does not return, the file is refused. It is this module run as a script, is started with the first
-such file, and serves all that follow.
+does not return, or has taken far too much memory, the file is refused. It is this module run as a
+script, is started with the first such file, and serves all that follow.
 """
 
 import atexit
@@ -87,6 +87,7 @@ class _Understudy:
         except BrokenPipeError:
             return ""
         except BaseException:  # an interrupt: what it answers later is nobody's answer
+            self.process.kill()
             self.end()
             raise
 
