@@ -85,7 +85,7 @@ def test_merging_tells_methods_apart_by_the_adjusted_score(folders: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0
     assert "between methods, by adjusted score" in done.stdout
-    assert "aitchison (floor 0.01) similarity, merge both" in done.stdout
+    assert "aitchison with floor 0.01 similarity, merge both" in done.stdout
 
 
 def test_one_case_is_shown_as_compare_would(folders: Path) -> None:

@@ -206,7 +206,9 @@ def test_what_needs_the_pixels_is_refused_by_name():
         _ = soft.compare().chance
     with pytest.raises(ProbdiceError, match="explained of probabilities needs the images"):
         _ = soft.compare().explained
-    with pytest.raises(ProbdiceError, match="score of probabilities under aitchison needs"):
+    with pytest.raises(
+        ProbdiceError, match="the aitchison score of probabilities needs the images"
+    ):
         _ = overlap(SOFT, SOFT, similarity="aitchison").compare().score
     with pytest.raises(ProbdiceError, match="merging the regions of a prediction"):
         overlap(SOFT[:1] * 0 + 1, SOFT).compare(merge="prediction")

@@ -39,7 +39,7 @@ def test_as_text():
 @pytest.mark.parametrize(
     ("options", "title"),
     [
-        ({"similarity": Aitchison(0.01)}, "Comparison (aitchison, floor=0.01): "),
+        ({"similarity": Aitchison(0.01)}, "Comparison (aitchison with floor 0.01): "),
         ({"match": "paper", "merge": "both"}, "Comparison (absolute, match='paper', merge='both')"),
         ({"match": {5: 1}}, "Comparison (absolute, match=…): "),
     ],

@@ -473,7 +473,7 @@ def test_what_was_run_is_told(tmp_path):
     words = " ".join(page(result, tmp_path, title="One case").words)
     for text in (
         "One case",
-        "aitchison (floor 0.01)",
+        "aitchison with floor 0.01",
         "ignored label 255",
         "label map, int64",
         "probabilities of 2 regions, float32, divided by their sum",

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from probdice.raters import Agreement, Consensus, agreement, consensus
     from probdice.sample_sets import SetComparison, compare_sets
     from probdice.segmentation import Segmentation
-    from probdice.similarity import Absolute, Aitchison, aitchison_distance, classical_dice
+    from probdice.similarity import (
+        Absolute,
+        Aitchison,
+        Similarity,
+        aitchison_distance,
+        classical_dice,
+    )
 
 __all__ = [
     "Absolute",
@@ -51,6 +57,7 @@ __all__ = [
     "ProbdiceWarning",
     "Segmentation",
     "SetComparison",
+    "Similarity",
     "TooLargeError",
     "agreement",
     "aitchison_distance",
@@ -110,6 +117,7 @@ _ROOMS = {
     "similarity": (
         "Absolute",
         "Aitchison",
+        "Similarity",
         "aitchison_distance",
         "classical_dice",
     ),

@@ -36,7 +36,7 @@ from probdice.scoring import (
 )
 from probdice.segmentation import Label, Segmentation
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Aitchison, Similarity
+from probdice.similarity import Similarity
 
 if TYPE_CHECKING:
     import pandas
@@ -123,7 +123,7 @@ def compare_images(images: Images, options: Options) -> "Comparison":
     )
     if not table.crisp:
         _ = result.score, result._costs  # while there are images: these may need a pass
-    if isinstance(options.similarity, Aitchison):
+    if options.similarity.unbounded:
         from probdice.notes import infinite_notes
 
         for note in infinite_notes(result):

@@ -22,7 +22,6 @@ from probdice.overlaps import Floats, Overlap
 from probdice.scoring import Correspondence
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute
 
 if TYPE_CHECKING:
     import pandas
@@ -458,10 +457,10 @@ def detection_of(
     overlap = result.overlap
     if by not in ("jaccard", "dice"):
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")
-    if not overlap.crisp and not isinstance(overlap.similarity, Absolute):
+    if not overlap.crisp and not overlap.similarity.separable:
         raise InputError(
             "what two regions of probabilities have in common is not known to a comparison by ",
-            Option("similarity", "aitchison"),
+            Option("similarity", overlap.similarity.name),
             "; detect instances with ",
             Option("similarity", "absolute"),
         )

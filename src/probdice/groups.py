@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from probdice.overlaps import Integers, Overlap
 from probdice.sides import SIDES, Both, Side
-from probdice.similarity import Absolute
 
 __all__ = ["Groups", "costs", "known_from_table"]
 
@@ -122,7 +121,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
     known = single_or_crisp.reference & single_or_crisp.prediction
-    if isinstance(overlap.similarity, Absolute):
+    if overlap.similarity.separable:
         # Of regions without a partner, absolute costs are volumes, and add up.
         known |= (sizes.reference == 0) | (sizes.prediction == 0)
     return np.asarray(known)

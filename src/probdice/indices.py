@@ -20,7 +20,6 @@ from probdice.overlaps import Floats, Overlap, Regions
 from probdice.scoring import NeedsImages
 from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute
 
 if TYPE_CHECKING:
     from probdice.comparison import Comparison
@@ -472,7 +471,7 @@ def shares_of(
     common = _summed(meeting.savings[together], number[together], groups.count)
     if not overlap.crisp:
         unknown = ~known_from_table(overlap, groups)
-        if not isinstance(overlap.similarity, Absolute):
+        if not overlap.similarity.separable:
             unknown[:] = True
         unknown &= (regions.reference > 0) & (regions.prediction > 0)
         total = volumes.reference + volumes.prediction

@@ -12,7 +12,6 @@ from probdice.groups import Groups
 from probdice.matching import TIE
 from probdice.overlaps import Overlap
 from probdice.sides import Side, other
-from probdice.similarity import Absolute
 
 __all__ = ["Join", "Joined", "join_spares"]
 
@@ -209,9 +208,7 @@ class _Joining:
             return True
         if not overlap.side(side).crisp:
             return False
-        return isinstance(overlap.similarity, Absolute) or (
-            len(self.members[other(side)][group]) == 1
-        )
+        return overlap.similarity.separable or (len(self.members[other(side)][group]) == 1)
 
     def _from_table(self, side: Side, region: int, group: int) -> Any:
         return 2 * self.saved[side][region][group] - self.alone[side][region]

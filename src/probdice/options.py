@@ -11,10 +11,9 @@ from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, ca
 
 from probdice.errors import InputError, Option
 from probdice.matching import Fixed, Given, Rule
-from probdice.overlaps import similarity_from_dict, similarity_to_dict
 from probdice.segmentation import Label, as_sums, several_labels
 from probdice.sides import SIDES, Both, Side
-from probdice.similarity import Absolute, Similarity, as_similarity
+from probdice.similarity import Absolute, Similarity, as_similarity, similarity_from_dict
 from probdice.value_checks import Sums
 
 __all__ = [
@@ -67,7 +66,7 @@ class Options:
 
     Attributes
     ----------
-    similarity : Absolute or Aitchison
+    similarity : Similarity
     match : {"overlap", "paper", "labels"}, Fixed or Given
         By which rule regions correspond.
     merge : {"none", "prediction", "reference", "both"}
@@ -190,7 +189,7 @@ class Options:
         elif isinstance(match, Given):
             match = {"given": [[list(labels) for labels in group] for group in match.groups]}
         content = {
-            "similarity": similarity_to_dict(self.similarity),
+            "similarity": self.similarity.to_dict(),
             "match": match,
             "merge": self.merge,
             "ignore": list(self.ignore),

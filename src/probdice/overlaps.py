@@ -24,7 +24,7 @@ from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
 from probdice.segmentation import COLOUR, Label
 from probdice.sides import SIDES, Both, Side
-from probdice.similarity import Absolute, Aitchison, Similarity
+from probdice.similarity import Similarity, similarity_from_dict
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from probdice.indices import Indices
     from probdice.options import Match, Merging
 
-__all__ = ["Overlap", "Pairs", "Regions", "similarity_from_dict", "similarity_to_dict"]
+__all__ = ["Overlap", "Pairs", "Regions"]
 
 FORMAT = 1  # version of what save and to_dict write
 LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
@@ -171,8 +171,8 @@ class Overlap:
 
     Attributes
     ----------
-    similarity : Absolute or Aitchison
-        By which regions are compared.
+    similarity : Similarity
+        How regions are compared.
     pixels : int
         How many pixels are compared.
     reference, prediction : Regions
@@ -209,7 +209,7 @@ class Overlap:
     @property
     def separable(self) -> bool:
         """Whether a score is the sum of what its groups cost."""
-        return self.crisp or isinstance(self.similarity, Absolute)
+        return self.crisp or self.similarity.separable
 
     @property
     def unit(self) -> float:
@@ -385,7 +385,7 @@ class Overlap:
         """
         return {
             "format": FORMAT,
-            "similarity": similarity_to_dict(self.similarity),
+            "similarity": self.similarity.to_dict(),
             "pixels": self.pixels,
             "reference": self.reference.to_dict(),
             "prediction": self.prediction.to_dict(),
@@ -439,7 +439,7 @@ class Overlap:
         for regions in (self.reference, self.prediction):
             losses = regions.volumes if regions.losses is None else regions.losses
             fits = fits and len(regions) > 0
-            needs_losses = isinstance(self.similarity, Aitchison) and not regions.crisp
+            needs_losses = not (self.similarity.separable or regions.crisp)
             fits = fits and needs_losses == (regions.losses is not None)
             fits = fits and _as_long([regions.keys, regions.volumes, losses])
             fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
@@ -477,7 +477,7 @@ class Overlap:
         }
         header: dict[str, Any] = {
             "format": FORMAT,
-            "similarity": similarity_to_dict(self.similarity),
+            "similarity": self.similarity.to_dict(),
             "pixels": self.pixels,
         }
         for side in SIDES:
@@ -524,10 +524,8 @@ class Overlap:
             ) from None
 
     def __repr__(self) -> str:
-        floor = getattr(self.similarity, "floor", 0.0)
-        measure = f"{self.similarity.name}, floor={floor:g}" if floor else self.similarity.name
         return (
-            f"Overlap ({measure}): {self.reference.occupied.size} reference and "
+            f"Overlap ({self.similarity}): {self.reference.occupied.size} reference and "
             f"{self.prediction.occupied.size} prediction regions over {self.pixels} pixels, "
             f"{len(self.meeting)} pairs meet"
         )
@@ -567,21 +565,6 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
     rows = array("rows", 8 * math.prod(counts))
     columns, savings = (array(name, 8 * rows.size) for name in ("columns", "savings"))
     return plain | {"rows": rows, "columns": columns, "savings": savings}
-
-
-def similarity_to_dict(similarity: Similarity) -> dict[str, Any]:
-    """The similarity as JSON holds it."""
-    floor = similarity.floor if isinstance(similarity, Aitchison) else 0.0
-    return {"name": similarity.name, "floor": floor}
-
-
-def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
-    """Back from JSON."""
-    if content["name"] == "absolute":
-        return Absolute()
-    if content["name"] == "aitchison":
-        return Aitchison(content["floor"])
-    raise InputError(f"similarity must be 'absolute' or 'aitchison', found {content['name']!r}")
 
 
 def _added(overlaps: Sequence[Overlap]) -> Overlap:

@@ -9,7 +9,6 @@ from probdice.formatting import decimal
 from probdice.matching import listed
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES
-from probdice.similarity import Aitchison
 
 __all__ = ["as_html", "as_text"]
 
@@ -65,9 +64,7 @@ def _left_out(result: Comparison) -> list[str]:
 
 
 def _title(result: Comparison) -> str:
-    asked = [result.similarity.name]
-    if isinstance(result.similarity, Aitchison) and result.similarity.floor:
-        asked.append(f"floor={result.similarity.floor:g}")
+    asked = [str(result.similarity)]
     if result.match != "overlap":
         word = result.match if isinstance(result.match, str) else "…"
         asked.append(f"match={word!r}" if word != "…" else "match=…")

@@ -17,7 +17,6 @@ from probdice.merging import Join, join_spares
 from probdice.options import Options, sides_to_merge
 from probdice.overlaps import Overlap
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute, Aitchison
 
 __all__ = [
     "Correspondence",
@@ -89,12 +88,12 @@ def measure(
             losses = group_costs(overlap, groups, images) if losses is None else losses
             disagreeing = losses.sum() / 2
         score = float((pixels - overlap.unit * disagreeing) / pixels)
-        certain = overlap.similarity == Aitchison(floor=0)
-        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if certain else 0)
+        unbounded = overlap.similarity.unbounded
+        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if unbounded else 0)
     if images is None:
         raise NeedsImages(
-            "the score of probabilities under aitchison needs the images: compare the "
-            "segmentations themselves, or use the absolute similarity"
+            f"the {overlap.similarity.name} score of probabilities needs the images: compare the "
+            f"segmentations themselves, or use the absolute similarity"
         )
     scores = images.scores(overlap.similarity, key_lists(overlap, groups))
     return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
@@ -105,9 +104,7 @@ def nearly_additive(overlap: Overlap) -> bool:
 
     That serves where the pixels are gone, as in a sum of overlaps.
     """
-    return isinstance(overlap.similarity, Absolute) and (
-        overlap.reference.crisp or overlap.prediction.crisp
-    )
+    return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
@@ -129,7 +126,7 @@ def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDAr
     unknown = np.flatnonzero(~known_from_table(overlap, groups))
     if not unknown.size:
         return total
-    if isinstance(overlap.similarity, Absolute):
+    if overlap.similarity.separable:
         if images is None and nearly_additive(overlap):
             return total
         if images is None:

@@ -1,11 +1,13 @@
-"""The two similarities between probability vectors, and the classical coefficient.
+"""How alike two probability vectors are: the protocol, and the two similarities of the paper.
 
-These are the definitions, in NumPy and in float64: short, slow and obvious. The compiled
-kernels compute the same numbers block by block, and the tests hold them to these.
+These are the definitions, in NumPy and in float64: short, slow and obvious. Compiled kernels
+compute the same numbers block by block, and the tests compare them with these.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +22,108 @@ __all__ = [
     "as_similarity",
     "classical_dice",
     "ilr_basis",
+    "similarity_from_dict",
 ]
 
 
+class Similarity(ABC):
+    """How alike two probability vectors are: 1 where they are equal, never below 0.
+
+    A subclass with a `name` and ``__call__`` works everywhere a similarity is expected. A
+    similarity with parameters is a frozen dataclass that has them as fields. The other attributes
+    have defaults that are always right; overriding them makes a similarity faster.
+    `probdice.testing.check_similarity` checks the laws that a similarity must obey.
+
+    Attributes
+    ----------
+    name : str
+        Identifies the similarity in text, in JSON and as ``similarity="name"``.
+    parameters : dict
+        The values of its parameters by name.
+    separable : bool
+        Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
+        Scores then follow from the overlaps of pairs of regions, without the pixels.
+    unbounded : bool
+        Whether two vectors can be infinitely far apart. Then f is 0 exactly there.
+    disagreement : float
+        1 − f of two different certain vectors.
+    kernels : str
+        What computes its sums over blocks of pixels, as ``"module:factory"``; the factory is
+        called with the similarity. By default blocks are passed to ``__call__``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import probdice
+    >>> class Hellinger(probdice.Similarity):
+    ...     name = "hellinger"
+    ...
+    ...     def __call__(self, p, q, *, axis=0):
+    ...         squares = (np.sqrt(p) - np.sqrt(q)) ** 2
+    ...         return 1 - np.sqrt(np.clip(squares.sum(axis=axis) / 2, 0, 1))
+    >>> result = probdice.compare([[0.9, 0.2], [0.1, 0.8]], [[0.8, 0.3], [0.2, 0.7]],
+    ...                           similarity=Hellinger())
+    >>> round(result.score, 4)
+    0.9089
+    """
+
+    name: ClassVar[str]
+    separable: ClassVar[bool] = False
+    kernels: ClassVar[str] = "probdice.engine.definition:DefinitionKernels"
+
+    @abstractmethod
+    def __call__(self, p: NDArray[Any], q: NDArray[Any], *, axis: int = 0) -> NDArray[np.float64]:
+        """f of the vectors of `p` and `q` along `axis`."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__call__" in cls.__dict__:  # another f: what is true of the parent's need not hold
+            cls.separable = cls.__dict__.get("separable", False)
+            cls.kernels = cls.__dict__.get("kernels", Similarity.kernels)
+        if isinstance(getattr(cls, "name", None), str):
+            _KNOWN[cls.name] = cls
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of its parameters by name."""
+        if not is_dataclass(self):
+            return {}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether two vectors can be infinitely far apart."""
+        return False
+
+    @property
+    def disagreement(self) -> float:
+        """1 − f of two different certain vectors."""
+        return 1 - float(self(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the parameters, as JSON stores them."""
+        return {"name": self.name, **self.parameters}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.parameters.values()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({values})"
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+        return f"{self.name} with {values}" if values else self.name
+
+
+_KNOWN: dict[str, type[Similarity]] = {}
+
+
 @dataclass(frozen=True)
-class Absolute:
+class Absolute(Similarity):
     """The similarity f₁: one minus half the sum of absolute differences.
 
     ``f₁(p, q) = 1 − ½ Σᵢ |pᵢ − qᵢ|``
@@ -40,9 +139,8 @@ class Absolute:
     """
 
     name: ClassVar[str] = "absolute"
-
-    def __str__(self) -> str:
-        return self.name
+    separable: ClassVar[bool] = True
+    kernels: ClassVar[str] = "probdice.engine.compiled:AbsoluteKernels"
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """f₁ of vectors along `axis`."""
@@ -57,20 +155,20 @@ class Absolute:
 
 
 @dataclass(frozen=True)
-class Aitchison:
+class Aitchison(Similarity):
     """The similarity f₂: one over one plus the Aitchison distance.
 
     ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, with the distance of `aitchison_distance`.
 
-    It is 1 exactly where ``p == q`` and 0 where one side is certain that a region is absent
-    and the other is not. It looks at ratios, so it tells 0.999 from 0.99.
+    It is 1 exactly where ``p == q`` and 0 where one side gives a region probability 0 and the
+    other does not. It depends on ratios, so it distinguishes 0.999 from 0.99.
 
     Parameters
     ----------
     floor : float, optional
-        Probabilities below this are raised to it before the logarithm (a region absent from
-        both sides is still left out). At least 0, the default, and below 0.5. A positive floor
-        forgives certainty that is contradicted.
+        Probabilities below this value are raised to it before the logarithm (a region absent
+        from both sides is still left out). At least 0, the default, and below 0.5. A positive
+        floor makes contradicted certainty finitely wrong.
 
     Examples
     --------
@@ -86,9 +184,10 @@ class Aitchison:
     floor: float = 0.0
 
     name: ClassVar[str] = "aitchison"
+    kernels: ClassVar[str] = "probdice.engine.compiled:AitchisonKernels"
 
     def __str__(self) -> str:
-        return f"{self.name} (floor {self.floor:g})" if self.floor else self.name
+        return f"{self.name} with floor {self.floor:g}" if self.floor else self.name
 
     def __post_init__(self) -> None:
         try:
@@ -103,25 +202,38 @@ class Aitchison:
         return np.asarray(1 / (1 + aitchison_distance(p, q, axis=axis, floor=self.floor)))
 
     @property
+    def unbounded(self) -> bool:
+        """Whether two vectors can be infinitely far apart: without a floor."""
+        return self.floor == 0
+
+    @property
     def disagreement(self) -> float:
-        """1 − f of two different certain vectors: 1 but for a floor."""
+        """1 − f of two different certain vectors: 1 without a floor."""
         return 1 - float(self([1.0, 0.0], [0.0, 1.0])) if self.floor else 1.0
 
 
-Similarity = Absolute | Aitchison
-_NAMED: dict[str, Similarity] = {"absolute": Absolute(), "aitchison": Aitchison()}
-
-
 def as_similarity(similarity: str | Similarity) -> Similarity:
-    """The similarity of that name, or the one given."""
-    if isinstance(similarity, Absolute | Aitchison):
+    """The similarity of that name with its default parameters, or the one given."""
+    if isinstance(similarity, Similarity):
         return similarity
-    if isinstance(similarity, str) and similarity in _NAMED:
-        return _NAMED[similarity]
-    raise InputError(
-        f"similarity must be 'absolute', 'aitchison', Absolute() or Aitchison(floor=…), "
-        f"found {similarity!r}"
-    )
+    if isinstance(similarity, str) and similarity in _KNOWN:
+        return _KNOWN[similarity]()
+    names = ", ".join(repr(name) for name in _KNOWN)
+    raise InputError(f"similarity must be {names} or a Similarity, found {similarity!r}")
+
+
+def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
+    """Back from `Similarity.to_dict`; parameters that the similarity does not have are dropped."""
+    name = content["name"]
+    if name not in _KNOWN:
+        raise InputError(
+            f"similarity {name!r} is unknown; import the module that defines it before reading"
+        )
+    similarity = _KNOWN[name]
+    if not is_dataclass(similarity):
+        return similarity()
+    known = [field.name for field in fields(similarity)]
+    return similarity(**{key: content[key] for key in known if key in content})
 
 
 def aitchison_distance(

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.blocks import BLOCK_BYTES, Crisp, Ready, Soft
+from probdice.engine.similarity_kernels import RowGroups, kernels_of
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label, Segmentation
 from probdice.sides import Both
-from probdice.similarity import Aitchison, Similarity
+from probdice.similarity import Similarity
 from probdice.value_checks import Fault
 
 __all__ = [
@@ -211,64 +212,38 @@ def _crisp_result(
 def _soft_overlap(
     sides: Both[Segmentation], p: Soft, q: Soft, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
-    from probdice.engine import kernels
-
-    counts = p.rows.shape[0], q.rows.shape[0]
-    volumes = Both(np.zeros(counts[0]), np.zeros(counts[1]))
-    savings = np.zeros(counts)
-    pixels = p.rows, p.start, q.rows, q.start, p.size
-    losses: tuple[Floats, Floats] | tuple[None, None] = None, None
-    if isinstance(similarity, Aitchison):
-        losses = np.zeros(counts[0]), np.zeros(counts[1])
-        sound = kernels.aitchison.pairs(
-            *pixels, similarity.floor, volumes.reference, volumes.prediction,
-            *losses, savings,
-        )  # fmt: skip
-    else:
-        sound = kernels.absolute.pairs(*pixels, volumes.reference, volumes.prediction, savings)
-    rows, columns = np.nonzero(savings)
+    sums = kernels_of(similarity).pairs(p.rows, p.start, q.rows, q.start, p.size)
+    rows, columns = np.nonzero(sums.savings)
     result = Overlap(
         similarity,
         p.size,
-        _soft_regions(sides.reference, volumes.reference, losses[0]),
-        _soft_regions(sides.prediction, volumes.prediction, losses[1]),
-        Pairs(rows, columns, savings[rows, columns]),
+        _soft_regions(sides.reference, sums.volumes[0], sums.losses[0]),
+        _soft_regions(sides.prediction, sums.volumes[1], sums.losses[1]),
+        Pairs(rows, columns, sums.savings[rows, columns]),
     )
-    return result, sound
+    return result, sums.sound
 
 
 def _mixed_overlap(
     sides: Both[Segmentation], p: Soft | Crisp, q: Soft | Crisp, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
-    from probdice.engine import kernels
-
     crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
-    volumes, counts = np.zeros(soft.rows.shape[0]), np.zeros(crisp.labels.size, np.int64)
-    savings = np.zeros((counts.size, volumes.size))
-    pixels = crisp.codes, soft.rows, soft.start
-    losses = None
-    if isinstance(similarity, Aitchison):
-        losses = np.zeros(volumes.size)
-        sound = kernels.labels.pairs_aitchison(
-            *pixels, similarity.floor, counts, volumes, losses, savings
-        )
-    else:
-        sound = kernels.labels.pairs_absolute(*pixels, counts, volumes, savings)
+    sums = kernels_of(similarity).label_pairs(crisp.codes, crisp.labels.size, soft.rows, soft.start)
     keys, places = _ascending(crisp.labels)
     ascending = np.empty_like(places)
     ascending[places] = np.arange(places.size)
     crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
-    labels = Regions(keys, counts[ascending], True, crisp_side.names)
-    regions = _soft_regions(soft_side, volumes, losses)
-    savings = savings[ascending]
+    labels = Regions(keys, sums.counts[ascending], True, crisp_side.names)
+    regions = _soft_regions(soft_side, sums.volumes, sums.losses)
+    savings = sums.savings[ascending]
     if crisp is q:
         savings = savings.T
     rows, columns = np.nonzero(savings)
     pairs = Pairs(rows, columns, savings[rows, columns])
     if crisp is p:
-        return Overlap(similarity, soft.size, labels, regions, pairs), (True, sound)
-    return Overlap(similarity, soft.size, regions, labels, pairs), (sound, True)
+        return Overlap(similarity, soft.size, labels, regions, pairs), (True, sums.sound)
+    return Overlap(similarity, soft.size, regions, labels, pairs), (sums.sound, True)
 
 
 def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
@@ -357,24 +332,18 @@ class Members:
 
 def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
     """Sums over the pixels of a block after correspondence; f at each is written to `f`."""
-    from probdice.engine import kernels
-
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
     loss, infinite = 0.0, 0
     for start, stop in _ranges(ready, len(groups.reference)):
-        rows = Both(
+        block_loss, block_infinite = kernels_of(similarity).pixels(
             _rows(p, groups.reference, start, stop, f.dtype),
             _rows(q, groups.prediction, start, stop, f.dtype),
+            stop - start,
+            differences,
+            f[start:stop],
         )
-        both = *rows.reference, *rows.prediction, stop - start
-        if isinstance(similarity, Aitchison):
-            more_loss, more_infinite = kernels.aitchison.pixels(
-                *both, similarity.floor, differences, f[start:stop]
-            )
-            loss, infinite = loss + more_loss, infinite + more_infinite
-        else:
-            kernels.absolute.pixels(*both, differences, f[start:stop])
+        loss, infinite = loss + block_loss, infinite + block_infinite
     return Scores(loss, infinite, differences)
 
 
@@ -404,32 +373,25 @@ def joined(
 
     `own` are the groups' regions on the side that grows, which is side number `place`.
     """
-    from probdice.engine import kernels
-
     growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(spare)))
     regions, regions_across = Members([*own, *([region] for region in spare)]), Members(across)
     for start, stop in _ranges(ready, len(own) + len(spare)):
-        p, p_start, p_starts, p_members = _rows(growing, regions, start, stop, dtype)
-        q, q_start, q_starts, q_members = _rows(across_side, regions_across, start, stop, dtype)
-        spares = p_members[p_starts[len(own)] :]
-        grown = p_starts[: len(own) + 1], p_members[: p_starts[len(own)]]
-        if isinstance(similarity, Aitchison):
-            kernels.aitchison.joined(
-                p, p_start, *grown, _rest(p, p_members), spares,
-                q, q_start, q_starts, q_members, _rest(q, q_members),
-                stop - start, similarity.floor, total,
-            )  # fmt: skip
-        else:
-            kernels.absolute.joined(
-                p, p_start, *grown, spares, q, q_start, q_starts, q_members, stop - start, total
-            )
+        rows, first, bounds, members = _rows(growing, regions, start, stop, dtype)
+        last = bounds[len(own)]
+        kernels_of(similarity).joined(
+            RowGroups(rows, first, bounds[: len(own) + 1], members[:last]),
+            members[last:],
+            _rows(across_side, regions_across, start, stop, dtype),
+            stop - start,
+            total,
+        )
     return total
 
 
 def _rows(
     side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], int, Integers, Integers]:
+) -> RowGroups:
     """Rows of some pixels, the column they start at, and which of them make up each group.
 
     A label map gives one row a group, and a last one for what is in no group.
@@ -437,22 +399,18 @@ def _rows(
     from probdice.engine import kernels
 
     if isinstance(side, Soft):
-        return side.rows, side.start + start, *_starts(groups.lists)
+        return RowGroups(side.rows, side.start + start, *_starts(groups.lists))
     rows = np.empty((len(groups) + 1, stop - start), dtype)
     group_of_code = groups.group_of(side.labels, len(groups))
     kernels.labels.indicate(side.codes[start:stop], group_of_code, rows)
-    return rows, 0, *_starts([[g] if regions else [] for g, regions in enumerate(groups.lists)])
+    lists = [[g] if regions else [] for g, regions in enumerate(groups.lists)]
+    return RowGroups(rows, 0, *_starts(lists))
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
     """Groups as the kernels take them: where each one starts in the list of all members."""
     starts = np.cumsum([0, *(len(group) for group in groups)])
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
-
-
-def _rest(rows: NDArray[Any], members: Integers) -> Integers:
-    """The rows that are in no group."""
-    return np.setdiff1d(np.arange(rows.shape[0]), members)
 
 
 def _ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:

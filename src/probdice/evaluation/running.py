@@ -29,6 +29,7 @@ from probdice.evaluation.pairing import ROLES, Job
 from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
+from probdice.similarity import Similarity
 
 __all__ = ["run", "run_on_cluster"]
 
@@ -46,6 +47,9 @@ def run(
 
     `compiling` is called, by any thread, when a process begins to compile a kernel.
     """
+    if any(not _importable(request.options.similarity) for request in requests):
+        yield from (scored(request, workers) for request in requests)
+        return
     needs = [bytes_needed(request.job) for request in requests]
     share = max(1, memory() // 2 // workers)
     shares = [min(workers, -(-need // share)) for need in needs]
@@ -83,6 +87,12 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
                 yield unscored(request, f"{type(error).__name__}: {error}")
             for request in islice(waiting, 1):
                 futures.add(submitted(request))
+
+
+def _importable(similarity: Similarity) -> bool:
+    """Whether other processes can import its class; one of a script or notebook they cannot."""
+    kind = type(similarity)
+    return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 
 
 def _located(request: Request) -> Request:

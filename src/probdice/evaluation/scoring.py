@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ class Request:
         return {
             "job": asdict(self.job),
             "options": self.options.to_dict(),
+            "similarity_module": type(self.options.similarity).__module__,
             "inputs": self.inputs,
             "max_bytes": self.options.max_bytes,
             "files": self.files,
@@ -68,6 +70,7 @@ class Request:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Request":
         """Back from JSON."""
+        import_module(content["similarity_module"])  # which makes the similarity known by its name
         job = content["job"]
         return cls(
             Job(job["case"], job["method"], *(tuple(job[role]) for role in ROLES)),

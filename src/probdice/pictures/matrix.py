@@ -18,7 +18,6 @@ from probdice.pictures.canvas import Canvas, Request, canvas_for
 from probdice.pictures.layout import MATCHED, MERGED, arrange
 from probdice.pictures.names import short_names
 from probdice.sides import SIDES, Both, Side, other
-from probdice.similarity import Absolute
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,7 +159,7 @@ def draw_overlap(comparison: Comparison, request: Request) -> "Figure":
 
 
 def _is_dice(table: Overlap) -> bool:
-    return table.crisp or isinstance(table.similarity, Absolute)
+    return table.separable
 
 
 def _strongest(

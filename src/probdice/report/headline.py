@@ -12,7 +12,6 @@ from probdice.report.encoding import shortened
 from probdice.report.facts import counted, merged_of
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, Side, other
-from probdice.similarity import Absolute
 
 __all__ = [
     "Figure",
@@ -149,10 +148,10 @@ def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
     if isnan(score):
         return ("To compute the score, the images are needed.",)
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
-    absolute = isinstance(comparison.similarity, Absolute)
+    separable = comparison.similarity.separable
     if counts_pixels:
         what = f"{percent(score)} of the pixels carry corresponding labels"
-    elif absolute:
+    elif separable:
         what = f"On average the two agree on {percent(score)} of the probability at a pixel"
     else:
         what = (
@@ -161,7 +160,7 @@ def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
         )
     if isnan(chance):
         return (f"{what}.",)
-    level = percent(chance) if counts_pixels or absolute else decimal(chance, 3)
+    level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
     adjusted = comparison.adjusted_score
     if isnan(adjusted):
         return (f"{what}, but unrelated pixels would reach {level} too: it says nothing.",)

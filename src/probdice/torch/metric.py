@@ -18,7 +18,7 @@ from probdice.matching import Fixed, Given
 from probdice.options import Match, Merging, Options
 from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
 from probdice.segmentation import Label, several_labels
-from probdice.similarity import Absolute, Similarity
+from probdice.similarity import Similarity
 from probdice.torch.batches import (
     Batch,
     Sums,
@@ -156,7 +156,7 @@ class RegionDice(Metric):
         if correspondence not in ("set", "image"):
             raise InputError(f"correspondence must be 'set' or 'image', found {correspondence!r}")
         self.correspondence = correspondence
-        if correspondence == "set" and not isinstance(self.options.similarity, Absolute):
+        if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
                 f"similarity: {self.options.similarity.name} compares groups of regions at every "
                 f"pixel, and the sums over a set no longer have the pixels; use ",
@@ -230,7 +230,7 @@ class RegionDice(Metric):
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
         """Whether sums over pixels are enough: probabilities against probabilities do not join."""
-        if not isinstance(self.options.similarity, Absolute):
+        if not self.options.similarity.separable:
             return False
         if prediction.crisp or reference.crisp:
             return True

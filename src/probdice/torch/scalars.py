@@ -8,7 +8,6 @@ from probdice.comparison import Comparison, Group
 from probdice.scoring import NeedsImages
 from probdice.segmentation import Label
 from probdice.sides import SIDES
-from probdice.similarity import Absolute
 
 __all__ = ["OPTIONAL", "keys", "scalars"]
 
@@ -54,7 +53,7 @@ def scalars(
 
 def _accuracy(result: Comparison) -> float:
     """The share of pixels that agree; of probabilities, what corresponding regions share."""
-    if isinstance(result.similarity, Absolute):
+    if result.similarity.separable:
         return result.score
     return sum(_shared(group) for group in result.groups) / result.pixels
 

@@ -1,0 +1,95 @@
+"""The compiled kernels of the two similarities of the paper, behind one interface."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.kernels import absolute, aitchison
+from probdice.engine.kernels import labels as label_kernels
+from probdice.engine.similarity_kernels import Codes, LabelPairSums, PairSums, RowGroups, Rows
+from probdice.overlaps import Floats, Integers
+from probdice.similarity import Similarity
+
+__all__ = ["AbsoluteKernels", "AitchisonKernels"]
+
+
+class AbsoluteKernels:
+    """Of the absolute similarity."""
+
+    def __init__(self, similarity: Similarity) -> None:
+        """It has no parameters."""
+
+    def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
+        """Sums of min(p_i, q_j)."""
+        volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
+        savings = np.zeros((p.shape[0], q.shape[0]))
+        sound = absolute.pairs(p, p_start, q, q_start, size, *volumes, savings)
+        return PairSums(volumes, (None, None), savings, sound)
+
+    def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
+        """Sums of q_j over the pixels of each label."""
+        counts, volumes = np.zeros(labels, np.int64), np.zeros(q.shape[0])
+        savings = np.zeros((labels, q.shape[0]))
+        sound = label_kernels.pairs_absolute(codes, q, q_start, counts, volumes, savings)
+        return LabelPairSums(counts, volumes, None, savings, sound)
+
+    def joined(
+        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+    ) -> None:
+        """Sums of |p − q|."""
+        absolute.joined(*own, unmatched, *across, size, into)
+
+    def pixels(
+        self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
+    ) -> tuple[float, int]:
+        """1 − ½ Σ |p − q| at every pixel."""
+        absolute.pixels(*p, *q, size, differences, into)
+        return 0.0, 0
+
+
+class AitchisonKernels:
+    """Of the Aitchison similarity with a floor."""
+
+    def __init__(self, similarity: Similarity) -> None:
+        self.floor: float = similarity.parameters["floor"]
+
+    def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
+        """Sums of ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j))."""
+        volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
+        losses = np.zeros(p.shape[0]), np.zeros(q.shape[0])
+        savings = np.zeros((p.shape[0], q.shape[0]))
+        sound = aitchison.pairs(
+            p, p_start, q, q_start, size, self.floor, *volumes, *losses, savings
+        )
+        return PairSums(volumes, losses, savings, sound)
+
+    def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
+        """The same, where the reference is certain."""
+        counts = np.zeros(labels, np.int64)
+        volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
+        savings = np.zeros((labels, q.shape[0]))
+        sound = label_kernels.pairs_aitchison(
+            codes, q, q_start, self.floor, counts, volumes, losses, savings
+        )
+        return LabelPairSums(counts, volumes, losses, savings, sound)
+
+    def joined(
+        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+    ) -> None:
+        """Sums of 1 − f of binary vectors; the second entry is the sum of all other rows."""
+        own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
+        across_rest = _rest(across.rows, across.members)
+        aitchison.joined(*own, own_rest, unmatched, *across, across_rest, size, self.floor, into)
+
+    def pixels(
+        self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
+    ) -> tuple[float, int]:
+        """1 / (1 + d) at every pixel."""
+        result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
+        return result
+
+
+def _rest(rows: Rows, members: Integers) -> NDArray[Any]:
+    """The rows that are in no group."""
+    return np.setdiff1d(np.arange(rows.shape[0]), members)

@@ -1,0 +1,113 @@
+"""A similarity without compiled kernels: its definition, applied to blocks in NumPy."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.similarity_kernels import LabelPairSums, PairSums, RowGroups
+from probdice.overlaps import Floats, Integers
+from probdice.similarity import Similarity
+
+__all__ = ["DefinitionKernels"]
+
+CERTAIN = np.array([[1.0], [0.0]])  # a region that has all of the probability
+EMPTY = np.array([[0.0], [1.0]])  # one that has none
+
+
+class DefinitionKernels:
+    """Every sum by calls of the similarity itself, in float64."""
+
+    def __init__(self, similarity: Similarity) -> None:
+        self.similarity = similarity
+
+    def pairs(
+        self, p: NDArray[Any], p_start: int, q: NDArray[Any], q_start: int, size: int
+    ) -> PairSums:
+        """Sums for every region and every pair of regions of two soft sides."""
+        p, q = (_columns(rows, at, size) for rows, at in ((p, p_start), (q, q_start)))
+        p_binary, q_binary = _auxiliaries(p), _auxiliaries(q)
+        p_alone = [self._losses(vector, EMPTY) for vector in p_binary]
+        q_alone = [self._losses(EMPTY, vector) for vector in q_binary]
+        savings = np.zeros((len(p), len(q)))
+        for i, j in np.ndindex(savings.shape):
+            both = (p[i] > 0) & (q[j] > 0)
+            pair = self._losses(p_binary[i][:, both], q_binary[j][:, both])
+            savings[i, j] = _saved(p_alone[i][both], q_alone[j][both], pair).sum()
+        volumes = p.sum(axis=1), q.sum(axis=1)
+        losses = _totals(p_alone), _totals(q_alone)
+        return PairSums(volumes, losses, savings, (False, False))
+
+    def label_pairs(
+        self, codes: NDArray[np.int32], labels: int, q: NDArray[Any], q_start: int
+    ) -> LabelPairSums:
+        """Sums for every label and every pair of a label and a soft region."""
+        q = _columns(q, q_start, codes.size)
+        savings, losses = np.zeros((labels, len(q))), np.zeros(len(q))
+        certain_alone = np.full(codes.size, self.similarity.disagreement)
+        for j, vector in enumerate(_auxiliaries(q)):
+            alone = self._losses(EMPTY, vector)
+            saved = _saved(certain_alone, alone, self._losses(CERTAIN, vector))
+            savings[:, j] = np.bincount(codes, np.where(q[j] > 0, saved, 0), labels)
+            losses[j] = alone.sum()
+        counts = np.bincount(codes, minlength=labels)
+        return LabelPairSums(counts, q.sum(axis=1), losses, savings, False)
+
+    def joined(
+        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+    ) -> None:
+        """Add 1 − f of each group with each unmatched row of its own side joined to it."""
+        p, q = (_columns(side.rows, side.start, size) for side in (own, across))
+        for g in range(own.bounds.size - 1):
+            vector = _binary(q, _members(across, g))
+            for u, row in enumerate(unmatched):
+                grown = _binary(p, np.append(_members(own, g), row))
+                into[g, u] += self._losses(grown, vector).sum()
+
+    def pixels(
+        self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: NDArray[Any]
+    ) -> tuple[float, int]:
+        """Write f at every pixel and add Σ|p − q| of each group."""
+        sums = [
+            np.stack([rows[_members(side, g)].sum(axis=0) for g in range(side.bounds.size - 1)])
+            for side in (p, q)
+            for rows in [_columns(side.rows, side.start, size)]
+        ]
+        differences += np.abs(sums[0] - sums[1]).sum(axis=1)
+        f = np.asarray(self.similarity(*sums, axis=0))
+        into[:] = f
+        infinite = np.count_nonzero(f == 0) if self.similarity.unbounded else 0
+        return float((1 - f).sum()), int(infinite)
+
+    def _losses(self, p: Floats, q: Floats) -> Floats:
+        """1 − f at every pixel."""
+        p, q = np.broadcast_arrays(p, q)
+        return 1 - np.asarray(self.similarity(p, q, axis=0), np.float64)
+
+
+def _columns(rows: NDArray[Any], start: int, size: int) -> Floats:
+    return rows[:, start : start + size].astype(np.float64)
+
+
+def _auxiliaries(rows: Floats) -> list[Floats]:
+    """The binary segmentation of each region: the region, and the sum of all others."""
+    return [_binary(rows, np.array([k])) for k in range(len(rows))]
+
+
+def _binary(rows: Floats, members: Integers) -> Floats:
+    others = np.delete(rows, members, axis=0)
+    return np.stack([rows[members].sum(axis=0), others.sum(axis=0)])
+
+
+def _members(side: RowGroups, group: int) -> Integers:
+    members: Integers = side.members[side.bounds[group] : side.bounds[group + 1]]
+    return members
+
+
+def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
+    """What a pair costs less than its regions do alone, at every pixel."""
+    return np.maximum((p_alone + q_alone - pair) / 2, 0)
+
+
+def _totals(alone: list[Floats]) -> Floats:
+    return np.array([losses.sum() for losses in alone])

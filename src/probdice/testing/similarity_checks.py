@@ -1,0 +1,129 @@
+"""The laws that every similarity must obey."""
+
+import json
+import pickle
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison import compare
+from probdice.similarity import Similarity, similarity_from_dict
+
+__all__ = ["check_similarity"]
+
+Floats = NDArray[np.float64]
+VECTORS = 500
+EXACT = 1e-12
+SAME = 1e-9  # between two ways to compute one number
+
+
+def check_similarity(similarity: Similarity) -> None:
+    """Check that a similarity obeys the laws that matching, merging and scores rely on.
+
+    With random vectors of two to six regions, some of whose entries are 0: f is 1 for equal
+    vectors, lies between 0 and 1 and is symmetric; neither the order of the regions nor a region
+    that is 0 in both vectors changes it; 1 − f of two different certain vectors is always
+    `disagreement`, and above 0; 1 − f of two binary vectors is at most the sum of their losses
+    against an empty region. Then `compare` is checked against the mean of f, and the similarity is
+    stored as JSON and pickled.
+
+    Parameters
+    ----------
+    similarity : Similarity
+        What to check.
+
+    Raises
+    ------
+    AssertionError
+        Names the law that does not hold and the vectors for which it fails.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.testing import check_similarity
+    >>> check_similarity(probdice.Aitchison(floor=1e-3))
+    """
+    rng = np.random.default_rng(0)
+    for regions in range(2, 7):
+        p, q = _vectors(rng, regions), _vectors(rng, regions)
+        _check_values(similarity, p, q)
+        _check_invariances(similarity, p, q, rng.permutation(regions))
+        _check_certain_vectors(similarity, regions)
+    p, q = _vectors(rng, 2), _vectors(rng, 2)
+    empty = np.broadcast_to([[0.0], [1.0]], p.shape)
+    alone = _loss(similarity, p, empty) + _loss(similarity, empty, q)
+    both = (p[0] > 0) & (q[0] > 0)
+    _hold("a pair costs no more than its regions cost alone", p, q,
+          (_loss(similarity, p, q) <= alone + SAME) | ~both)  # fmt: skip
+    _check_comparison(similarity, rng)
+    stored = json.loads(json.dumps(similarity.to_dict()))
+    if similarity_from_dict(stored) != similarity:
+        raise AssertionError(f"{similarity!r} cannot be read back from {stored}")
+    if pickle.loads(pickle.dumps(similarity)) != similarity:
+        raise AssertionError(f"{similarity!r} changes when it is pickled")
+
+
+def _vectors(rng: np.random.Generator, regions: int) -> Floats:
+    """Probability vectors as columns; every third one has an entry that is 0."""
+    vectors = rng.dirichlet(np.full(regions, 0.7), VECTORS).T
+    vectors = np.maximum(vectors, 1e-6)
+    vectors[rng.integers(regions), ::3] = 0
+    return np.asarray(vectors / vectors.sum(axis=0))
+
+
+def _loss(similarity: Similarity, p: Floats, q: Floats) -> Floats:
+    return 1 - np.asarray(similarity(p, q, axis=0), np.float64)
+
+
+def _check_values(similarity: Similarity, p: Floats, q: Floats) -> None:
+    f = np.asarray(similarity(p, q, axis=0))
+    if f.shape != p.shape[1:]:
+        raise AssertionError(f"f of vectors of shape {p.shape} has shape {f.shape}")
+    _hold("f lies between 0 and 1", p, q, (f >= 0) & (f <= 1))
+    _hold("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT)
+    _hold("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT)
+    along_last = np.asarray(similarity(p.T, q.T, axis=-1))
+    _hold("f follows axis", p, q, np.abs(f - along_last) <= EXACT)
+
+
+def _check_invariances(
+    similarity: Similarity, p: Floats, q: Floats, order: NDArray[np.int64]
+) -> None:
+    f = np.asarray(similarity(p, q, axis=0))
+    shuffled = np.asarray(similarity(p[order], q[order], axis=0))
+    _hold("the order of regions does not matter", p, q, np.abs(f - shuffled) <= SAME)
+    more_p, more_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
+    more = np.asarray(similarity(more_p, more_q, axis=0))
+    _hold("a region that is 0 in both does not matter", p, q, np.abs(f - more) <= SAME)
+
+
+def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
+    certain = np.eye(regions)
+    expected = similarity.disagreement
+    if not 0 < expected <= 1:
+        raise AssertionError(f"disagreement must be above 0 and at most 1, found {expected}")
+    for i, j in combinations(range(regions), 2):
+        p, q = certain[:, [i]], certain[:, [j]]
+        fits = np.abs(_loss(similarity, p, q) - expected) <= SAME
+        _hold(f"different certain vectors have 1 − f = {expected:g}", p, q, fits)
+
+
+def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
+    p, q = _vectors(rng, 3), _vectors(rng, 3)
+    expected = float(np.mean(np.asarray(similarity(p, q, axis=0))))
+    for workers in (1, 2):
+        score = compare(p, q, similarity=similarity, match="labels", workers=workers).score
+        if abs(score - expected) > SAME:
+            raise AssertionError(f"compare gives {score}, the mean of f is {expected}")
+    if compare(p, p, similarity=similarity).score < 1 - SAME:
+        raise AssertionError("compare of a segmentation with itself is below 1")
+
+
+def _hold(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:
+    """Raise with the first vectors for which a law fails."""
+    if not np.all(holds):
+        k = int(np.argmin(holds))
+        raise AssertionError(
+            f"this law fails: {law}. p = {p[:, k].tolist()}, q = {q[:, k].tolist()}"
+        )

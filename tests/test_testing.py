@@ -1,0 +1,181 @@
+"""A similarity written outside the package works everywhere, and the checker finds broken ones."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import probdice
+from probdice import Absolute, Aitchison, Comparison, Similarity, compare
+from probdice.testing import check_similarity
+
+
+class Hellinger(Similarity):
+    name = "hellinger"
+
+    def __call__(self, p, q, *, axis=0):
+        squares = (np.sqrt(p) - np.sqrt(q)) ** 2
+        return 1 - np.sqrt(np.clip(squares.sum(axis=axis) / 2, 0, 1))
+
+
+@dataclass(frozen=True)
+class AbsoluteByDefinition(Similarity):
+    """The absolute similarity without its kernels."""
+
+    name: ClassVar[str] = "absolute by definition"
+
+    def __call__(self, p, q, *, axis=0):
+        return Absolute()(p, q, axis=axis)
+
+
+@dataclass(frozen=True)
+class AitchisonByDefinition(Similarity):
+    """The Aitchison similarity without its kernels."""
+
+    floor: float = 0.0
+    name: ClassVar[str] = "aitchison by definition"
+
+    def __call__(self, p, q, *, axis=0):
+        return Aitchison(self.floor)(p, q, axis=axis)
+
+    @property
+    def unbounded(self):
+        return self.floor == 0
+
+
+@pytest.fixture
+def maps():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet([1, 1, 1, 1], 300).T
+    q = rng.dirichlet([1, 1, 1], 300).T
+    return {"p": p, "q": q, "labels": rng.integers(3, 8, 300)}
+
+
+@pytest.mark.parametrize(
+    "similarity", [Absolute(), Aitchison(), Aitchison(0.01), Hellinger(), AitchisonByDefinition()]
+)
+def test_similarities_obey_the_laws(similarity):
+    check_similarity(similarity)
+
+
+@pytest.mark.parametrize(
+    ("own", "built_in"),
+    [
+        (AbsoluteByDefinition(), Absolute()),
+        (AitchisonByDefinition(), Aitchison()),
+        (AitchisonByDefinition(0.02), Aitchison(0.02)),
+    ],
+)
+@pytest.mark.parametrize("merge", ["none", "prediction", "reference", "both"])
+@pytest.mark.parametrize("sides", [("p", "q"), ("labels", "q"), ("q", "labels"), ("labels",) * 2])
+@pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
+def test_definitions_and_compiled_kernels_agree(own, built_in, merge, sides, maps):
+    reference, prediction = (maps[name] for name in sides)
+    expected = compare(reference, prediction, similarity=built_in, merge=merge)
+    result = compare(reference, prediction, similarity=own, merge=merge)
+    assert result.score == pytest.approx(expected.score, abs=1e-9)
+    assert result.matched_score == pytest.approx(expected.matched_score, abs=1e-9)
+    np.testing.assert_allclose(result.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(result.map(), expected.map(), atol=1e-6)
+    assert [(g.reference, g.prediction) for g in result.groups] == [
+        (g.reference, g.prediction) for g in expected.groups
+    ]
+    for group, other in zip(result.groups, expected.groups, strict=True):
+        assert group.dice == pytest.approx(other.dice, abs=1e-9)
+        assert group.similarity == pytest.approx(other.similarity, abs=1e-9)
+
+
+def test_hellinger_by_hand():
+    p, q = [[0.9], [0.1]], [[0.4], [0.6]]
+    f = 1 - np.sqrt(((np.sqrt(0.9) - np.sqrt(0.4)) ** 2 + (np.sqrt(0.1) - np.sqrt(0.6)) ** 2) / 2)
+    assert compare(p, q, similarity=Hellinger(), match="labels").score == pytest.approx(
+        f, abs=1e-12
+    )
+
+
+def test_an_own_similarity_has_chance_and_a_page(maps, tmp_path):
+    result = compare(maps["p"], maps["q"], similarity=Hellinger(), merge="both")
+    assert 0 < result.chance < 1
+    assert result.chance_error > 0
+    result.report(tmp_path / "page.html")
+    assert "hellinger" in (tmp_path / "page.html").read_text()
+
+
+def test_an_own_similarity_is_stored_as_json(maps, tmp_path):
+    result = compare(maps["p"], maps["q"], similarity=AitchisonByDefinition(0.25))
+    back = Comparison.from_json(result.to_json())
+    assert back.similarity == AitchisonByDefinition(0.25)
+    assert back.score == result.score
+    result.overlap.save(tmp_path / "overlap.npz")
+    assert probdice.Overlap.load(tmp_path / "overlap.npz").similarity == AitchisonByDefinition(0.25)
+
+
+def test_an_own_similarity_is_found_by_its_name(maps):
+    named = compare(maps["p"], maps["q"], similarity="hellinger")
+    assert named.score == compare(maps["p"], maps["q"], similarity=Hellinger()).score
+
+
+def hellinger_of_a_script():
+    class Local(Hellinger):
+        name = "local hellinger"
+
+    return Local()
+
+
+@pytest.mark.parametrize("similarity", [Hellinger(), hellinger_of_a_script()])
+def test_a_folder_is_evaluated_by_an_own_similarity(similarity, maps, tmp_path):
+    for folder, values in (("reference", maps["p"]), ("prediction", maps["q"])):
+        (tmp_path / folder).mkdir()
+        for case in "ab":
+            np.save(tmp_path / folder / f"{case}.npy", values)
+    folders = tmp_path / "reference", tmp_path / "prediction"
+    result = probdice.evaluate(*folders, out=tmp_path / "out", similarity=similarity, workers=2)
+    expected = compare(maps["p"], maps["q"], similarity=similarity).score
+    scores = [record.comparison.score for record in result.records]
+    assert scores == pytest.approx([expected] * 2, abs=1e-12)
+
+
+def test_a_subclass_that_redefines_f_does_not_use_the_kernels_of_its_parent():
+    class Squared(Absolute):
+        name: ClassVar[str] = "squared"
+
+        def __call__(self, p, q, *, axis=0):
+            return super().__call__(p, q, axis=axis) ** 2
+
+    p, q = [[0.9, 0.5], [0.1, 0.5]], [[0.8, 0.5], [0.2, 0.5]]
+    score = compare(p, q, similarity=Squared(), match="labels").score
+    assert score == pytest.approx((0.81 + 1) / 2)
+
+
+class Broken(Similarity):
+    name = "broken"
+
+    def __init__(self, f):
+        self.f = f
+
+    def __call__(self, p, q, *, axis=0):
+        return self.f(np.asarray(p), np.asarray(q), axis)
+
+
+@pytest.mark.parametrize(
+    ("f", "law"),
+    [
+        (lambda p, q, axis: 1 - np.abs(p - q).sum(axis), "between 0 and 1"),
+        (lambda p, q, axis: 1 - np.maximum(p - q, 0).sum(axis) ** 2 * p.max(axis), "symmetric"),
+        (lambda p, q, axis: 0.9 - np.abs(p - q).sum(axis) / 4, "equal vectors"),
+        (lambda p, q, axis: 1 - np.abs(p - q).max(), "shape"),
+        (lambda p, q, axis: 1 - np.abs(p - q).mean(axis), "both does not matter"),
+        (lambda p, q, axis: 1 - np.abs(p - q).take(0, axis), "order of regions"),
+    ],
+)
+def test_the_checker_names_the_law_that_fails(f, law):
+    with pytest.raises(AssertionError, match=law):
+        check_similarity(Broken(f))
+
+
+def test_an_unknown_similarity_is_an_error_with_a_remedy():
+    content = compare([1, 2], [1, 2]).to_dict()
+    content["overlap"]["similarity"] = {"name": "unheard of"}
+    with pytest.raises(probdice.InputError, match="'unheard of' is unknown; import the module"):
+        Comparison.from_dict(content)
