@@ -215,23 +215,23 @@ def _soft_overlap(
 
     counts = p.rows.shape[0], q.rows.shape[0]
     volumes = Both(np.zeros(counts[0]), np.zeros(counts[1]))
+    likeliest = Both(np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64))
     savings = np.zeros(counts)
     pixels = p.rows, p.start, q.rows, q.start, p.size
     losses: tuple[Floats, Floats] | tuple[None, None] = None, None
     if isinstance(similarity, Aitchison):
         losses = np.zeros(counts[0]), np.zeros(counts[1])
         sound = kernels.aitchison.pairs(
-            *pixels, similarity.floor, volumes.reference, volumes.prediction,
-            *losses, savings,
-        )  # fmt: skip
+            *pixels, similarity.floor, *volumes, *likeliest, *losses, savings
+        )
     else:
-        sound = kernels.absolute.pairs(*pixels, volumes.reference, volumes.prediction, savings)
+        sound = kernels.absolute.pairs(*pixels, *volumes, *likeliest, savings)
     rows, columns = np.nonzero(savings)
     result = Overlap(
         similarity,
         p.size,
-        _soft_regions(sides.reference, volumes.reference, losses[0]),
-        _soft_regions(sides.prediction, volumes.prediction, losses[1]),
+        _soft_regions(sides.reference, volumes.reference, likeliest.reference, losses[0]),
+        _soft_regions(sides.prediction, volumes.prediction, likeliest.prediction, losses[1]),
         Pairs(rows, columns, savings[rows, columns]),
     )
     return result, sound
@@ -245,22 +245,23 @@ def _mixed_overlap(
     crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
     volumes, counts = np.zeros(soft.rows.shape[0]), np.zeros(crisp.labels.size, np.int64)
+    likeliest = np.zeros(volumes.size, np.int64)
     savings = np.zeros((counts.size, volumes.size))
     pixels = crisp.codes, soft.rows, soft.start
     losses = None
     if isinstance(similarity, Aitchison):
         losses = np.zeros(volumes.size)
         sound = kernels.labels.pairs_aitchison(
-            *pixels, similarity.floor, counts, volumes, losses, savings
+            *pixels, similarity.floor, counts, volumes, likeliest, losses, savings
         )
     else:
-        sound = kernels.labels.pairs_absolute(*pixels, counts, volumes, savings)
+        sound = kernels.labels.pairs_absolute(*pixels, counts, volumes, likeliest, savings)
     keys, places = _ascending(crisp.labels)
     ascending = np.empty_like(places)
     ascending[places] = np.arange(places.size)
     crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
     labels = Regions(keys, counts[ascending], True, crisp_side.names)
-    regions = _soft_regions(soft_side, volumes, losses)
+    regions = _soft_regions(soft_side, volumes, likeliest, losses)
     savings = savings[ascending]
     if crisp is q:
         savings = savings.T
@@ -271,9 +272,12 @@ def _mixed_overlap(
     return Overlap(similarity, soft.size, regions, labels, pairs), (sound, True)
 
 
-def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
+def _soft_regions(
+    side: Segmentation, volumes: Floats, likeliest: Integers, losses: Floats | None
+) -> Regions:
     names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
-    return Regions(np.arange(volumes.size), volumes, False, names, losses)
+    keys = np.arange(volumes.size)
+    return Regions(keys, volumes, False, names, losses, likeliest=likeliest)
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
