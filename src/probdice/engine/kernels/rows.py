@@ -44,7 +44,7 @@ def survey(
             largest,
             volumes[i:],
         )
-    _count_likeliest(rows, start, stop, largest, volumes, likeliest)
+    _count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
     for k in range(size):
         off += not abs(sums[k] - real(1)) <= real(TOLERANCE)
@@ -105,7 +105,7 @@ def survey_rest(
             rest,
             volumes[i:],
         )
-    _count_likeliest(rows, start, stop, largest, volumes, likeliest)
+    _count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
     for k in range(size):
         off += not abs(largest[k] + rest[k] - real(1)) <= real(TOLERANCE)
@@ -147,24 +147,40 @@ def _survey_four_rest(
 
 @inner
 def _count_likeliest(
-    rows: Rows, start: int, stop: int, largest: Rows, volumes: Sums, likeliest: Indices
+    rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices
 ) -> None:
     """Add the pixels at which each row is within `TIED` of the largest value.
 
     The difference of two nearly equal floating numbers is exact, so neither the order of the
     pixels nor the width of the vectors changes a count.
     """
-    real = rows.dtype.type
+    count = rows.shape[0]
+    last = count - 1
+    for i in range(0, count, 4):
+        _count_four(
+            rows[i, start:stop],
+            rows[min(i + 1, last), start:stop],
+            rows[min(i + 2, last), start:stop],
+            rows[min(i + 3, last), start:stop],
+            largest,
+            likeliest[i:],
+        )
+
+
+@inner
+def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
+    real = a.dtype.type
     one, none, tied = real(1), real(0), real(TIED)
-    size = np.uint64(stop - start)
-    for i in range(rows.shape[0]):
-        if volumes[i] == 0:
-            continue
-        row = rows[i, start:stop]
-        count = none  # a floating number, as wide as the values, is exact and vectorised
-        for k in range(size):
-            count += one if largest[k] - row[k] <= tied else none
-        likeliest[i] += np.int64(count)
+    # Floating counts as wide as the values are vectorised, and exact for this few pixels.
+    n0 = n1 = n2 = n3 = none
+    for k in range(np.uint64(a.size)):
+        n0 += one if largest[k] - a[k] <= tied else none
+        n1 += one if largest[k] - b[k] <= tied else none
+        n2 += one if largest[k] - c[k] <= tied else none
+        n3 += one if largest[k] - d[k] <= tied else none
+    for i, count in enumerate((n0, n1, n2, n3)):
+        if i < likeliest.size:
+            likeliest[i] += np.int64(count)
 
 
 @inner
