@@ -134,12 +134,40 @@ def soft(regions, pixels, seed, dtype):
 def test_absolute_pairs_are_sums_of_minima(dtype, regions, pixels):
     p, q = soft(regions[0], pixels, 0, dtype), soft(regions[1], pixels, 1, dtype)
     volumes = np.zeros(regions[0]), np.zeros(regions[1])
+    likeliest = np.zeros(regions[0], int), np.zeros(regions[1], int)
     savings = np.zeros(regions)
-    assert kernels.absolute.pairs(p, 0, q, 0, pixels, *volumes, savings) == (True, True)
+    sums = *volumes, *likeliest, savings
+    assert kernels.absolute.pairs(p, 0, q, 0, pixels, *sums) == (True, True)
     tolerance = {"f4": 1e-6, "f8": 1e-12}[dtype] * pixels
     expected = np.minimum(p[:, None].astype("f8"), q[None].astype("f8")).sum(-1)
     np.testing.assert_allclose(savings, expected, rtol=0, atol=tolerance)
     np.testing.assert_allclose(volumes[0], p.sum(1, dtype="f8"), rtol=0, atol=tolerance)
+
+
+def likeliest_by_hand(p):
+    """At how many pixels each row is within 1e-6 of the largest value."""
+    p = p.astype("f8")
+    return (p.max(axis=0) - p <= 1e-6).sum(axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("regions", [(3, 2), (1, 9), (5, 4)])
+def test_pixels_at_which_a_region_is_the_likeliest_are_counted(dtype, regions):
+    pixels = 5000
+    p, q = soft(regions[0], pixels, 0, dtype), soft(regions[1], pixels, 1, dtype)
+    p[:, 3], q[:, 3] = 1 / regions[0], 1 / regions[1]  # a tie of all
+    p[0, 4] = q[0, 4] = p[:, 4].max() - 5e-7
+    expected = (*map(likeliest_by_hand, (p, q)),)
+    for pairs, extra in (
+        (kernels.absolute.pairs, ()),
+        (kernels.aitchison.pairs, (np.zeros(regions[0]), np.zeros(regions[1]))),
+    ):
+        floor = (0.0,) if extra else ()
+        volumes = np.zeros(regions[0]), np.zeros(regions[1])
+        counts = np.zeros(regions[0], int), np.zeros(regions[1], int)
+        pairs(p, 0, q, 0, pixels, *floor, *volumes, *counts, *extra, np.zeros(regions))
+        assert counts[0].tolist() == expected[0].tolist()
+        assert counts[1].tolist() == expected[1].tolist()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 0.9])
@@ -147,9 +175,10 @@ def test_values_that_look_amiss_are_reported(value):
     p, q = soft(3, 5000, 0, "f4"), soft(2, 5000, 1, "f4")
     q[1, 4999] = value
     volumes = np.zeros(3), np.zeros(2)
-    assert kernels.absolute.pairs(p, 0, q, 0, 5000, *volumes, np.zeros((3, 2))) == (True, False)
+    sums = *volumes, np.zeros(3, int), np.zeros(2, int)
+    assert kernels.absolute.pairs(p, 0, q, 0, 5000, *sums, np.zeros((3, 2))) == (True, False)
     assert kernels.aitchison.pairs(
-        p, 0, q, 0, 5000, 0.0, *volumes, np.zeros(3), np.zeros(2), np.zeros((3, 2))
+        p, 0, q, 0, 5000, 0.0, *sums, np.zeros(3), np.zeros(2), np.zeros((3, 2))
     ) == (True, False)
 
 

@@ -79,6 +79,9 @@ class Regions:
         volumes: for probabilities under aitchison.
     colours : mapping of int to str
         The colour of a key, such as "#0072B2", where the source has one.
+    likeliest : ndarray of int or None
+        Number of pixels at which each region is the likeliest, ties within 1e-6 included. None for
+        a label map, where these are the volumes, and for an overlap saved by version 0.1.
     """
 
     keys: NDArray[Any]
@@ -87,6 +90,7 @@ class Regions:
     names: Mapping[int, Label] = field(default_factory=dict)
     losses: Floats | None = None
     colours: Mapping[int, str] = field(default_factory=dict)
+    likeliest: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -113,6 +117,16 @@ class Regions:
         """The indices of the regions that are not empty."""
         return np.flatnonzero(self.volumes)
 
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which regions count in means over regions and in counts of regions.
+
+        A region of a label map counts if it is not empty, a region of probabilities if it is the
+        likeliest at one pixel or more. Where `likeliest` is not known, every region that is not
+        empty counts.
+        """
+        return np.asarray((self.volumes if self.likeliest is None else self.likeliest) > 0)
+
     @property
     def empty(self) -> tuple[Label, ...]:
         """The labels of empty regions, and of names that no region has."""
@@ -131,13 +145,14 @@ class Regions:
             "names": [[key, name] for key, name in self.names.items()],
             "losses": None if self.losses is None else self.losses.tolist(),
             "colours": [[key, colour] for key, colour in self.colours.items()],
+            "likeliest": None if self.likeliest is None else self.likeliest.tolist(),
         }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Regions":
         """Back from plain types."""
         crisp = bool(content["crisp"])
-        losses = content["losses"]
+        losses, likeliest = content["losses"], content.get("likeliest")
         return cls(
             _integers(content["keys"]),
             np.asarray(content["volumes"], np.int64 if crisp else np.float64),
@@ -145,6 +160,7 @@ class Regions:
             {index(key): name for key, name in content["names"]},
             None if losses is None else np.asarray(losses, np.float64),
             {index(key): colour for key, colour in content.get("colours", ())},
+            None if likeliest is None else _integers(likeliest),
         )
 
 
@@ -442,6 +458,7 @@ class Overlap:
             needs_losses = not (self.similarity.separable or regions.crisp)
             fits = fits and needs_losses == (regions.losses is not None)
             fits = fits and _as_long([regions.keys, regions.volumes, losses])
+            fits = fits and _counts_fit(regions, pixels)
             fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
             fits = fits and all(COLOUR.fullmatch(colour) for colour in regions.colours.values())
             fits = fits and bool(np.all(regions.keys[:-1] < regions.keys[1:]))
@@ -486,6 +503,8 @@ class Overlap:
             arrays[f"{side}_keys"], arrays[f"{side}_volumes"] = regions.keys, regions.volumes
             if regions.losses is not None:
                 arrays[f"{side}_losses"] = regions.losses
+            if regions.likeliest is not None:
+                arrays[f"{side}_likeliest"] = regions.likeliest
             header[side] = {key: content[key] for key in ("crisp", "names", "colours")}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         name = os.fspath(path)
@@ -558,9 +577,10 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
     for side in SIDES:
         keys = array(f"{side}_keys", packed(f"{side}_keys"))
         volumes = array(f"{side}_volumes", 8 * keys.size)
-        stored = f"{side}_losses" in members
-        losses = array(f"{side}_losses", 8 * keys.size) if stored else None
-        plain[side] = plain[side] | {"keys": keys, "volumes": volumes, "losses": losses}
+        plain[side] = plain[side] | {"keys": keys, "volumes": volumes}
+        for name in ("losses", "likeliest"):
+            stored = f"{side}_{name}" in members
+            plain[side][name] = array(f"{side}_{name}", 8 * keys.size) if stored else None
         counts.append(keys.size)
     rows = array("rows", 8 * math.prod(counts))
     columns, savings = (array(name, 8 * rows.size) for name in ("columns", "savings"))
@@ -626,11 +646,16 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
     places = [np.searchsorted(keys, regions.keys) for regions in several]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
+    # One overlap without these counts leaves those of the sum unknown.
+    counted = all(regions.likeliest is not None for regions in several)
+    likeliest = np.zeros(keys.size, np.int64) if counted else None
     for regions, place in zip(several, places, strict=True):
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
             losses[place] += regions.losses
-    total = Regions(keys, volumes, first.crisp, names, losses, colours)
+        if likeliest is not None and regions.likeliest is not None:
+            likeliest[place] += regions.likeliest
+    total = Regions(keys, volumes, first.crisp, names, losses, colours, likeliest)
     return total, places
 
 
@@ -670,6 +695,18 @@ def _places(count: int, occupied: Integers) -> Integers:
 def _as_long(arrays: Sequence[NDArray[Any]]) -> bool:
     """Whether these are rows of equal length."""
     return all(array.shape == (arrays[0].size,) for array in arrays)
+
+
+def _counts_fit(regions: Regions, pixels: int) -> bool:
+    """Whether the pixels at which regions are the likeliest are counts of this many pixels."""
+    counts = regions.likeliest
+    if counts is None:
+        return True
+    return (
+        not regions.crisp
+        and counts.shape == regions.keys.shape
+        and bool(np.all((counts >= 0) & (counts <= pixels)))
+    )
 
 
 def _within(indices: Integers, count: int) -> bool:

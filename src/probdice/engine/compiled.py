@@ -23,16 +23,18 @@ class AbsoluteKernels:
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
         """Sums of min(p_i, q_j)."""
         volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
+        likeliest = np.zeros(p.shape[0], np.int64), np.zeros(q.shape[0], np.int64)
         savings = np.zeros((p.shape[0], q.shape[0]))
-        sound = absolute.pairs(p, p_start, q, q_start, size, *volumes, savings)
-        return PairSums(volumes, (None, None), savings, sound)
+        sound = absolute.pairs(p, p_start, q, q_start, size, *volumes, *likeliest, savings)
+        return PairSums(volumes, likeliest, (None, None), savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
         """Sums of q_j over the pixels of each label."""
         counts, volumes = np.zeros(labels, np.int64), np.zeros(q.shape[0])
+        likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
-        sound = label_kernels.pairs_absolute(codes, q, q_start, counts, volumes, savings)
-        return LabelPairSums(counts, volumes, None, savings, sound)
+        sound = label_kernels.pairs_absolute(codes, q, q_start, counts, volumes, likeliest, savings)
+        return LabelPairSums(counts, volumes, likeliest, None, savings, sound)
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
@@ -57,22 +59,24 @@ class AitchisonKernels:
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
         """Sums of ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j))."""
         volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
+        likeliest = np.zeros(p.shape[0], np.int64), np.zeros(q.shape[0], np.int64)
         losses = np.zeros(p.shape[0]), np.zeros(q.shape[0])
         savings = np.zeros((p.shape[0], q.shape[0]))
         sound = aitchison.pairs(
-            p, p_start, q, q_start, size, self.floor, *volumes, *losses, savings
+            p, p_start, q, q_start, size, self.floor, *volumes, *likeliest, *losses, savings
         )
-        return PairSums(volumes, losses, savings, sound)
+        return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
         """The same, where the reference is certain."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
+        likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
         sound = label_kernels.pairs_aitchison(
-            codes, q, q_start, self.floor, counts, volumes, losses, savings
+            codes, q, q_start, self.floor, counts, volumes, likeliest, losses, savings
         )
-        return LabelPairSums(counts, volumes, losses, savings, sound)
+        return LabelPairSums(counts, volumes, likeliest, losses, savings, sound)
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats

@@ -12,6 +12,7 @@ from probdice.similarity import Similarity
 __all__ = ["DefinitionKernels"]
 
 CERTAIN = np.array([[1.0], [0.0]])  # a region that has all of the probability
+TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
 EMPTY = np.array([[0.0], [1.0]])  # one that has none
 
 
@@ -35,8 +36,9 @@ class DefinitionKernels:
             pair = self._losses(p_binary[i][:, both], q_binary[j][:, both])
             savings[i, j] = _saved(p_alone[i][both], q_alone[j][both], pair).sum()
         volumes = p.sum(axis=1), q.sum(axis=1)
+        likeliest = _likeliest(p), _likeliest(q)
         losses = _totals(p_alone), _totals(q_alone)
-        return PairSums(volumes, losses, savings, (False, False))
+        return PairSums(volumes, likeliest, losses, savings, (False, False))
 
     def label_pairs(
         self, codes: NDArray[np.int32], labels: int, q: NDArray[Any], q_start: int
@@ -51,7 +53,7 @@ class DefinitionKernels:
             savings[:, j] = np.bincount(codes, np.where(q[j] > 0, saved, 0), labels)
             losses[j] = alone.sum()
         counts = np.bincount(codes, minlength=labels)
-        return LabelPairSums(counts, q.sum(axis=1), losses, savings, False)
+        return LabelPairSums(counts, q.sum(axis=1), _likeliest(q), losses, savings, False)
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
@@ -107,6 +109,12 @@ def _members(side: RowGroups, group: int) -> Integers:
 def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
     """What a pair costs less than its regions do alone, at every pixel."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
+
+
+def _likeliest(rows: Floats) -> Integers:
+    """The number of pixels at which each row is within `TIED` of the largest."""
+    likeliest: Integers = (rows >= rows.max(axis=0, initial=0) - TIED).sum(axis=1)
+    return likeliest
 
 
 def _totals(alone: list[Floats]) -> Floats:

@@ -217,8 +217,8 @@ def _soft_overlap(
     result = Overlap(
         similarity,
         p.size,
-        _soft_regions(sides.reference, sums.volumes[0], sums.losses[0]),
-        _soft_regions(sides.prediction, sums.volumes[1], sums.losses[1]),
+        _soft_regions(sides.reference, sums.volumes[0], sums.likeliest[0], sums.losses[0]),
+        _soft_regions(sides.prediction, sums.volumes[1], sums.likeliest[1], sums.losses[1]),
         Pairs(rows, columns, sums.savings[rows, columns]),
     )
     return result, sums.sound
@@ -235,7 +235,7 @@ def _mixed_overlap(
     ascending[places] = np.arange(places.size)
     crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
     labels = Regions(keys, sums.counts[ascending], True, crisp_side.names)
-    regions = _soft_regions(soft_side, sums.volumes, sums.losses)
+    regions = _soft_regions(soft_side, sums.volumes, sums.likeliest, sums.losses)
     savings = sums.savings[ascending]
     if crisp is q:
         savings = savings.T
@@ -246,9 +246,12 @@ def _mixed_overlap(
     return Overlap(similarity, soft.size, regions, labels, pairs), (sums.sound, True)
 
 
-def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
+def _soft_regions(
+    side: Segmentation, volumes: Floats, likeliest: Integers, losses: Floats | None
+) -> Regions:
     names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
-    return Regions(np.arange(volumes.size), volumes, False, names, losses)
+    keys = np.arange(volumes.size)
+    return Regions(keys, volumes, False, names, losses, likeliest=likeliest)
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

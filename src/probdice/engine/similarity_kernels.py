@@ -30,11 +30,13 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 class PairSums(NamedTuple):
     """Floats over some pixels for the regions of two soft sides and for every pair of them.
 
-    `losses` is Σ 1 − f of each region against an empty one, or None where that is its volume.
+    `likeliest` is the number of pixels at which each region is the likeliest. `losses` is Σ 1 − f
+    of each region against an empty one, or None where that is its volume.
     `sound` is False where the values of a side need a closer look.
     """
 
     volumes: tuple[Floats, Floats]
+    likeliest: tuple[Integers, Integers]
     losses: tuple[Floats | None, Floats | None]
     savings: Floats
     sound: tuple[bool, bool]
@@ -45,6 +47,7 @@ class LabelPairSums(NamedTuple):
 
     counts: Integers
     volumes: Floats
+    likeliest: Integers
     losses: Floats | None
     savings: Floats
     sound: bool

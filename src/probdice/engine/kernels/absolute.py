@@ -40,19 +40,24 @@ def pairs(
     size: int,
     p_volumes: Sums,
     q_volumes: Sums,
+    p_likeliest: Indices,
+    q_likeliest: Indices,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes and Σ min(p_i, q_j) of these pixels; whether each side looks sound."""
+    """Add the volumes and Σ min(p_i, q_j) of these pixels; whether each side looks sound.
+
+    The pixels at which a region is the likeliest are added to `p_likeliest` and `q_likeliest`.
+    """
     p_sound = q_sound = True
-    sums = np.empty(STEP, p.dtype)
+    sums, largest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
     p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     shared = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_sound &= survey(p, p_from, p_from + step, sums, p_step)
-        q_sound &= survey(q, q_from, q_from + step, sums, q_step)
+        p_sound &= survey(p, p_from, p_from + step, sums, largest, p_step, p_likeliest)
+        q_sound &= survey(q, q_from, q_from + step, sums, largest, q_step, q_likeliest)
         for i in range(p.shape[0]):
             p_volumes[i] += p_step[i]
         for j in range(q.shape[0]):

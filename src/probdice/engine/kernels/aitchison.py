@@ -63,12 +63,15 @@ def pairs(
     floor: float,
     p_volumes: Sums,
     q_volumes: Sums,
+    p_likeliest: Indices,
+    q_likeliest: Indices,
     p_alone: Sums,
     q_alone: Sums,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes, the losses against an empty region and the savings of every pair.
+    """Add volumes, losses against an empty region, and the savings of every pair.
 
+    The pixels at which a region is the likeliest are added to `p_likeliest` and `q_likeliest`.
     A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both are positive,
     with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 there, so that this
     is ½ (1 + f). Returns whether the values of each side look sound.
@@ -89,8 +92,8 @@ def pairs(
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_sound &= survey_rest(p, p_from, p_from + step, p_largest, p_rest, p_step)
-        q_sound &= survey_rest(q, q_from, q_from + step, q_largest, q_rest, q_step)
+        p_sound &= survey_rest(p, p_from, p_from + step, p_largest, p_rest, p_step, p_likeliest)
+        q_sound &= survey_rest(q, q_from, q_from + step, q_largest, q_rest, q_step, q_likeliest)
         p_listed = p_active[: active(p_step, p_active)]
         q_listed = q_active[: active(q_step, q_active)]
         zeros = _logits(

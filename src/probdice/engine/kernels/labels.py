@@ -271,18 +271,22 @@ def pairs_absolute(
     q_start: int,
     counts: NDArray[np.int64],
     volumes: Sums,
+    likeliest: Indices,
     savings: Sums,
 ) -> bool:
-    """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code."""
+    """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code.
+
+    The pixels at which a region is the likeliest are added to `likeliest`.
+    """
     sound = True
-    sums = np.empty(absolute.STEP, q.dtype)
+    sums, largest = np.empty(absolute.STEP, q.dtype), np.empty(absolute.STEP, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(absolute.STEP + 1, np.int64)
     for done in range(0, codes.size, absolute.STEP):
         step = min(absolute.STEP, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, step_volumes)
+        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
         for j in range(q.shape[0]):
             volumes[j] += step_volumes[j]
         step_codes = codes[done : done + step]
@@ -301,13 +305,17 @@ def pairs_aitchison(
     floor: float,
     counts: NDArray[np.int64],
     volumes: Sums,
+    likeliest: Indices,
     alone: Sums,
     savings: Sums,
 ) -> bool:
-    """Add the pixels of each code, the volumes, the losses against an empty region, the savings."""
+    """Add the pixels of each code, the volumes, the losses against an empty region, the savings.
+
+    The pixels at which a region is the likeliest are added to `likeliest`.
+    """
     sound = True
     size = aitchison.STEP
-    sums = np.empty(size, q.dtype)
+    sums, largest = np.empty(size, q.dtype), np.empty(size, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(size + 1, np.int64)
@@ -317,7 +325,7 @@ def pairs_aitchison(
     for done in range(0, codes.size, size):
         step = min(size, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, step_volumes)
+        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
         columns = listed[: active(step_volumes, listed)]
         others(q, start, start + step, columns, rest)
         for j in range(q.shape[0]):

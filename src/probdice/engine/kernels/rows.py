@@ -15,19 +15,24 @@ Indices = NDArray[np.int64]
 # would lose the sixth digit. Unsigned, because an index that could be negative is not vectorised.
 SHORT = np.uint64(256)
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
+TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
 
 
 @inner
-def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool:
+def survey(
+    rows: Rows, start: int, stop: int, sums: Rows, largest: Rows, volumes: Sums, likeliest: Indices
+) -> bool:
     """Sum each row into `volumes` and each pixel into `sums`; False where a value looks amiss.
 
-    Amiss is what is negative or not finite, and a pixel that does not sum to 1. (A negative
-    zero also gives False; whoever looks closer will find nothing.)
+    `largest` is the largest value of each pixel; the pixels at which a row has it are added to
+    `likeliest`. A value that is negative or not finite, or a pixel that does not sum to 1, looks
+    amiss. (A negative zero also gives False; a closer look finds no fault.)
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
     nothing = np.zeros(size if count % 4 else 0, rows.dtype)
-    sums[:size] = real(0)
+    for k in range(size):
+        sums[k] = largest[k] = real(0)
     signs = sign_of(real(0))
     for i in range(0, count, 4):
         signs |= _survey_four(
@@ -36,8 +41,10 @@ def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool
             rows[i + 2, start:stop] if i + 2 < count else nothing,
             rows[i + 3, start:stop] if i + 3 < count else nothing,
             sums,
+            largest,
             volumes[i:],
         )
+    _count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
     for k in range(size):
         off += not abs(sums[k] - real(1)) <= real(TOLERANCE)
@@ -45,7 +52,9 @@ def survey(rows: Rows, start: int, stop: int, sums: Rows, volumes: Sums) -> bool
 
 
 @inner
-def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) -> int:
+def _survey_four(
+    a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
+) -> int:
     """Four rows a turn spare most of the traffic on `sums`. Negative where any value is."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
@@ -59,6 +68,7 @@ def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) 
             s2 += c[k]
             s3 += d[k]
             sums[k] += (a[k] + b[k]) + (c[k] + d[k])
+            largest[k] = max(max(max(a[k], b[k]), max(c[k], d[k])), largest[k])
             signs |= (sign_of(a[k]) | sign_of(b[k])) | (sign_of(c[k]) | sign_of(d[k]))
         v0 += s0
         v1 += s1
@@ -72,9 +82,9 @@ def _survey_four(a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, volumes: Sums) 
 
 @inner
 def survey_rest(
-    rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums
+    rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """The same, and at each pixel the largest value and the sum of all others.
+    """The same with, at each pixel, the sum of all values but the largest instead of all.
 
     That sum holds every digit of what is small beside the largest value; for any other region,
     the sum of the others is more than half of all, and a difference from the total holds them.
@@ -95,6 +105,7 @@ def survey_rest(
             rest,
             volumes[i:],
         )
+    _count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
     for k in range(size):
         off += not abs(largest[k] + rest[k] - real(1)) <= real(TOLERANCE)
@@ -132,6 +143,42 @@ def _survey_four_rest(
         if i < volumes.size:
             volumes[i] = volume
     return signs
+
+
+@inner
+def _count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
+    """Add the pixels at which each row is within `TIED` of the largest value.
+
+    The difference of two nearly equal floating numbers is exact, so neither the order of the
+    pixels nor the width of the vectors changes a count.
+    """
+    count = rows.shape[0]
+    last = count - 1
+    for i in range(0, count, 4):
+        _count_four(
+            rows[i, start:stop],
+            rows[min(i + 1, last), start:stop],
+            rows[min(i + 2, last), start:stop],
+            rows[min(i + 3, last), start:stop],
+            largest,
+            likeliest[i:],
+        )
+
+
+@inner
+def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
+    real = a.dtype.type
+    one, none, tied = real(1), real(0), real(TIED)
+    # Floating counts as wide as the values are vectorised, and exact for this few pixels.
+    n0 = n1 = n2 = n3 = none
+    for k in range(np.uint64(a.size)):
+        n0 += one if largest[k] - a[k] <= tied else none
+        n1 += one if largest[k] - b[k] <= tied else none
+        n2 += one if largest[k] - c[k] <= tied else none
+        n3 += one if largest[k] - d[k] <= tied else none
+    for i, count in enumerate((n0, n1, n2, n3)):
+        if i < likeliest.size:
+            likeliest[i] += np.int64(count)
 
 
 @inner
