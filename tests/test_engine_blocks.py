@@ -8,7 +8,9 @@ import pytest
 
 from probdice import InputError, Segmentation, compare
 from probdice.engine import blocks as engine_blocks
-from probdice.engine.blocks import Block, Blocks, Crisp, Store, cut, cut_along_chunks
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp
+from probdice.engine.grids import Block, Store, cut, cut_along_chunks
 
 
 def soft(regions, shape, seed=0, dtype=np.float32):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probdice import Absolute, Aitchison, Segmentation, compare, overlap
-from probdice.engine import passes
+from probdice.engine import group_passes, moment_passes, overlap_pass
 from probdice.engine.blocks import Blocks
 from probdice.engine.images import Images
 from probdice.sides import Both
@@ -100,7 +100,7 @@ def test_more_room_for_pairs_changes_nothing(monkeypatch, mask):
     p, q = rng.integers(0, 200, 5000) * 10**9, rng.integers(0, 300, 5000)
     roomy = overlap(p, q, mask=mask).to_dict()
     assert len(roomy["savings"]) > 2000
-    monkeypatch.setattr(passes, "FEW_PAIRS", 1)
+    monkeypatch.setattr(overlap_pass, "FEW_PAIRS", 1)
     assert overlap(p, q, mask=mask).to_dict() == roomy
 
 
@@ -127,7 +127,7 @@ def test_moments_are_sums_of_products(kinds):
         q = q.argmax(0)
     ready, _ = ready_and_images(p, q)
     keys = Both(np.arange(3), np.arange(4))
-    found = passes.moments(ready, keys)
+    found = moment_passes.moments(ready, keys)
     rows = [x if x.ndim == 2 else np.stack([x == k for k in range(n)]).astype(float)
             for x, n in ((p, 3), (q, 4))]  # fmt: skip
     np.testing.assert_allclose(found.between, rows[0] @ rows[1].T, atol=1e-12)
@@ -161,7 +161,7 @@ def test_a_distribution_counts_every_value():
     p = soft(3, (500,), dtype=np.float64)
     p[:, 0] = [0, 1, 0]
     ready, _ = ready_and_images(p, p)
-    found = passes.distribution(ready.sides[0], 64)
+    found = moment_passes.distribution(ready.sides[0], 64)
     ends = np.array(
         [2 * (k / 64) ** 2 if k <= 32 else 1 - 2 * (1 - k / 64) ** 2 for k in range(65)]
     )
@@ -175,7 +175,7 @@ def test_a_distribution_counts_every_value():
 
 
 def test_a_distribution_is_fine_where_regions_are_nearly_empty_or_nearly_certain():
-    found = passes.Distribution(np.zeros((1, 2048), np.int64), np.zeros((1, 2048)))
+    found = moment_passes.Distribution(np.zeros((1, 2048), np.int64), np.zeros((1, 2048)))
     assert found.widths[0] == found.widths[-1] == 2 / 2048**2
     assert found.widths.max() < 2 / 2048
 
@@ -209,4 +209,4 @@ def test_joined_losses_are_those_of_the_joined_regions(similarity, side):
     ],
 )
 def test_every_label_finds_its_group(lists, labels, groups):
-    assert passes.Members(lists).group_of(labels, -1).tolist() == groups
+    assert group_passes.Members(lists).group_of(labels, -1).tolist() == groups

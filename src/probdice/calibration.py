@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, Group
-from probdice.engine.passes import Forecast
+from probdice.engine.moment_passes import Forecast
 from probdice.errors import InputError
 from probdice.formatting import decimal
 from probdice.overlaps import Floats

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.images import Images
-from probdice.engine.passes import Distribution
+from probdice.engine.moment_passes import Distribution
 from probdice.errors import TooLargeError
 from probdice.groups import Groups, costs, known_from_table
 from probdice.matching import Fixed, Given, Rule, knows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.blocks import Crisp, Soft
+from probdice.engine.decode import Crisp, Soft
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError
 from probdice.formatting import decimal

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.passes import Moments
+from probdice.engine.moment_passes import Moments
 from probdice.overlaps import Floats, Overlap
 from probdice.sides import SIDES, Side, other
 

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.blocks import Block, Blocks, Crisp, Soft
-from probdice.engine.images import Images, image
-from probdice.engine.passes import Lists
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp, Soft
+from probdice.engine.executors import image
+from probdice.engine.grids import Block
+from probdice.engine.group_passes import Lists
+from probdice.engine.images import Images
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence
 from probdice.segmentation import Label, Segmentation

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.engine.group_passes import Lists
 from probdice.engine.images import Images
-from probdice.engine.passes import Lists
 from probdice.errors import InputError
 from probdice.groups import Groups, costs, known_from_table
 from probdice.matching import find_groups

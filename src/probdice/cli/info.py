@@ -145,7 +145,8 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
 
     from probdice.cli.display import MOST, note_line
     from probdice.cli.tables import plain_table
-    from probdice.engine.blocks import Blocks, Crisp
+    from probdice.engine.blocks import Blocks
+    from probdice.engine.decode import Crisp
     from probdice.errors import Option
     from probdice.formatting import millilitres, percent
     from probdice.value_checks import scale_of_labels
@@ -230,7 +231,8 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     """One pass over the values as they came, and what is wrong with them."""
     import numpy as np
 
-    from probdice.engine.blocks import Blocks, Soft
+    from probdice.engine.blocks import Blocks
+    from probdice.engine.decode import Soft
     from probdice.value_checks import TOLERANCE, examine_values
 
     single = segmentation.reading == "foreground"

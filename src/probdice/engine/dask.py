@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.arrays import Array, Chunks, as_array, has_type, travels
-from probdice.engine.blocks import Block, Blocks, Grid
+from probdice.engine.blocks import Blocks
+from probdice.engine.grids import Block, Grid
+from probdice.engine.passes import Pass
 from probdice.engine.threads import cores, watcher
 from probdice.errors import InputError, MissingExtraError, ProbdiceError
 from probdice.segmentation import Segmentation
 
-__all__ = ["connected", "image", "in_charge", "scheduled", "total"]
+__all__ = ["DaskScheduler", "connected", "image", "in_charge", "scheduled"]
 
 R = TypeVar("R")
 
@@ -49,11 +51,12 @@ def in_charge(blocks: Blocks) -> bool:
     return any(travels(array) for array in arrays) and _scheduler() is not None
 
 
-def total(
-    visit: Callable[[Blocks, Block], R], blocks: Blocks, add: Callable[[Iterable[R]], R]
-) -> R:
-    """What `visit` gives of all blocks, added up in an order that the workers do not change."""
-    return add(_rounds(visit, blocks, add))
+class DaskScheduler:
+    """Tasks of Dask, on the scheduler that is active."""
+
+    def run(self, task: Pass[R], blocks: Blocks) -> R:
+        """The sum over all blocks, added up in an order that the workers do not change."""
+        return task.add(_rounds(task, blocks))
 
 
 def image(
@@ -172,10 +175,11 @@ def _arrays(blocks: Blocks) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """An array of which one block is known."""
+    """An array of which one box is known, starting at `start`."""
 
     shape: tuple[int, ...]
     values: NDArray[Any]
+    start: tuple[int, ...] = ()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -185,8 +189,13 @@ class _Part:
     def chunks(self) -> Chunks:
         return tuple((length,) for length in self.shape)
 
-    def __getitem__(self, index: Any) -> NDArray[Any]:
-        return self.values
+    def __getitem__(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        first = len(self.shape) - len(self.start)  # an axis of regions is known whole
+        box = (
+            slice(part.start - start, part.stop - start)
+            for part, start in zip(index[first:], self.start, strict=True)
+        )
+        return self.values[(slice(None),) * first + tuple(box)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,15 +210,20 @@ class _Work:
     sides: tuple[Segmentation, ...]
     shapes: tuple[tuple[int, ...], ...]
     stores: tuple[Array | None, ...]
+    halo: int = 0
 
     def __call__(self, block: Block, *values: NDArray[Any]) -> Any:
         """The result of one block."""
         given = iter(values)
+        whole = self.sides[0].shape
+        around = block if not self.halo else block.around(self.halo, whole)
+        start = tuple(part.start for part in around.box)
         try:
             parts = [
                 _Part(
                     shape,
-                    np.asarray(next(given) if store is None else store[_box(block, shape)]),
+                    np.asarray(next(given) if store is None else store[_box(around, shape)]),
+                    start,
                 )
                 for shape, store in zip(self.shapes, self.stores, strict=True)
             ]
@@ -253,7 +267,10 @@ def _failure(block: Block, error: Exception) -> ProbdiceError:
 
 
 def _work(
-    visit: Callable[[Blocks, Block], Any], blocks: Blocks, stores: Sequence[Array | None]
+    visit: Callable[[Blocks, Block], Any],
+    blocks: Blocks,
+    stores: Sequence[Array | None],
+    halo: int = 0,
 ) -> _Work:
     """What tasks share; stores are read by the tasks themselves."""
     bare: dict[str, Any] = {"names": {}, "colours": {}, "geometry": None, "notes": ()}
@@ -266,17 +283,19 @@ def _work(
         ),
         tuple(part.shape for part in nothing),
         tuple(stores),
+        halo,
     )
 
 
-def _tasks(visit: Callable[[Blocks, Block], Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
+def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     """Makes the tasks of some blocks."""
     from dask import delayed
 
     arrays = [_origin(array) for array in _arrays(blocks)]
-    work = _work(visit, blocks, [array if travels(array) else None for array in arrays])
+    stores = [array if travels(array) else None for array in arrays]
+    work = _work(task.visit, blocks, stores, task.halo)
     sent = [array for array in arrays if not travels(array)]
-    name = f"{getattr(visit, 'func', visit).__name__.strip('_')}-{uuid4().hex}"
+    name = f"{task.name}-{uuid4().hex}"
 
     def tasks(some: Grid) -> list[Any]:
         # One key: it goes to each worker once, not with each task.
@@ -284,13 +303,13 @@ def _tasks(visit: Callable[[Blocks, Block], Any], blocks: Blocks) -> Callable[[G
         visited = delayed(_visited, pure=False)
         return [
             visited(shared, block, *made, dask_key_name=f"{name}-{block}")
-            for block, made in zip(some, _fused(sent, some), strict=True)
+            for block, made in zip(some, _fused(sent, some, task.halo), strict=True)
         ]
 
     return tasks
 
 
-def _fused(arrays: Sequence[Array], some: Grid) -> list[list[Any]]:
+def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
     """For every block what makes the values of these arrays, and what that is called with.
 
     Tasks of Dask arrays that one block alone needs, mostly chunks to be read, are done where it
@@ -303,7 +322,7 @@ def _fused(arrays: Sequence[Array], some: Grid) -> list[list[Any]]:
     held: dict[Any, Any] = {}  # what workers have already
     wanted: list[list[Any]] = [[] for _ in some]
     for array in arrays:
-        keys, tasks = _graph(array, some)
+        keys, tasks = _graph(array, some, halo)
         graph |= tasks
         held |= _held(array)
         for k, key in enumerate(keys):
@@ -341,17 +360,23 @@ def _held(array: Array) -> dict[Any, Any]:
     return {future.key: future for future in distributed.futures_of(array)}
 
 
-def _graph(array: Array, some: Grid) -> tuple[list[Any], dict[Any, Any]]:
+def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
     """A key for what the array has of every block, and the tasks behind them."""
+    boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex
-        values = {(name, k): np.asarray(array[_box(b, array.shape)]) for k, b in enumerate(some)}
+        values = {(name, k): np.asarray(array[box]) for k, box in enumerate(boxes)}
         return list(values), values
     import dask
 
-    part: Any = array[_box(some, array.shape)]
-    (part,) = dask.optimize(part.rechunk(_lengths(some, array.shape), method="tasks"))
-    return list(dask.core.flatten(part.__dask_keys__())), dict(part.__dask_graph__())
+    whole: Any = array
+    if halo:
+        parts = dask.optimize(*(whole[box].rechunk(-1) for box in boxes))
+    else:
+        part = whole[_box(some, array.shape)]
+        parts = dask.optimize(part.rechunk(_lengths(some, array.shape), method="tasks"))
+    keys = [key for part in parts for key in dask.core.flatten(part.__dask_keys__())]
+    return keys, {key: made for part in parts for key, made in part.__dask_graph__().items()}
 
 
 def _origin(array: Array) -> Array:
@@ -381,11 +406,9 @@ def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
     return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
 
 
-def _rounds(
-    visit: Callable[[Blocks, Block], R], blocks: Blocks, add: Callable[[Iterable[R]], R]
-) -> Iterator[R]:
-    """The sum of every round, in their order; whoever watches is told how many blocks are done."""
-    tasks, grid = _tasks(visit, blocks), blocks.blocks
+def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
+    """The sum of every round, in their order; a watcher is called with the blocks done."""
+    tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
     most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))

@@ -1,30 +1,30 @@
 """Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from itertools import accumulate
 from math import isfinite
-from operator import add
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from probdice.arrays import has_type, travels
-from probdice.engine import passes
-from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft
-from probdice.engine.passes import (
-    Checked,
+from probdice.engine.blocks import Blocks
+from probdice.engine.executors import executor_for, image
+from probdice.engine.group_passes import Lists, Scores, joined_pass, map_visit, scores_pass
+from probdice.engine.moment_passes import (
     Distribution,
     Forecast,
-    Lists,
-    Members,
     Moments,
-    Scores,
+    distributions_pass,
+    forecast_pass,
+    moments_pass,
 )
-from probdice.engine.threads import cores, run
+from probdice.engine.overlap_pass import overlap_pass
+from probdice.engine.passes import Pass
+from probdice.engine.sample_passes import count_pass, sample_pass
+from probdice.engine.threads import cores
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
@@ -32,12 +32,11 @@ from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Array, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
-from probdice.value_checks import Fault, examine_values
+from probdice.value_checks import Fault
 
-__all__ = ["Images", "aligned", "file_of", "image", "mask_on", "one_hot_axis", "total"]
+__all__ = ["Images", "aligned", "file_of", "mask_on", "one_hot_axis"]
 
 ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
-T = TypeVar("T")
 R = TypeVar("R")
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
@@ -121,8 +120,7 @@ class Images:
 
     def overlap(self, similarity: Similarity) -> Overlap:
         """The first pass: every pair of regions. Values are checked here, and only here."""
-        visit = partial(_overlap, similarity=similarity)
-        checked = self._total(visit, Checked.total) if self.blocks.blocks else None
+        checked = self._run(overlap_pass(similarity)) if self.blocks.blocks else None
         for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
             if fault is not None:
                 raise self._refusal(side, fault)
@@ -145,23 +143,23 @@ class Images:
         return _without(overlap, ignored)
 
     def joined(
-        self, similarity: Similarity, side: Side, own: Lists, across: Lists, spare: Sequence[int]
+        self,
+        similarity: Similarity,
+        side: Side,
+        own: Lists,
+        across: Lists,
+        unmatched: Sequence[int],
     ) -> Floats:
-        """Σ 1 − f of each group with each spare region of `side` joined to it.
+        """Σ 1 − f of each group with each unmatched region of `side` joined to it.
 
-        `own` and `across` are the regions of the groups, and `spare` of `side`, by channel or
+        `own` and `across` are the regions of the groups, and `unmatched` of `side`, by channel or
         label.
         """
-        place = SIDES.index(side)
-        visit = partial(
-            _joined, similarity=similarity, place=place, own=own, across=across, spare=spare
-        )
-        return self._total(visit, _sum)
+        return self._run(joined_pass(similarity, side, own, across, unmatched))
 
     def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
         """Compare the groups of both sides at every pixel."""
-        visit = partial(_scores, similarity=similarity, groups=groups.map(Members))
-        return self._total(visit, _sum)
+        return self._run(scores_pass(similarity, groups))
 
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
@@ -170,36 +168,29 @@ class Images:
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
-        members = groups.map(Members)
-        visit: Callable[[Blocks, Block], NDArray[np.float32]]
-        if self.reference.crisp and self.prediction.crisp:
-            tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
-            visit = partial(_agreement, similarity=similarity, tables=tables)
-        else:
-            visit = partial(_map, similarity=similarity, groups=members)
+        visit = map_visit(similarity, groups, blocks)
         result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
         return result
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
         """The moments of both sides, label maps by these labels."""
-        return self._total(partial(_moments, keys=keys), _sum)
+        return self._run(moments_pass(keys))
 
     def distributions(self, bins: int) -> Both[Distribution]:
         """How the values of every region of two soft sides are distributed."""
-        return self._total(partial(_distributions, bins=bins), _sum_of_both)
+        return self._run(distributions_pass(bins))
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
-        """How far the prediction is borne out by the reference, group by group."""
-        visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
-        return self._total(visit, _sum)
+        """How far the reference confirms the prediction, group by group."""
+        return self._run(forecast_pass(groups, bins, thresholds))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
         """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
         starts = None
         if not self.blocks.whole:
-            counts = self._total(_count, _joint)
+            counts = self._run(count_pass())
             starts = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
-        drawn = self._total(partial(_sample, ranks=ranks, starts=starts), _joint)
+        drawn = self._run(sample_pass(ranks, starts))
 
         def in_order(side: Side) -> NDArray[Any]:
             places = np.concatenate([taken[side][0] for taken in drawn.values()])
@@ -208,8 +199,8 @@ class Images:
 
         return Both(in_order("reference"), in_order("prediction"))
 
-    def _total(self, visit: Callable[[Blocks, Block], R], add: Callable[[Iterable[R]], R]) -> R:
-        return total(visit, self.blocks, add, self.workers)
+    def _run(self, task: Pass[R]) -> R:
+        return executor_for(self.blocks, self.workers).run(task, self.blocks)
 
     def _refusal(self, side: Side, fault: Fault) -> InputError:
         segmentation = self.side(side)
@@ -222,53 +213,6 @@ class Images:
         if self.reference.ignore:
             return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
-
-
-def total(
-    visit: Callable[[Blocks, Block], R],
-    blocks: Blocks,
-    add: Callable[[Iterable[R]], R],
-    workers: int,
-    *,
-    here: bool = False,
-) -> R:
-    """A pass over all blocks, added up: by Dask where it is in charge, else on threads.
-
-    `here` means in this process, whose memory the pass writes to.
-    """
-    if blocks.followed and not here:
-        from probdice.engine import dask
-
-        if dask.in_charge(blocks):
-            return dask.total(visit, blocks, add)
-    return add(run(partial(visit, blocks), blocks.blocks, workers))
-
-
-def image(
-    visit: Callable[[Blocks, Block], NDArray[Any]],
-    blocks: Blocks,
-    dtype: DTypeLike,
-    workers: int,
-    *,
-    rows: int | None = None,
-    into: Any = None,
-) -> Any:
-    """An image made of what `visit` gives of every block; with `rows` there are several values.
-
-    It is written `into` an array, block by block, or else is a new one; of Dask arrays it is a
-    Dask array, whose blocks are computed when they are asked for.
-    """
-    if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
-        from probdice.engine import dask
-
-        return dask.image(visit, blocks, np.dtype(dtype), rows)
-    if into is not None:
-        total(partial(_write, visit=visit, into=into), blocks, _nothing, workers,
-              here=not travels(into))  # fmt: skip
-        return into
-    values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
-    total(partial(_write, visit=visit, into=values), blocks, _nothing, workers, here=True)
-    return blocks.image(values)
 
 
 def aligned(
@@ -427,165 +371,6 @@ def _side_by_side(reference: Segmentation, prediction: Segmentation) -> str:
     rows = [f"{'':>10}  {'reference':<{width}}  prediction"]
     rows += [f"{key:>10}  {left[key]:<{width}}  {right[key]}" for key in left]
     return "\n".join(rows)
-
-
-# -- what is done with a block ---------------------------------------------------------------------
-
-
-def _overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Checked:
-    p, q = blocks.sides
-    labels = blocks.labels_of(block)
-    if labels is not None:
-        return Checked(passes.labels_overlap(Both(p, q), *labels, similarity))
-    ready = blocks.ready(block)
-    result, sound = passes.overlap(Both(p, q), ready, similarity)
-    return Checked(result, _faults(ready, sound, blocks, block))
-
-
-def _joined(
-    blocks: Blocks,
-    block: Block,
-    similarity: Similarity,
-    place: int,
-    own: Lists,
-    across: Lists,
-    spare: Sequence[int],
-) -> Floats:
-    ready = blocks.ready(block)
-    return passes.joined(ready, similarity, place, own, across, spare, blocks.dtype)
-
-
-def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]) -> Scores:
-    ready = blocks.ready(block)
-    return passes.scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
-
-
-def _map(
-    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
-) -> NDArray[np.float32]:
-    ready = blocks.ready(block)
-    f = np.empty(ready.size, blocks.dtype)
-    passes.scores(ready, similarity, groups, f)
-    return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
-
-
-def _agreement(
-    blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
-) -> NDArray[np.float32]:
-    """The same for two label maps."""
-    labels, inside = blocks.labels_of(block), None
-    if labels is None:
-        ready = blocks.ready(block)
-        p, q = ready.sides
-        assert isinstance(p, Crisp) and isinstance(q, Crisp)
-        labels, inside = (p.values, q.values), ready.inside
-    return block.shaped(passes.agreement(*labels, tables, similarity), inside, np.nan)
-
-
-def _write(
-    blocks: Blocks, block: Block, visit: Callable[[Blocks, Block], NDArray[Any]], into: Any
-) -> None:
-    values = visit(blocks, block)
-    box = block.box if values.ndim == len(block.box) else (slice(None), *block.box)
-    into[box] = values
-
-
-def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
-    return passes.moments(blocks.ready(block), keys)
-
-
-def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:
-    sides = blocks.ready(block).sides
-    return Both(*(passes.distribution(side, bins) for side in sides if isinstance(side, Soft)))
-
-
-def _forecast(
-    blocks: Blocks, block: Block, groups: Both[Members], bins: int, thresholds: Floats
-) -> Forecast:
-    return passes.forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
-
-
-def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """How many pixels of the block are in Ω, by the block's first pixel."""
-    return {block.start: blocks.ready(block).size}
-
-
-def _sample(
-    blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
-) -> dict[int, Both[tuple[Integers, NDArray[Any]]]]:
-    """Of each side, which of the ranks the block has, and their pixels; by its first pixel.
-
-    `starts` has the rank of every block's first pixel where Ω is not the whole image.
-    """
-    if starts is None:
-        chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
-        if not any(places.size for places, _ in chosen):
-            return {}
-    ready = blocks.ready(block)
-    if starts is not None:
-        first = starts[block.start]
-        bounds = ranks.map(lambda those: np.searchsorted(those, [first, first + ready.size]))
-        chosen = Both(
-            *(
-                (np.arange(*bounds[side]), ranks[side][slice(*bounds[side])] - first)
-                for side in SIDES
-            )
-        )
-    taken = []
-    for name, side in zip(SIDES, ready.sides, strict=True):
-        places, pixels = chosen[name]
-        if isinstance(side, Crisp):
-            taken.append((places, side.labels[side.codes[pixels]]))
-        else:
-            taken.append((places, side.rows[:, side.start + pixels]))
-    return {block.start: Both(*taken)}
-
-
-def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Which of these ascending numbers of pixels lie in a block, and their places in it."""
-    if not shape:
-        return np.arange(numbers.size), numbers
-    last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))
-    first, stop = np.searchsorted(numbers, [block.start, last + 1])
-    index = np.array(np.unravel_index(numbers[first:stop], shape))
-    starts = np.array([[part.start] for part in block.box])
-    stops = np.array([[part.stop] for part in block.box])
-    inside = ((index >= starts) & (index < stops)).all(axis=0)
-    places = np.ravel_multi_index(tuple((index - starts)[:, inside]), block.shape)
-    return first + np.flatnonzero(inside), places
-
-
-def _sum(several: Iterable[R]) -> R:
-    result: R = reduce(cast(Any, add), several)
-    return result
-
-
-def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
-    return reduce(
-        lambda one, more: Both(one.reference + more.reference, one.prediction + more.prediction),
-        several,
-    )
-
-
-def _joint(several: Iterable[dict[int, T]]) -> dict[int, T]:
-    return {key: value for some in several for key, value in some.items()}
-
-
-def _nothing(several: Iterable[None]) -> None:
-    deque(several, maxlen=0)
-
-
-def _faults(
-    ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
-) -> tuple[Fault | None, ...]:
-    """What is amiss with each side, by pixels of the image."""
-    faults = []
-    for side, fault, fine in zip(ready.sides, ready.faults, sound, strict=True):
-        if fault is None and not fine:
-            assert isinstance(side, Soft)
-            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
-        faults.append(fault and blocks.located(fault, block, ready.inside))
-    return tuple(faults)
 
 
 def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:

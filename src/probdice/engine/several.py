@@ -1,22 +1,26 @@
 """Several segmentations of one image: what each holds, whatever its labels, and pixel by pixel."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.blocks import Block, Blocks, Crisp, Ready, Soft, cut, encoded
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
+from probdice.engine.executors import executor_for
+from probdice.engine.grids import Block, cut
 from probdice.engine.images import Images, aligned, file_of, mask_on
-from probdice.engine.threads import cores, run
+from probdice.engine.passes import Pass, summed
+from probdice.engine.threads import cores
 from probdice.errors import InputError, Option, ProbdiceError, TooLargeError
 from probdice.options import TOLERANCE
 from probdice.overlaps import Integers
 from probdice.segmentation import Array, Segmentation
-from probdice.value_checks import Fault, as_probabilities, examine_values
+from probdice.value_checks import examine_values
 
 __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 
@@ -53,6 +57,34 @@ class Combinations:
 
     classes: Integers
     counts: Integers
+
+    @classmethod
+    def total(cls, several: Iterable["Combinations"]) -> "Combinations":
+        """Combinations added up, in ascending order; those that do not occur are left out."""
+        waiting: list[Combinations] = []
+        size = compact = 0
+        for part in several:
+            waiting.append(part)
+            size += len(part.counts)
+            if size > 2 * compact + 2**18:
+                waiting = [cls._added(waiting)]
+                size = compact = len(waiting[0].counts)
+            if size > MOST_COMBINATIONS:
+                raise TooLargeError(
+                    f"{part.classes.shape[1]} segmentations divide the image into more than "
+                    f"{MOST_COMBINATIONS:,} combinations of regions, too many to hold; use ",
+                    Option("method", "mean"),
+                )
+        return cls._added(waiting)
+
+    @classmethod
+    def _added(cls, parts: Sequence["Combinations"]) -> "Combinations":
+        classes, places = np.unique(
+            np.concatenate([part.classes for part in parts]), axis=0, return_inverse=True
+        )
+        counts = np.zeros(len(classes), np.int64)
+        np.add.at(counts, places.reshape(-1), np.concatenate([part.counts for part in parts]))
+        return cls(classes[counts > 0], counts[counts > 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +157,11 @@ class Several:
 
     def contents(self) -> dict[str, Content]:
         """The first pass: what each holds. Values are checked here."""
-        blocks, names = self._blocks, self.names
-        gathered = [_Gathered(name) for name in names]
-
-        def visit(block: Block) -> list[tuple[Any, ...]]:
-            ready = blocks.ready(block)
-            for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
-                self._refuse(name, side, fault, block, ready)
-            return [_described(side) for side in ready.sides]
-
-        for described in run(visit, blocks.blocks, self.workers):
-            for one, part in zip(gathered, described, strict=True):
-                one.add(part)
-        contents = {one.name: one.content() for one in gathered}
+        contents: dict[str, Content] = {}
+        if self._blocks.blocks:
+            task = Pass(partial(_described, names=self.names), _Described.total)
+            described = executor_for(self._blocks, self.workers).run(task, self._blocks)
+            contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
             raise InputError(
                 f"there is no pixel to compare: the mask{self.mask_file} is empty"
@@ -146,66 +170,25 @@ class Several:
             )
         return contents
 
-    def _refuse(
-        self, name: str, side: Soft | Crisp, fault: Fault | None, block: Block, ready: Ready
-    ) -> None:
-        if fault is None and isinstance(side, Soft):
-            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
-        if fault is not None:
-            moved = self._blocks.located(fault, block, ready.inside)
-            first, worst = (self._blocks.place(pixel) for pixel in (moved.first, moved.worst))
-            raise InputError(f"{name}: ", *moved.message(first, worst))
-
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
         """How often each combination of classes occurs, where all are label maps.
 
-        `numbers` says for each of them which class a label belongs to.
+        `numbers` has for each of them the class of every label.
         """
-        blocks = self._blocks
+        task = Pass(partial(_combinations, numbers=numbers), Combinations.total)
+        return executor_for(self._blocks, self.workers).run(task, self._blocks)
 
-        def visit(block: Block) -> tuple[Integers, Integers]:
-            sides = blocks.ready(block).sides
-            codes, counts = _combined([side for side in sides if isinstance(side, Crisp)])
-            classes = np.empty((len(counts), len(sides)), np.int64)
-            for k, (side, number_of) in enumerate(zip(sides, numbers, strict=True)):
-                assert isinstance(side, Crisp)
-                of_code = [number_of.get(label, -1) for label in side.labels.tolist()]
-                classes[:, k] = np.array(of_code, np.int64)[codes[:, k]]
-            return classes, counts
-
-        waiting: list[tuple[Integers, Integers]] = []
-        size = compact = 0
-        for part in run(visit, blocks.blocks, self.workers):
-            waiting.append(part)
-            size += len(part[1])
-            if size > 2 * compact + 2**18:
-                waiting = [_added(waiting)]
-                size = compact = len(waiting[0][1])
-            if size > MOST_COMBINATIONS:
-                raise TooLargeError(
-                    f"{len(self.sides)} segmentations divide the image into more than "
-                    f"{MOST_COMBINATIONS:,} combinations of regions, too many to hold; use ",
-                    Option("method", "mean"),
-                )
-        return Combinations(*_added(waiting))
-
-    def visit(
+    def total(
         self,
         numbers: Sequence[Mapping[int, int]],
         classes: int,
         work: Callable[[list[Decision]], R],
-    ) -> Iterator[R]:
-        """A pass with what all say of the pixels in Ω, a box of the image at a time."""
-        readers = self.readers(numbers, classes)
-
-        def visit(box: tuple[slice, ...]) -> R:
-            decisions = [reader.read(box) for reader in readers]
-            if self.mask is not None:
-                inside = np.asarray(self.mask[box]).reshape(-1) != 0
-                decisions = [decision[..., inside] for decision in decisions]
-            return work(decisions)
-
-        yield from run(visit, boxes(self.any.shape, classes), self.workers)
+    ) -> R:
+        """The sum of some work on the decisions of all at the pixels in Ω."""
+        sides = self.sides.values()
+        blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
+        task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
+        return executor_for(blocks, self.workers).run(task, blocks)
 
     def readers(self, numbers: Sequence[Mapping[int, int]], classes: int) -> list["Reader"]:
         """One for each, with the classes of its labels or channels."""
@@ -219,40 +202,36 @@ class Reader:
     """A segmentation read by boxes of the image, its regions as classes."""
 
     def __init__(self, side: Segmentation, number_of: Mapping[int, int], classes: int):
-        self.side, self.classes = side, classes
-        keys = sorted(number_of)
-        self.numbers = np.array([number_of[key] for key in keys] or [-1], np.int64)
-        self.keys = np.array(keys or [0])
-        self.table = None
-        if side.crisp and side.array.dtype.itemsize <= 2:
-            # One place for every value that can occur; what is negative stands at the end.
-            self.table = np.full(2**16, -1, np.int64)
-            self.table[self.keys.astype(np.int64)] = self.numbers
+        self.number_of, self.classes = number_of, classes
+        self.decoder = decoder_of(side, tuple(range(len(side.shape))))
 
     def read(self, box: tuple[slice, ...]) -> Decision:
-        """What it says of the pixels of a box, in C order."""
-        if not self.side.crisp:
-            return self._probabilities(box)
-        values = np.asarray(self.side.array[box]).reshape(-1)
-        if values.dtype.kind == "b":  # a boolean is true whatever its byte
-            values = values.view(np.uint8) != 0
-        if self.table is not None and values.dtype.kind in "biu":
-            return self.table[values.astype(np.int64)]
-        labels = values.astype(self.keys.dtype) if values.dtype.kind in "bf" else values
-        places = np.minimum(np.searchsorted(self.keys, labels), self.keys.size - 1)
-        return np.where(self.keys[places] == labels, self.numbers[places], -1)
+        """Its decision at the pixels of a box, in C order."""
+        decoded, _ = self.decoder.read(Block(box, 0), None)
+        return _decision(decoded, self.number_of, self.classes)
 
-    def _probabilities(self, box: tuple[slice, ...]) -> NDArray[np.float64]:
-        foreground = self.side.reading == "foreground"
-        values = np.asarray(self.side.array[box if foreground else (slice(None), *box)])
-        values = values.reshape((1 if foreground else values.shape[0], -1))
-        dtype = np.result_type(values.dtype, np.float32)  # as they are compared
-        rows = as_probabilities(values.astype(dtype), self.side.reading)
-        into = np.zeros((self.classes, rows.shape[1]))
-        for key, number in zip(self.keys.tolist(), self.numbers.tolist(), strict=True):
-            if number >= 0:
-                into[number] += rows[key]
-        return into
+
+def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
+    """What a segmentation decides at some pixels, its regions as classes."""
+    if isinstance(side, Crisp):
+        numbers = [number_of.get(label, -1) for label in side.labels.tolist()]
+        return np.array(numbers or [-1], np.int64)[side.codes]
+    into = np.zeros((classes, side.size))
+    for key, number in number_of.items():
+        if number >= 0:
+            into[number] += side.rows[key, side.start : side.start + side.size]
+    return into
+
+
+def _worked(
+    blocks: Blocks,
+    block: Block,
+    numbers: Sequence[Mapping[int, int]],
+    classes: int,
+    work: Callable[[list[Decision]], R],
+) -> R:
+    sides = blocks.ready(block).sides
+    return work([_decision(side, of, classes) for side, of in zip(sides, numbers, strict=True)])
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
@@ -260,50 +239,111 @@ def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
     return [block.box for block in cut(shape, max(1, BOX_VALUES // classes))]
 
 
-class _Gathered:
-    """What the blocks of one segmentation hold, in their order."""
+@dataclass(frozen=True, eq=False)
+class _Pattern:
+    """How the labels of one label map are arranged, whatever they are.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.number_of: dict[int, int] = {}
-        self.digest = blake2b(digest_size=16)
-        self.rows: list[Any] = []
+    `labels` are in the order of their first pixels. Every block has the digest of its codes, and
+    the places in `labels` of its own labels.
+    """
 
-    def add(self, part: tuple[Any, ...]) -> None:
-        if len(part) == 2:  # labels in the order of their first pixels, and their pattern
-            for label in part[0]:
-                self.number_of.setdefault(label, len(self.number_of))
-            numbers = np.array([self.number_of[label] for label in part[0]], np.int64)
-            self.digest.update(part[1] + numbers.tobytes())
-            return
-        self.rows = self.rows or [blake2b(digest_size=16) for _ in part[0]]
-        for row, digest in zip(self.rows, part[0], strict=True):
-            row.update(digest)
+    labels: list[int]
+    blocks: list[tuple[bytes, Integers]]
+
+    @classmethod
+    def total(cls, several: Sequence["_Pattern"]) -> "_Pattern":
+        """The pattern of several parts of an image, in their order."""
+        number_of: dict[int, int] = {}
+        blocks = []
+        for one in several:
+            for label in one.labels:
+                number_of.setdefault(label, len(number_of))
+            places = np.array([number_of[label] for label in one.labels], np.int64)
+            blocks += [(digest, places[local]) for digest, local in one.blocks]
+        return cls(list(number_of), blocks)
 
     def content(self) -> Content:
-        if not self.rows:
-            keys = list(self.number_of)
-            dtype = np.uint64 if max(keys, default=0) >= 2**63 else np.int64
-            return Content(np.array(keys, dtype), self.digest.digest())
-        digests = [row.digest() for row in self.rows]
+        dtype = np.uint64 if max(self.labels, default=0) >= 2**63 else np.int64
+        digest = blake2b(digest_size=16)
+        for pattern, places in self.blocks:
+            digest.update(pattern + places.tobytes())
+        return Content(np.array(self.labels, dtype), digest.digest())
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Digests of the values of every region of a soft segmentation, block by block."""
+
+    digests: list[list[bytes]]
+
+    @classmethod
+    def total(cls, several: Sequence["_Rows"]) -> "_Rows":
+        """The digests of several parts of an image, in their order."""
+        rows = zip(*(one.digests for one in several), strict=True)
+        return cls([[digest for part in row for digest in part] for row in rows])
+
+    def content(self) -> Content:
+        digests = [blake2b(b"".join(row), digest_size=16).digest() for row in self.digests]
         order = sorted(range(len(digests)), key=digests.__getitem__)
         whole = blake2b(b"".join(digests[k] for k in order), digest_size=16)
         return Content(np.array(order, np.int64), whole.digest())
 
 
-def _described(side: Soft | Crisp) -> tuple[Any, ...]:
-    """The labels of a block by their first pixels and a digest of the pattern; or one a row."""
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """What some blocks hold, of every segmentation."""
+
+    sides: tuple[_Pattern | _Rows, ...]
+
+    @classmethod
+    def total(cls, several: Iterable["_Described"]) -> "_Described":
+        """All together."""
+        sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in several), strict=True)
+        return cls(tuple(type(parts[0]).total(parts) for parts in sides))
+
+    def contents(self) -> list[Content]:
+        return [side.content() for side in self.sides]
+
+
+def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _Described:
+    """What a block holds; raises where the values of a segmentation are invalid."""
+    ready = blocks.ready(block)
+    for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
+        if fault is None and isinstance(side, Soft):
+            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
+        if fault is not None:
+            moved = blocks.located(fault, block, ready.inside)
+            first, worst = (blocks.place(pixel) for pixel in (moved.first, moved.worst))
+            raise InputError(f"{name}: ", *moved.message(first, worst))
+    return _Described(tuple(_pattern(side) for side in ready.sides))
+
+
+def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
     if isinstance(side, Soft):
         rows = side.rows[:, side.start : side.start + side.size]
-        return ([blake2b(np.ascontiguousarray(row).data, digest_size=16).digest() for row in rows],)
+        return _Rows(
+            [[blake2b(np.ascontiguousarray(row).data, digest_size=16).digest()] for row in rows]
+        )
     first = np.full(side.labels.size, side.size, np.int64)
     first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the last to be written stays
     order = np.argsort(first, kind="stable")
     order = order[first[order] < side.size]
-    anew = np.zeros(side.labels.size, np.int32)
-    anew[order] = np.arange(order.size)
-    digest = blake2b(anew[side.codes].data, digest_size=16).digest()
-    return side.labels[order].tolist(), digest
+    renumbered = np.zeros(side.labels.size, np.int32)
+    renumbered[order] = np.arange(order.size)
+    digest = blake2b(renumbered[side.codes].data, digest_size=16).digest()
+    return _Pattern(side.labels[order].tolist(), [(digest, np.arange(order.size))])
+
+
+def _combinations(
+    blocks: Blocks, block: Block, numbers: Sequence[Mapping[int, int]]
+) -> Combinations:
+    sides = [side for side in blocks.ready(block).sides if isinstance(side, Crisp)]
+    codes, counts = _combined(sides)
+    classes = np.empty((len(counts), len(sides)), np.int64)
+    for k, (side, number_of) in enumerate(zip(sides, numbers, strict=True)):
+        of_code = [number_of.get(label, -1) for label in side.labels.tolist()]
+        classes[:, k] = np.array(of_code, np.int64)[codes[:, k]]
+    return Combinations(classes, counts)
 
 
 def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
@@ -315,16 +355,6 @@ def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
         before, added = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
         rows = np.column_stack([rows[before.astype(np.int64)], added.astype(np.int64)])
     return rows, np.bincount(codes, minlength=len(rows))
-
-
-def _added(parts: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    """Combinations added up, in ascending order; those that do not occur are left out."""
-    classes, places = np.unique(
-        np.concatenate([part[0] for part in parts]), axis=0, return_inverse=True
-    )
-    counts = np.zeros(len(classes), np.int64)
-    np.add.at(counts, places.reshape(-1), np.concatenate([part[1] for part in parts]))
-    return classes[counts > 0], counts[counts > 0]
 
 
 def _place(side: Segmentation) -> tuple[bool, bytes]:

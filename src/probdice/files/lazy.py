@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.arrays import Array, Chunks, chunks_of, travels
-from probdice.engine.blocks import Store, cut_along_chunks
+from probdice.engine.grids import Store, cut_along_chunks
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 

@@ -293,7 +293,8 @@ def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> 
 
 def _labels_in(segmentation: Segmentation) -> set[int]:
     """The labels of a label map, by a pass over its pixels."""
-    from probdice.engine.blocks import Blocks, Crisp
+    from probdice.engine.blocks import Blocks
+    from probdice.engine.decode import Crisp
 
     blocks = Blocks(segmentation)
     labels: set[int] = set()

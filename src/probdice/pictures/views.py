@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison import Comparison
-from probdice.engine.blocks import Block, Crisp
+from probdice.engine.decode import Crisp
+from probdice.engine.grids import Block
+from probdice.engine.group_passes import Lists
 from probdice.engine.images import Images
-from probdice.engine.passes import Lists
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both, Side, other
 

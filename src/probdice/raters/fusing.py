@@ -7,14 +7,14 @@ from the mean of the raters with an M step and ends when no θ changes by more t
 gives probabilities d counts as evidence for every decision, Σ_j d_j θ_k[j, c].
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
 
 import numpy as np
 
-from probdice.engine.blocks import encoded
+from probdice.engine.decode import encoded
 from probdice.engine.several import Combinations, Decision, Several
 from probdice.errors import Option, TooLargeError
 from probdice.overlaps import Floats
@@ -123,21 +123,25 @@ class Evidence:
         """The sum of some work on all decisions, given how many pixels each stands for."""
         classes = len(self.common.labels)
         if self.combinations is None:
-
-            def visit(decisions: list[Decision]) -> Floats:
-                return work(decisions, np.ones(decisions[0].shape[-1]))
-
-            parts: Iterable[Floats] = self.several.visit(self.common.numbers, classes, visit)
-        else:
-            table, step = self.combinations, max(1, BATCH // classes)
-            parts = (
+            return self.several.total(self.common.numbers, classes, partial(_each_once, work))
+        table, step = self.combinations, max(1, BATCH // classes)
+        return reduce(
+            add,
+            (
                 work(
                     list(table.classes[start : start + step].T),
                     table.counts[start : start + step].astype(np.float64),
                 )
                 for start in range(0, len(table.counts), step)
-            )
-        return reduce(add, parts)
+            ),
+        )
+
+
+def _each_once(
+    work: Callable[[list[Decision], Floats], Floats], decisions: list[Decision]
+) -> Floats:
+    """The work on decisions that stand for one pixel each."""
+    return work(decisions, np.ones(decisions[0].shape[-1]))
 
 
 @dataclass(frozen=True, eq=False)

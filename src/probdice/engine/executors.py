@@ -1,0 +1,107 @@
+"""What runs a pass over all blocks, and the one place where it is chosen."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from probdice.arrays import has_type, travels
+from probdice.engine.blocks import Blocks
+from probdice.engine.grids import Block
+from probdice.engine.passes import Pass
+from probdice.engine.threads import run
+
+__all__ = ["Executor", "Threads", "executor_for", "image", "using"]
+
+R = TypeVar("R")
+Visit = Callable[[Blocks, Block], NDArray[Any]]
+
+
+class Executor(Protocol):
+    """Runs a pass over all blocks and adds up the results in the order of the blocks."""
+
+    def run(self, task: Pass[R], blocks: Blocks) -> R:
+        """The sum of what the pass gives of every block."""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Threads of this process."""
+
+    workers: int
+
+    def run(self, task: Pass[R], blocks: Blocks) -> R:
+        """The sum of what the pass gives of every block."""
+        return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers))
+
+
+_chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+@contextmanager
+def using(executor: Executor) -> Iterator[None]:
+    """Run all passes by an executor of your own."""
+    token = _chosen.set(executor)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Executor:
+    """What runs passes over these blocks.
+
+    Dask arrays are computed by Dask, and so are stores that can be read from anywhere, where the
+    user has chosen a scheduler. `local` means in this process, to whose memory the pass writes.
+    """
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen
+    if blocks.followed and not local:
+        from probdice.engine.dask import DaskScheduler, in_charge
+
+        if in_charge(blocks):
+            return DaskScheduler()
+    return Threads(workers)
+
+
+def image(
+    visit: Visit,
+    blocks: Blocks,
+    dtype: DTypeLike,
+    workers: int,
+    *,
+    rows: int | None = None,
+    into: Any = None,
+) -> Any:
+    """An image made of what `visit` gives of every block; with `rows` there are several values.
+
+    It is written `into` an array, block by block, or else is a new one; of Dask arrays it is a
+    Dask array, whose blocks are computed when they are asked for.
+    """
+    if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
+        from probdice.engine import dask
+
+        return dask.image(visit, blocks, np.dtype(dtype), rows)
+    values = into
+    if into is None:
+        values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
+    write = Pass(partial(_write, visit=visit, into=values), _nothing)
+    executor_for(blocks, workers, local=not travels(values)).run(write, blocks)
+    return blocks.image(values) if into is None else into
+
+
+def _write(blocks: Blocks, block: Block, visit: Visit, into: Any) -> None:
+    values = visit(blocks, block)
+    box = block.box if values.ndim == len(block.box) else (slice(None), *block.box)
+    into[box] = values
+
+
+def _nothing(results: Iterable[None]) -> None:
+    deque(results, maxlen=0)

@@ -1,0 +1,232 @@
+"""Images cut into blocks.
+
+Where an array is stored in chunks, blocks are unions or cuts of its chunks, chosen so that as
+little as possible is decoded more than once; otherwise a block is a range of pixels in C order.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.arrays import Chunks
+
+__all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
+
+CHEAP = 1.02  # what may be decoded, relative to the least, for blocks of a better size
+
+
+@dataclass(frozen=True)
+class Block:
+    """A box of the image, and the number of its first pixel in the order of traversal."""
+
+    box: tuple[slice, ...]
+    start: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many pixels it has along each axis."""
+        return tuple(part.stop - part.start for part in self.box)
+
+    @property
+    def size(self) -> int:
+        """How many pixels it has."""
+        return prod(self.shape)
+
+    def around(self, halo: int, shape: tuple[int, ...]) -> "Block":
+        """The same with `halo` more pixels on every side, as far as the image reaches."""
+        box = tuple(
+            slice(max(part.start - halo, 0), min(part.stop + halo, length))
+            for part, length in zip(self.box, shape, strict=True)
+        )
+        start = np.ravel_multi_index([part.start for part in box], shape) if shape else 0
+        return Block(box, int(start))
+
+    def shaped(
+        self, values: NDArray[Any], inside: NDArray[np.int64] | None, fill: float
+    ) -> NDArray[Any]:
+        """Values of the pixels in Ω as a box, which has `fill` at the others."""
+        if inside is not None:
+            whole = np.full(self.size, fill, values.dtype)
+            whole[inside] = values
+            values = whole
+        return values.reshape(self.shape)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(f'{part.start}:{part.stop}' for part in self.box)}]"
+
+
+class Grid(Sequence[Block]):
+    """An image cut along every axis: its blocks in C order, each made when it is asked for."""
+
+    def __init__(self, shape: tuple[int, ...], cuts: Sequence[Sequence[int]]):
+        self.shape = shape
+        self.cuts = tuple(tuple(edges) for edges in cuts)
+        self.counts = tuple(len(edges) - 1 for edges in self.cuts)
+        self._count = prod(self.counts)
+        self._steps = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[k] for k in range(self._count))
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        box = []
+        for edges, count in zip(reversed(self.cuts), reversed(self.counts), strict=True):
+            index, place = divmod(index, count)
+            box.append(slice(edges[place], edges[place + 1]))
+        box.reverse()
+        start = sum(part.start * step for part, step in zip(box, self._steps, strict=True))
+        return Block(tuple(box), start)
+
+    def rounds(self, most: int) -> Iterator["Grid"]:
+        """Boxes of at most `most` blocks, which follow each other in C order."""
+        for some in cut(self.counts, most):
+            yield Grid(
+                self.shape,
+                [
+                    edges[part.start : part.stop + 1]
+                    for edges, part in zip(self.cuts, some.box, strict=True)
+                ],
+            )
+
+    @property
+    def lengths(self) -> Chunks:
+        """Those of the blocks along each axis."""
+        return tuple(tuple(b - a for a, b in pairwise(edges)) for edges in self.cuts)
+
+    @property
+    def box(self) -> tuple[slice, ...]:
+        """The part of the image that the blocks cover."""
+        return tuple(slice(edges[0], edges[-1]) for edges in self.cuts)
+
+
+@dataclass(frozen=True)
+class Store:
+    """An array that is stored in chunks: their lengths along each axis, and its bytes in all."""
+
+    chunks: Chunks
+    nbytes: int
+
+
+def cut(shape: tuple[int, ...], most: int) -> Grid:
+    """Blocks of at most `most` pixels, each a range of pixels in C order."""
+    if 0 < prod(shape) <= most:
+        return Grid(shape, [(0, length) for length in shape])
+    if not prod(shape):
+        return Grid(shape, [range(length + 1) for length in shape])
+    axis = 0
+    while prod(shape[axis + 1 :]) > most:
+        axis += 1
+    step = max(1, most // prod(shape[axis + 1 :]))
+    cuts: list[Sequence[int]] = [range(length + 1) for length in shape[:axis]]
+    cuts.append((*range(0, shape[axis], step), shape[axis]))
+    cuts += [(0, length) for length in shape[axis + 1 :]]
+    return Grid(shape, cuts)
+
+
+def cut_along_chunks(
+    shape: tuple[int, ...],
+    stores: Sequence[Store],
+    most: int,
+    largest: int,
+    target: Chunks | None = None,
+) -> Grid:
+    """Blocks that are unions or cuts of chunks, such that the least is decoded.
+
+    Blocks have `most` pixels or so; up to `largest` where chunks would else be decoded more often.
+    With a `target` each is a union of whole chunks of that one.
+    """
+    if not prod(shape):
+        return cut(shape, most)
+    fit = any(prod(map(max, store.chunks)) <= largest for store in stores)
+    ways = [
+        _ways_to_cut(
+            length,
+            [_edges(store.chunks[axis]) for store in stores],
+            None if target is None else _edges(target[axis]),
+            parts=not fit,
+        )
+        for axis, length in enumerate(shape)
+    ]
+    weights = np.array([store.nbytes for store in stores], np.float64)
+    # Every combination of ways to cut the axes: pixels of its largest block, and bytes to decode.
+    sizes, again = np.ones(1), np.ones((1, len(stores)))
+    for along_axis in ways:
+        longest = np.array([way.longest for way in along_axis], np.float64)
+        repeats = np.stack([way.again for way in along_axis])
+        sizes = (sizes[:, None] * longest).reshape(-1)
+        again = (again[:, None] * repeats).reshape(sizes.size, len(stores))
+    decoded = again @ weights
+    fits = sizes <= max(largest, sizes.min())
+    cheap = fits & (decoded <= CHEAP * decoded[fits].min(initial=np.inf))
+    unlike = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
+    chosen = np.unravel_index(int(np.argmin(unlike)), [len(along_axis) for along_axis in ways])
+    return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, chosen, strict=True)])
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """One way to cut an axis: its edges, the longest part, and what it costs each store.
+
+    `again` is how often a chunk of each store is decoded on average because of these cuts.
+    """
+
+    edges: tuple[int, ...]
+    longest: int
+    again: NDArray[np.float64]
+
+
+def _ways_to_cut(
+    length: int,
+    grids: Sequence[tuple[int, ...]],
+    target: tuple[int, ...] | None,
+    *,
+    parts: bool,
+) -> list[_Cuts]:
+    """Ways to cut an axis: into unions of whole chunks of some store, and into parts of chunks.
+
+    `grids` are the edges of the chunks of each store.
+    """
+    followed = [target] if target is not None else list(dict.fromkeys(grids))
+    if len(followed) > 1:  # where all of them have an edge
+        followed.append(tuple(sorted(set(followed[0]).intersection(*followed[1:]))))
+    ways: dict[tuple[int, ...], None] = {}
+    for edges in followed:
+        together = 1
+        while together < len(edges) - 1:
+            ways[(*edges[:-1:together], length)] = None
+            together += max(1, together // 2)
+        ways[0, length] = None
+        pieces = 2
+        while parts and target is None and pieces <= max(np.diff(edges)):
+            cuts = {a + (b - a) * k // pieces for a, b in pairwise(edges) for k in range(pieces)}
+            ways[(*sorted(cuts), length)] = None
+            pieces *= 2
+    return [
+        _Cuts(
+            edges,
+            int(max(np.diff(edges))),
+            np.array([(len({*grid, *edges}) - 1) / (len(grid) - 1) for grid in grids]),
+        )
+        for edges in ways
+    ]
+
+
+def _edges(chunks: tuple[int, ...]) -> tuple[int, ...]:
+    """Where chunks of these lengths begin and end."""
+    return tuple(dict.fromkeys((0, *accumulate(chunks))))

@@ -1,0 +1,260 @@
+"""Passes over groups of regions: their scores, f at every pixel, and groups that grow."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.blocks import BLOCK_BYTES, Blocks
+from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.grids import Block
+from probdice.engine.passes import Pass, summed
+from probdice.engine.similarity_kernels import RowGroups, kernels_of
+from probdice.overlaps import Floats, Integers
+from probdice.sides import SIDES, Both, Side
+from probdice.similarity import Similarity
+
+__all__ = [
+    "Lists",
+    "Members",
+    "Scores",
+    "agreement",
+    "joined",
+    "joined_pass",
+    "known",
+    "map_visit",
+    "pixel_ranges",
+    "row_groups",
+    "scores",
+    "scores_pass",
+]
+
+Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
+
+
+def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass["Scores"]:
+    """Compare the groups of both sides at every pixel."""
+    return Pass(partial(_scores, similarity=similarity, groups=groups.map(Members)), summed)
+
+
+def joined_pass(
+    similarity: Similarity, side: Side, own: Lists, across: Lists, unmatched: Sequence[int]
+) -> Pass[Floats]:
+    """Σ 1 − f of each group with each unmatched region of `side` joined to it.
+
+    `own` and `across` are the regions of the groups, by channel or label.
+    """
+    place = SIDES.index(side)
+    visit = partial(
+        _joined, similarity=similarity, place=place, own=own, across=across, unmatched=unmatched
+    )
+    return Pass(visit, summed)
+
+
+def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
+    """What gives f at every pixel of a block between the groups of both sides; NaN outside Ω."""
+    members = groups.map(Members)
+    if not all(side.crisp for side in blocks.sides):
+        return partial(_map, similarity=similarity, groups=members)
+    tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
+    return partial(_agreement, similarity=similarity, tables=tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of some pixels: 1 − f in all, how many are infinitely far, and Σ|p − q| of each group."""
+
+    loss: float
+    infinite: int
+    differences: Floats
+
+    def __add__(self, other: "Scores") -> "Scores":
+        return Scores(
+            self.loss + other.loss,
+            self.infinite + other.infinite,
+            self.differences + other.differences,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The regions in each group of one side, and of labels the group that each is in."""
+
+    lists: Lists
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def group_of(self, labels: NDArray[Any], none: int) -> Integers:
+        """The group of each of these labels; `none` where there is none."""
+        keys, numbers = self._ascending
+        groups = np.full(labels.size, none, np.int64)
+        kept, places = known(labels, keys)
+        groups[kept] = numbers[places]
+        return groups
+
+    def table(self, dtype: np.dtype[Any]) -> Any:
+        """The groups of all labels of a type, as the kernel takes them."""
+        from probdice.engine import kernels
+
+        keys, numbers = self._ascending
+        least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        kept = (keys >= least) & (keys <= most)
+        keys, numbers = keys[kept], numbers[kept]
+        stored = keys.astype(dtype).view(f"u{dtype.itemsize}")
+        labels = np.empty_like(stored)
+        slots = np.full(2 << max(keys.size, 1).bit_length(), -1, np.int32)
+        kernels.labels.encode(stored, slots, labels, np.empty(keys.size, np.int32))
+        return slots, labels, np.append(numbers, -1)
+
+    @cached_property
+    def _ascending(self) -> tuple[NDArray[Any], Integers]:
+        """All labels, ascending, and their groups: found once for all blocks."""
+        labels = list(chain(*self.lists))
+        keys = np.array(labels, np.uint64 if max(labels, default=0) >= 2**63 else np.int64)
+        numbers = np.repeat(np.arange(len(self)), [len(regions) for regions in self.lists])
+        order = np.argsort(keys)
+        return keys[order], numbers[order]
+
+
+def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]) -> Scores:
+    ready = blocks.ready(block)
+    return scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
+
+
+def _map(
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
+) -> NDArray[np.float32]:
+    ready = blocks.ready(block)
+    f = np.empty(ready.size, blocks.dtype)
+    scores(ready, similarity, groups, f)
+    return block.shaped(f.astype(np.float32, copy=False), ready.inside, np.nan)
+
+
+def _agreement(
+    blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
+) -> NDArray[np.float32]:
+    """f at every pixel of two label maps."""
+    labels, inside = blocks.labels_of(block), None
+    if labels is None:
+        ready = blocks.ready(block)
+        p, q = ready.sides
+        assert isinstance(p, Crisp) and isinstance(q, Crisp)
+        labels, inside = (p.values, q.values), ready.inside
+    return block.shaped(agreement(*labels, tables, similarity), inside, np.nan)
+
+
+def _joined(
+    blocks: Blocks,
+    block: Block,
+    similarity: Similarity,
+    place: int,
+    own: Lists,
+    across: Lists,
+    unmatched: Sequence[int],
+) -> Floats:
+    ready = blocks.ready(block)
+    return joined(ready, similarity, place, own, across, unmatched, blocks.dtype)
+
+
+def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
+    """Sums over the pixels of a block after correspondence; f at each is written to `f`."""
+    p, q = ready.sides
+    differences = np.zeros(len(groups.reference))
+    loss, infinite = 0.0, 0
+    for start, stop in pixel_ranges(ready, len(groups.reference)):
+        block_loss, block_infinite = kernels_of(similarity).pixels(
+            row_groups(p, groups.reference, start, stop, f.dtype),
+            row_groups(q, groups.prediction, start, stop, f.dtype),
+            stop - start,
+            differences,
+            f[start:stop],
+        )
+        loss, infinite = loss + block_loss, infinite + block_infinite
+    return Scores(loss, infinite, differences)
+
+
+def agreement(
+    p: NDArray[Any], q: NDArray[Any], tables: Both[Any], similarity: Similarity
+) -> NDArray[np.float32]:
+    """f at every pixel of two label maps, by the tables of the groups that labels are in."""
+    from probdice.engine import kernels
+
+    f = np.empty(p.size, np.float32)
+    p, q = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    other = 1 - similarity.disagreement
+    kernels.labels.agree(p, q, tables.reference, tables.prediction, other, f)
+    return f
+
+
+def joined(
+    ready: Ready,
+    similarity: Similarity,
+    place: int,
+    own: Lists,
+    across: Lists,
+    unmatched: Sequence[int],
+    dtype: np.dtype[Any],
+) -> Floats:
+    """Σ 1 − f of each group with each unmatched region of one side joined to it.
+
+    `own` are the groups' regions on the side that grows, which is side number `place`.
+    """
+    growing, across_side = ready.sides[place], ready.sides[1 - place]
+    total = np.zeros((len(own), len(unmatched)))
+    regions, regions_across = Members([*own, *([region] for region in unmatched)]), Members(across)
+    for start, stop in pixel_ranges(ready, len(own) + len(unmatched)):
+        rows, first, bounds, members = row_groups(growing, regions, start, stop, dtype)
+        last = bounds[len(own)]
+        kernels_of(similarity).joined(
+            RowGroups(rows, first, bounds[: len(own) + 1], members[:last]),
+            members[last:],
+            row_groups(across_side, regions_across, start, stop, dtype),
+            stop - start,
+            total,
+        )
+    return total
+
+
+def row_groups(
+    side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
+) -> RowGroups:
+    """Rows of some pixels, the column they start at, and which of them make up each group.
+
+    A label map gives one row a group, and a last one for what is in no group.
+    """
+    from probdice.engine import kernels
+
+    if isinstance(side, Soft):
+        return RowGroups(side.rows, side.start + start, *_starts(groups.lists))
+    rows = np.empty((len(groups) + 1, stop - start), dtype)
+    group_of_code = groups.group_of(side.labels, len(groups))
+    kernels.labels.indicate(side.codes[start:stop], group_of_code, rows)
+    lists = [[g] if regions else [] for g, regions in enumerate(groups.lists)]
+    return RowGroups(rows, 0, *_starts(lists))
+
+
+def _starts(groups: Lists) -> tuple[Integers, Integers]:
+    """Groups as the kernels take them: where each one starts in the list of all members."""
+    starts = np.cumsum([0, *(len(group) for group in groups)])
+    return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
+
+
+def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
+    """Ranges of pixels; short ones where a label map is spread out into a row for each group."""
+    spread = any(isinstance(side, Crisp) for side in ready.sides)
+    step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
+    for start in range(0, ready.size, step):
+        yield start, min(start + step, ready.size)
+
+
+def known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
+    """The codes whose label is among the keys, and its place there; ignored labels are not."""
+    whole = labels.astype(keys.dtype)
+    places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
+    kept = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)
+    return kept, places[kept]

@@ -1,0 +1,224 @@
+"""Passes over the values of regions: moments, distributions and calibration."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.grids import Block
+from probdice.engine.group_passes import Lists, Members, known, pixel_ranges, row_groups
+from probdice.engine.passes import Pass, summed
+from probdice.overlaps import Floats, Integers
+from probdice.sides import Both
+
+__all__ = [
+    "Distribution",
+    "Forecast",
+    "Moments",
+    "distributions_pass",
+    "forecast_pass",
+    "moments",
+    "moments_pass",
+]
+
+
+def moments_pass(keys: Both[NDArray[Any]]) -> Pass["Moments"]:
+    """The moments of both sides, label maps by these labels."""
+    return Pass(partial(_moments, keys=keys), summed)
+
+
+def distributions_pass(bins: int) -> Pass[Both["Distribution"]]:
+    """How the values of every region of two soft sides are distributed."""
+    return Pass(partial(_distributions, bins=bins), _sum_of_both)
+
+
+def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["Forecast"]:
+    """How far the reference confirms the prediction, group by group."""
+    visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
+    return Pass(visit, summed)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels: what is explained follows from these.
+
+    `own` has the products of a soft side with itself; for a label map it is None.
+    """
+
+    volumes: Both[Floats]
+    own: Both[Floats | None]
+    between: Floats
+
+    def __add__(self, other: "Moments") -> "Moments":
+        return Moments(
+            Both(*(a + b for a, b in zip(self.volumes, other.volumes, strict=True))),
+            Both(
+                *(
+                    None if a is None or b is None else a + b
+                    for a, b in zip(self.own, other.own, strict=True)
+                )
+            ),
+            self.between + other.between,
+        )
+
+
+def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
+    return moments(blocks.ready(block), keys)
+
+
+def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
+    """The moments of a block; label maps by the labels in `keys`."""
+    from probdice.engine import kernels
+
+    sides = Both(*ready.sides)
+    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
+    volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
+    p, q = sides
+    if isinstance(p, Soft) and isinstance(q, Soft):
+        between = _products(p, q)
+    else:
+        crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
+        assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
+        sums = np.zeros((crisp.labels.size, soft.rows.shape[0]))
+        kernels.labels.group_sums(crisp.codes, soft.rows, soft.start, sums)
+        labels = keys.reference if crisp is p else keys.prediction
+        between = np.zeros((labels.size, sums.shape[1]))
+        kept, places = known(crisp.labels, labels)
+        between[places] = sums[kept]
+        between = between if crisp is p else between.T
+    return Moments(volumes, own, between)
+
+
+def _products(p: Soft, q: Soft) -> Floats:
+    from probdice.engine import kernels
+
+    products = np.zeros((p.rows.shape[0], q.rows.shape[0]))
+    kernels.moments.products(p.rows, p.start, q.rows, q.start, p.size, products)
+    return products
+
+
+def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
+    if isinstance(side, Soft):
+        rows = side.rows[:, side.start : side.start + side.size]
+        sums: Floats = rows.sum(axis=1, dtype=np.float64)
+        return sums
+    volumes = np.zeros(keys.size)
+    counts = np.bincount(side.codes, minlength=side.labels.size)
+    kept, places = known(side.labels, keys)
+    volumes[places] = counts[kept]
+    return volumes
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """How many values of each region lie in each bin of [0, 1], and the sums of these values.
+
+    Bins are narrow at both ends, where most values are, and widest in the middle.
+    """
+
+    counts: Integers
+    sums: Floats
+
+    def __add__(self, other: "Distribution") -> "Distribution":
+        return Distribution(self.counts + other.counts, self.sums + other.sums)
+
+    @cached_property
+    def widths(self) -> Floats:
+        """The width of every bin."""
+        bins = self.counts.shape[1]
+        ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
+        widths = np.diff(ends)
+        return np.concatenate([widths, widths[::-1]])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The sum, over the values in each bin, of where they lie between its ends: 0 to 1."""
+        left_ends = np.cumsum(self.widths) - self.widths
+        return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
+
+
+def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:
+    sides = blocks.ready(block).sides
+    return Both(*(distribution(side, bins) for side in sides if isinstance(side, Soft)))
+
+
+def distribution(side: Soft, bins: int) -> Distribution:
+    """The distribution of the values of a block; `bins` is even."""
+    from probdice.engine import kernels
+
+    counts = np.zeros((side.rows.shape[0], bins), np.int64)
+    sums = np.zeros(counts.shape)
+    kernels.distribution.histogram(side.rows, side.start, side.size, counts, sums)
+    return Distribution(counts, sums)
+
+
+def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
+    return reduce(
+        lambda one, more: Both(one.reference + more.reference, one.prediction + more.prediction),
+        several,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """How far the prediction of some pixels is borne out by the reference, group by group.
+
+    Attributes
+    ----------
+    moments : ndarray
+        By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
+    likely : ndarray
+        The same for the likeliest group of every pixel alone, by bin.
+    above : ndarray
+        By group, how many pixels exceed how many thresholds in the reference and the prediction.
+    loss : float
+        −Σ p log q over the pixels where it is finite.
+    infinite : float
+        How many pixels there are where it is not.
+    """
+
+    moments: Floats
+    likely: Floats
+    above: Integers
+    loss: float
+    infinite: float
+
+    def __add__(self, other: "Forecast") -> "Forecast":
+        return Forecast(
+            self.moments + other.moments,
+            self.likely + other.likely,
+            self.above + other.above,
+            self.loss + other.loss,
+            self.infinite + other.infinite,
+        )
+
+
+def _forecast(
+    blocks: Blocks, block: Block, groups: Both[Members], bins: int, thresholds: Floats
+) -> Forecast:
+    return forecast(blocks.ready(block), groups, bins, thresholds, blocks.dtype)
+
+
+def forecast(
+    ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
+) -> Forecast:
+    """How far the prediction of a block is borne out."""
+    from probdice.engine import kernels
+
+    p, q = ready.sides
+    count, levels = len(groups.reference), thresholds.size + 1
+    moments = np.zeros((count, bins, kernels.calibration.MOMENTS))
+    likely, losses = np.zeros(moments.shape[1:]), np.zeros(2)
+    above = np.zeros((count, levels, levels), np.int64)
+    for start, stop in pixel_ranges(ready, count):
+        kernels.calibration.calibrate(
+            *row_groups(p, groups.reference, start, stop, dtype),
+            *row_groups(q, groups.prediction, start, stop, dtype),
+            stop - start, thresholds.astype(dtype), moments, likely, above, losses,
+        )  # fmt: skip
+    return Forecast(moments, likely, above, float(losses[0]), float(losses[1]))

@@ -1,0 +1,282 @@
+"""The pass that computes an overlap, and checks the values."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.grids import Block
+from probdice.engine.passes import Pass
+from probdice.engine.similarity_kernels import kernels_of
+from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
+from probdice.segmentation import Label, Segmentation
+from probdice.sides import Both
+from probdice.similarity import Similarity
+from probdice.value_checks import Fault, examine_values
+
+__all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
+
+FEW_PIXELS = 2**16  # fewer do not pay for a table of all pairs of bytes
+MANY_PIXELS = 2**19  # more pay for listing the pairs that meet
+FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
+FEW_PAIRS = 2**12  # for which there is room before more is made
+
+
+def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
+    """Every pair of regions, and whether the values are valid."""
+    return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The overlap of some pixels, and what is amiss with the values of each side."""
+
+    overlap: Overlap
+    faults: tuple[Fault | None, ...] = (None, None)
+
+    @classmethod
+    def total(cls, several: Iterable["Checked"]) -> "Checked":
+        """All together."""
+        faults: list[Fault | None] = [None, None]
+
+        def overlaps() -> Iterator[Overlap]:
+            for checked in several:
+                for k, fault in enumerate(checked.faults):
+                    earlier = faults[k]
+                    faults[k] = earlier + fault if earlier and fault else earlier or fault
+                yield checked.overlap
+
+        overlap = Overlap.total(overlaps())
+        return cls(overlap, tuple(faults))
+
+
+def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Checked:
+    p, q = blocks.sides
+    labels = blocks.labels_of(block)
+    if labels is not None:
+        return Checked(labels_overlap(Both(p, q), *labels, similarity))
+    ready = blocks.ready(block)
+    result, sound = overlap(Both(p, q), ready, similarity)
+    return Checked(result, _faults(ready, sound, blocks, block))
+
+
+def _faults(
+    ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
+) -> tuple[Fault | None, ...]:
+    """What is amiss with each side, by pixels of the image."""
+    faults = []
+    for side, fault, fine in zip(ready.sides, ready.faults, sound, strict=True):
+        if fault is None and not fine:
+            assert isinstance(side, Soft)
+            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
+        faults.append(fault and blocks.located(fault, block, ready.inside))
+    return tuple(faults)
+
+
+def overlap(
+    sides: Both[Segmentation], ready: Ready, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    """The overlap of some pixels, and whether the values of each side look sound."""
+    p, q = ready.sides
+    if isinstance(p, Crisp) and isinstance(q, Crisp):
+        return _crisp_overlap(sides, p, q, similarity), (True, True)
+    if isinstance(p, Soft) and isinstance(q, Soft):
+        return _soft_overlap(sides, p, q, similarity)
+    return _mixed_overlap(sides, p, q, similarity)
+
+
+def labels_overlap(
+    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+) -> Overlap:
+    """The same for label maps as they lie in memory."""
+    from probdice.engine import kernels
+
+    if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
+        return _bytes_overlap(sides, p, q, similarity)
+    if p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype):
+        whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
+        p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
+        if meeting.size:
+            return Overlap(
+                similarity,
+                p.size,
+                Regions(p_labels[0], p_labels[1], True, sides.reference.names),
+                Regions(q_labels[0], q_labels[1], True, sides.prediction.names),
+                Pairs(*meeting),
+            )
+    p_met, q_met, counts = _runs(p, q)
+    p_labels, rows = np.unique(p_met, return_inverse=True)
+    q_labels, columns = np.unique(q_met, return_inverse=True)
+    return _listed(sides, p_labels, q_labels, rows, columns, counts, similarity)
+
+
+def _bytes_overlap(
+    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+) -> Overlap:
+    """Label maps of one byte a pixel are their own codes."""
+    from probdice.engine import kernels
+
+    table = kernels.labels.count_bytes(p.view(np.uint8), q.view(np.uint8))
+    labels = [np.arange(256, dtype=np.uint8).view(side.dtype) for side in (p, q)]
+    # Most of the 256 labels do not occur.
+    rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
+    return _counted(
+        sides, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
+    )
+
+
+def _crisp_overlap(
+    sides: Both[Segmentation], p: Crisp, q: Crisp, similarity: Similarity
+) -> Overlap:
+    rows, columns, counts = _runs(p.codes, q.codes)
+    return _listed(sides, p.labels, q.labels, rows, columns, counts, similarity)
+
+
+def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+    """The pairs of whole numbers that meet, in any order, and how often."""
+    from probdice.engine import kernels
+
+    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    room, pairs, done = FEW_PAIRS, 0, 0
+    p_met, q_met = np.empty(room, p_whole.dtype), np.empty(room, q_whole.dtype)
+    counts = np.empty(room, np.int64)
+    while True:
+        slots = np.full(4 * room, -1, np.int32)
+        pairs, done = kernels.labels.count_runs(
+            p_whole, q_whole, done, pairs, slots, p_met, q_met, counts
+        )
+        if done == p.size:
+            return p_met[:pairs].view(p.dtype), q_met[:pairs].view(q.dtype), counts[:pairs]
+        room *= 8
+        p_met, q_met, counts = (np.resize(listed, room) for listed in (p_met, q_met, counts))
+
+
+def _counted(
+    sides: Both[Segmentation],
+    p_labels: NDArray[Any],
+    q_labels: NDArray[Any],
+    table: NDArray[Any],
+    similarity: Similarity,
+) -> Overlap:
+    """From a table of counts, its labels in any order."""
+    p_keys, p_places = _ascending(p_labels)
+    q_keys, q_places = _ascending(q_labels)
+    ascending = np.empty(table.shape, np.int64)
+    ascending[p_places[:, None], q_places] = table
+    rows, columns = ascending.nonzero()
+    return _crisp_result(
+        sides,
+        similarity,
+        Both(p_keys, q_keys),
+        Both(ascending.sum(axis=1), ascending.sum(axis=0)),
+        Pairs(rows, columns, ascending[rows, columns]),
+    )
+
+
+def _listed(
+    sides: Both[Segmentation],
+    p_labels: NDArray[Any],
+    q_labels: NDArray[Any],
+    rows: Integers,
+    columns: Integers,
+    counts: Integers,
+    similarity: Similarity,
+) -> Overlap:
+    """From pairs of codes and how often each occurs, codes in any order."""
+    p_keys, p_places = _ascending(p_labels)
+    q_keys, q_places = _ascending(q_labels)
+    rows, columns = p_places[rows], q_places[columns]
+    order = np.argsort(rows * q_keys.size + columns)
+    rows, columns, counts = rows[order], columns[order], counts[order]
+    return _crisp_result(
+        sides,
+        similarity,
+        Both(p_keys, q_keys),
+        Both(_totals(rows, counts, p_keys.size), _totals(columns, counts, q_keys.size)),
+        Pairs(rows, columns, counts),
+    )
+
+
+def _crisp_result(
+    sides: Both[Segmentation],
+    similarity: Similarity,
+    keys: Both[NDArray[Any]],
+    volumes: Both[Integers],
+    pairs: Pairs,
+) -> Overlap:
+    return Overlap(
+        similarity,
+        int(pairs.savings.sum()),
+        Regions(keys.reference, volumes.reference, True, sides.reference.names),
+        Regions(keys.prediction, volumes.prediction, True, sides.prediction.names),
+        pairs,
+    )
+
+
+def _soft_overlap(
+    sides: Both[Segmentation], p: Soft, q: Soft, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    sums = kernels_of(similarity).pairs(p.rows, p.start, q.rows, q.start, p.size)
+    rows, columns = np.nonzero(sums.savings)
+    result = Overlap(
+        similarity,
+        p.size,
+        _soft_regions(sides.reference, sums.volumes[0], sums.likeliest[0], sums.losses[0]),
+        _soft_regions(sides.prediction, sums.volumes[1], sums.likeliest[1], sums.losses[1]),
+        Pairs(rows, columns, sums.savings[rows, columns]),
+    )
+    return result, sums.sound
+
+
+def _mixed_overlap(
+    sides: Both[Segmentation], p: Soft | Crisp, q: Soft | Crisp, similarity: Similarity
+) -> tuple[Overlap, tuple[bool, bool]]:
+    crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
+    assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
+    sums = kernels_of(similarity).label_pairs(crisp.codes, crisp.labels.size, soft.rows, soft.start)
+    keys, places = _ascending(crisp.labels)
+    ascending = np.empty_like(places)
+    ascending[places] = np.arange(places.size)
+    crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
+    labels = Regions(keys, sums.counts[ascending], True, crisp_side.names)
+    regions = _soft_regions(soft_side, sums.volumes, sums.likeliest, sums.losses)
+    savings = sums.savings[ascending]
+    if crisp is q:
+        savings = savings.T
+    rows, columns = np.nonzero(savings)
+    pairs = Pairs(rows, columns, savings[rows, columns])
+    if crisp is p:
+        return Overlap(similarity, soft.size, labels, regions, pairs), (True, sums.sound)
+    return Overlap(similarity, soft.size, regions, labels, pairs), (sums.sound, True)
+
+
+def _soft_regions(
+    side: Segmentation, volumes: Floats, likeliest: Integers, losses: Floats | None
+) -> Regions:
+    names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
+    keys = np.arange(volumes.size)
+    return Regions(keys, volumes, False, names, losses, likeliest=likeliest)
+
+
+def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+    """Labels in ascending order as whole numbers of 64 bits, and the place of each."""
+    if labels.dtype == np.uint64 and labels.size and int(labels.max()) >= 2**63:
+        keys = labels
+    else:
+        keys = labels.astype(np.int64)
+    order = np.argsort(keys)
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return keys[order], places
+
+
+def _totals(places: Integers, counts: Integers, size: int) -> Integers:
+    """Counts added up by place, as whole numbers."""
+    totals = np.zeros(size, np.int64)
+    np.add.at(totals, places, counts)
+    return totals

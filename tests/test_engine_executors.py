@@ -1,0 +1,143 @@
+"""Any executor runs any pass, with the same result."""
+
+import random
+
+import numpy as np
+import pytest
+
+from probdice import Segmentation, agreement, compare, consensus
+from probdice.engine.blocks import Blocks
+from probdice.engine.executors import Threads, executor_for, using
+from probdice.engine.grids import Block, cut
+from probdice.engine.passes import Pass, summed
+
+
+class Shuffled:
+    """Visits the blocks in a random order and each of them twice, as a cluster may."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def run(self, task, blocks):
+        self.tasks.append(task.name)
+        order = list(enumerate(blocks.blocks)) * 2
+        random.Random(0).shuffle(order)
+        results = {k: task.visit(blocks, block) for k, block in order}
+        ordered = [results[k] for k in sorted(results)]
+        parts = [task.add(ordered[k : k + 3]) for k in range(0, len(ordered), 3)]
+        return task.add(parts)
+
+
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch):
+    monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
+    monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 64)
+
+
+@pytest.fixture
+def maps():
+    rng = np.random.default_rng(5)
+    shape = 20, 30
+    return {
+        "soft": rng.dirichlet(np.full(4, 0.4), shape).transpose(2, 0, 1),
+        "other soft": rng.dirichlet(np.full(3, 0.4), shape).transpose(2, 0, 1),
+        "labels": rng.integers(0, 5, shape),
+        "other labels": rng.integers(3, 7, shape),
+    }
+
+
+def numbers_of(result):
+    return [
+        result.score,
+        result.matched_score,
+        result.chance,
+        *result.explained.values(),
+        *(group.dice for group in result.groups),
+        *result.map().reshape(-1).tolist(),
+        *result.relabelled().array.reshape(-1).tolist(),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sides", [("soft", "other soft"), ("labels", "soft"), ("labels", "other labels")]
+)
+@pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
+def test_a_third_executor_gives_the_same_comparison(maps, sides, similarity, masked):
+    mask = maps["labels"] != 2 if masked else None
+    options = {"similarity": similarity, "merge": "both", "mask": mask}
+    arrays = [maps[name] for name in sides]
+    expected = numbers_of(compare(*arrays, **options))
+    executor = Shuffled()
+    with using(executor):
+        numbers = numbers_of(compare(*arrays, **options))
+    # Sums of sums differ from sums by rounding.
+    np.testing.assert_allclose(numbers, expected, rtol=1e-11, atol=1e-11)
+    assert "checked_overlap" in executor.tasks and "write" in executor.tasks
+
+
+def test_a_third_executor_gives_the_same_calibration(maps):
+    expected = compare(maps["labels"] % 3, maps["other soft"]).calibration()
+    with using(Shuffled()):
+        calibration = compare(maps["labels"] % 3, maps["other soft"]).calibration()
+    assert calibration.brier.score == pytest.approx(expected.brier.score, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["labels", "soft"])
+def test_a_third_executor_gives_the_same_consensus(maps, kind):
+    raters = {"a": maps[kind], "b": np.roll(maps[kind], 1, axis=-1), "c": maps[kind]}
+    expected = consensus(raters, method="staple"), agreement(raters)
+    executor = Shuffled()
+    with using(executor):
+        result = consensus(raters, method="staple"), agreement(raters)
+        probabilities = result[0].segmentation.probabilities()
+    np.testing.assert_allclose(probabilities, expected[0].segmentation.probabilities(), atol=1e-9)
+    assert result[1].mean_score == pytest.approx(expected[1].mean_score, abs=1e-12)
+    assert "described" in executor.tasks
+    assert ("combinations" if kind == "labels" else "worked") in executor.tasks
+
+
+def test_every_task_is_run_by_threads_unless_something_else_is_chosen(maps):
+    blocks = Blocks(Segmentation.from_labels(maps["labels"]))
+    assert executor_for(blocks, 3) == Threads(3)
+
+
+def edges_between(blocks, block):
+    """Pairs of neighbours along the first axis with different labels, each counted once."""
+    around = block.around(1, blocks.shape)
+    labels = blocks.ready(around).sides[0].values.reshape(around.shape)
+    first = block.box[0].start - around.box[0].start
+    last = first + block.shape[0]
+    rows = labels[first : last + 1]
+    rows = rows[:, block.box[1].start - around.box[1].start :][:, : block.shape[1]]
+    return int((rows[1:] != rows[:-1]).sum())
+
+
+def test_a_pass_with_a_halo_sees_the_neighbours_of_its_block(maps):
+    labels = maps["labels"]
+    blocks = Blocks(Segmentation.from_labels(labels))
+    task = Pass(edges_between, summed, halo=1)
+    expected = int((labels[1:] != labels[:-1]).sum())
+    assert len(blocks.blocks) > 3
+    assert Threads(2).run(task, blocks) == expected
+    assert Shuffled().run(task, blocks) == expected
+
+
+def test_dask_sends_the_halo_with_every_block(maps):
+    dask_array = pytest.importorskip("dask.array")
+    labels = maps["labels"]
+    task = Pass(edges_between, summed, halo=1)
+    chunked = dask_array.from_array(labels, chunks=(7, 11))
+    blocks = Blocks(Segmentation.from_labels(chunked))
+    assert len(blocks.blocks) > 3
+    executor = executor_for(blocks, 2)
+    assert type(executor).__name__ == "DaskScheduler"
+    assert executor.run(task, blocks) == int((labels[1:] != labels[:-1]).sum())
+
+
+def test_a_block_grows_only_as_far_as_the_image_reaches():
+    (block,) = cut((4, 6), 100)
+    assert block.around(2, (4, 6)).box == block.box
+    inner = Block((slice(1, 2), slice(2, 4)), 8)
+    assert inner.around(2, (4, 6)).box == (slice(0, 4), slice(0, 6))
