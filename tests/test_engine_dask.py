@@ -85,16 +85,21 @@ def test_stores_run_where_a_scheduler_is_chosen(scheduler, tmp_path, monkeypatch
     p, q = labels(0), labels(1)
     stores = stored(tmp_path, p, (16, 16, 16), "p"), stored(tmp_path, q, (24, 24, 24), "q")
     ran = []
-    total = engine_dask.total
-    monkeypatch.setattr(engine_dask, "total", lambda *a: ran.append(1) or total(*a))
+    run = engine_dask.DaskScheduler.run
+
+    def counted(self, task, blocks):
+        ran.append(task.name)
+        return run(self, task, blocks)
+
+    monkeypatch.setattr(engine_dask.DaskScheduler, "run", counted)
     assert compare(*stores).to_json() == compare(p, q).to_json()
-    assert ran == [1]
+    assert ran == ["checked_overlap"]
 
 
 def test_stores_run_on_threads_where_none_is_chosen(tmp_path, monkeypatch):
     p = labels(0)
     store = stored(tmp_path, p, (16, 16, 16), "p")
-    monkeypatch.setattr(engine_dask, "total", None)
+    monkeypatch.setattr(engine_dask.DaskScheduler, "run", None)
     assert compare(store, p).score == 1
 
 
