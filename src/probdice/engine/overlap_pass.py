@@ -1,6 +1,6 @@
 """The pass that computes an overlap, and checks the values."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.similarity_kernels import kernels_of
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
-from probdice.segmentation import Label, Segmentation
+from probdice.segmentation import Segmentation
 from probdice.sides import Both
 from probdice.similarity import Similarity
 from probdice.value_checks import Fault, examine_values
@@ -258,9 +258,9 @@ def _mixed_overlap(
 def _soft_regions(
     side: Segmentation, volumes: Floats, likeliest: Integers, losses: Floats | None
 ) -> Regions:
-    names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
+    numbers = {channel: label for channel, label in enumerate(side.labels) if label is not None}
     keys = np.arange(volumes.size)
-    return Regions(keys, volumes, False, names, losses, likeliest=likeliest)
+    return Regions(keys, volumes, False, side.names, losses, likeliest=likeliest, numbers=numbers)
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

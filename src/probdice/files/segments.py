@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_memory, whole_number
-from probdice.files.model import Image, as_colour, distinct_names
+from probdice.files.model import Image, as_colour
 
 __all__ = ["SEGMENT", "image_of_segments"]
 
@@ -42,9 +42,7 @@ def image_of_segments(
         return _layers(array, segments, affine, max_bytes)
     names = {segment.label: segment.name for segment in segments}
     colours = {segment.label: segment.colour for segment in segments if segment.colour}
-    return Image(
-        array, regions=regions, affine=affine, label_names=distinct_names(names), colours=colours
-    )
+    return Image(array, regions=regions, affine=affine, label_names=names, colours=colours)
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
@@ -88,11 +86,18 @@ def _layers(
     else:
         named = {label: s.name for label, s in zip(labels, segments, strict=True)}
         colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
-        return Image(combined, affine=affine, label_names=distinct_names(named), colours=colours)
+        return Image(combined, affine=affine, label_names=named, colours=colours)
     check_memory(len(segments) * claimed.size, (len(segments), *claimed.shape), max_bytes)
     masks = np.empty((len(segments), *claimed.shape), np.uint8)
     for number, segment in enumerate(segments):
         masks[number] = array[..., segment.layer] == segment.label
     names = [segment.name for segment in segments]
     colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
-    return Image(masks, regions=0, affine=affine, region_names=names, colours=colours)
+    return Image(
+        masks,
+        regions=0,
+        affine=affine,
+        region_labels=labels,
+        region_names=names,
+        colours=colours,
+    )
