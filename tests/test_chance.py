@@ -128,3 +128,11 @@ def test_a_rare_label_may_be_missing_among_the_samples(place):
 def test_nothing_is_adjusted_where_chance_is_1():
     assert math.isnan(compare([1, 1], [2, 2]).adjusted_score)
     assert compare([1, 2], [1, 2]).adjusted_score == 1
+
+
+def test_the_mean_minimum_of_sorted_values():
+    from probdice.chance import _mean_minimum
+
+    rng = np.random.default_rng(0)
+    p, q = np.sort(rng.random(30)), np.sort(np.round(rng.random(20), 1))
+    assert _mean_minimum(p, q) == pytest.approx(np.minimum.outer(p, q).mean(), abs=1e-14)

@@ -210,13 +210,6 @@ def test_labels_are_encoded_in_any_number():
     assert np.array_equal(labels[codes], values)
 
 
-def test_the_mean_minimum_of_sorted_values():
-    rng = np.random.default_rng(0)
-    p, q = np.sort(rng.random(30)), np.sort(np.round(rng.random(20), 1))
-    expected = np.minimum.outer(p, q).mean()
-    assert kernels.distribution.mean_minimum(p, q) == pytest.approx(expected, abs=1e-14)
-
-
 def test_whoever_watches_is_told_when_something_is_compiled() -> None:
     seen: list[str] = []
     kernels.watch_compiler(lambda: seen.append("began"), lambda: seen.append("ended"))

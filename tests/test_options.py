@@ -7,7 +7,8 @@ import pytest
 
 from probdice import Absolute, Aitchison, ProbdiceError, compare
 from probdice.matching import Fixed, Given
-from probdice.options import Options, as_workers, sides_to_merge
+from probdice.merging import sides_to_merge
+from probdice.options import Options, as_workers
 from probdice.sides import Both
 
 

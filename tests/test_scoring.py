@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, compare, overlap
-from probdice.options import Options
 from probdice.scoring import NeedsImages, correspond, key_lists, measure
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
@@ -15,7 +14,7 @@ SOFT_SPLIT = np.array([[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.
 
 def test_matching_alone_is_kept_beside_merging():
     table = overlap(REFERENCE, SPLIT)
-    found = correspond(table, Options.of(merge="both"), None)
+    found = correspond(table, "overlap", "both", None)
     assert found.matched.prediction.tolist() == [2, 0, 1]
     assert found.groups.prediction.tolist() == [0, 0, 1]
     assert found.costs.tolist() == [1, 1]
@@ -25,7 +24,7 @@ def test_matching_alone_is_kept_beside_merging():
 
 def test_groups_are_handed_to_passes_by_label():
     table = overlap(REFERENCE, SPLIT)
-    found = correspond(table, Options.of(merge="both"), None)
+    found = correspond(table, "overlap", "both", None)
     lists = key_lists(table, found.groups)
     assert (lists.reference, lists.prediction) == ([[1], [2]], [[5, 7], [9]])
 
@@ -52,12 +51,12 @@ def test_the_similarity_of_a_group_is_that_of_its_auxiliaries():
 
 def test_the_share_of_infinite_pixels_is_counted():
     table = overlap(REFERENCE, SPLIT, similarity="aitchison")
-    found = correspond(table, Options.of(similarity="aitchison"), None)
+    found = correspond(table, "overlap", "none", None)
     assert measure(table, found.groups, found.costs, None).infinite == 3
 
 
 def test_what_needs_the_images_has_an_error_of_its_own():
     table = overlap(SOFT_REFERENCE, SOFT_SPLIT, similarity="aitchison")
-    found = correspond(table, Options.of(similarity="aitchison"), None)
+    found = correspond(table, "overlap", "none", None)
     with pytest.raises(NeedsImages, match="needs the images"):
         measure(table, found.groups, found.costs, None)

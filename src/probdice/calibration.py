@@ -30,8 +30,8 @@ from probdice.engine.moment_passes import Forecast
 from probdice.errors import InputError
 from probdice.formatting import decimal
 from probdice.overlaps import Floats
+from probdice.region_labels import Label
 from probdice.scoring import key_lists
-from probdice.segmentation import Label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.images import Images
-from probdice.engine.moment_passes import Distribution
 from probdice.errors import TooLargeError
 from probdice.groups import Groups, costs, known_from_table
 from probdice.matching import Fixed, Given, Rule, knows
-from probdice.options import Options, sides_to_merge
-from probdice.overlaps import LARGEST_TABLE, Floats, Integers, Overlap, Pairs, Regions
+from probdice.merging import Merging, sides_to_merge
+from probdice.overlaps import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.passes import Distribution, Passes
+from probdice.region_labels import Label
 from probdice.scoring import NeedsImages, correspond, key_lists, measure
-from probdice.segmentation import Label, Segmentation
-from probdice.sides import SIDES, Both, Side, other
+from probdice.sides import SIDES, Both, other
 
 __all__ = ["Chance", "chance_of"]
 
@@ -41,20 +40,23 @@ class Chance:
     error: float = 0.0
 
 
-def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Images | None) -> Chance:
+def chance_of(
+    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes | None
+) -> Chance:
     """The score of the same comparison if the two sides were independent.
 
     `matched` is the correspondence before merging: where it is given, it stays.
     """
-    given = options.match == "labels" or isinstance(options.match, Given)
-    if overlap.crisp and options.match == "overlap":
-        return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, options)))
+    given = match == "labels" or isinstance(match, Given)
+    if overlap.crisp and match == "overlap":
+        return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, merge)))
     if overlap.crisp and given:
         return Chance(1 - overlap.unit * (1 - _given_agreement(overlap, matched)))
     several = given and not known_from_table(overlap, matched).all()
     if overlap.separable and not several:
         try:
-            return _from_table(_independent(overlap, images), options, matched if given else None)
+            independent = _independent(overlap, images)
+            return _from_table(independent, match, merge, matched if given else None)
         except NeedsImages:
             if images is None:
                 raise
@@ -63,15 +65,15 @@ def chance_of(overlap: Overlap, options: Options, matched: Groups, images: Image
             "the chance level of probabilities needs the images: compare the segmentations "
             "themselves, or ask for .chance before the images are dropped"
         )
-    return _sampled(overlap, options, matched, images)
+    return _sampled(overlap, match, merge, matched, images)
 
 
-def _largest_with_largest(overlap: Overlap, options: Options) -> float:
+def _largest_with_largest(overlap: Overlap, merge: Merging) -> float:
     """The agreement of two independent label maps: overlaps are n_i m_j / |Ω|."""
     shares = Both(*(_shares(overlap.side(side), overlap.pixels) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
-    for side in sides_to_merge(options.merge):
+    for side in sides_to_merge(merge):
         largest = float(shares[other(side)].max(initial=0))
         agreement += float(shares[side][pairs:].sum()) * largest
     return agreement
@@ -93,16 +95,16 @@ def _given_agreement(overlap: Overlap, groups: Groups) -> float:
     return float(np.dot(shares.reference, shares.prediction))
 
 
-def _from_table(independent: Overlap, options: Options, given: Groups | None) -> Chance:
+def _from_table(independent: Overlap, match: Rule, merge: Merging, given: Groups | None) -> Chance:
     """The score of an overlap, as far as no pixels are needed."""
     if given is not None:
         losses = costs(independent, given)
         return Chance(measure(independent, given, losses, None).score)
-    result = correspond(independent, options, None)
+    result = correspond(independent, match, merge, None)
     return Chance(measure(independent, result.groups, result.costs, None).score)
 
 
-def _independent(overlap: Overlap, images: Images | None) -> Overlap:
+def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     """The overlap of independent sides: every pair meets."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
@@ -135,7 +137,7 @@ def _floating(regions: Regions) -> Regions:
     return replace(regions, volumes=regions.volumes.astype(np.float64))
 
 
-def _mean_minima(overlap: Overlap, images: Images) -> Floats:
+def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
     """E min(p_i(X), q_j(Y)) over independent pixels X and Y, from the values of each region."""
     pixels = overlap.pixels
     if pixels > SORTED:
@@ -145,16 +147,17 @@ def _mean_minima(overlap: Overlap, images: Images) -> Floats:
             values = pixels * sum(error.shape)
             if error.max(axis=1).sum() <= ACCURATE or (bins == BINS[-1] and values > MOST_VALUES):
                 return (_survival(p, pixels) * p.widths) @ _survival(q, pixels).T
-    from probdice.engine import kernels
-
     every = np.arange(pixels)
     sides = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
-    return np.array(
-        [
-            [kernels.distribution.mean_minimum(a, b) for b in sides.prediction]
-            for a in sides.reference
-        ]
-    )
+    return np.array([[_mean_minimum(a, b) for b in sides.prediction] for a in sides.reference])
+
+
+def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
+    """E min(X, Y) of independent X and Y, each one of the values of a sorted row."""
+    below = np.searchsorted(q, p)
+    sums = np.concatenate([[0.0], np.cumsum(q, dtype=np.float64)])
+    total = sums[below] + p.astype(np.float64) * (q.size - below)
+    return float(total.mean() / q.size)
 
 
 def _uncertain(distribution: Distribution, pixels: int) -> Floats:
@@ -179,22 +182,28 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
     return survival
 
 
-def _sampled(overlap: Overlap, options: Options, matched: Groups, images: Images) -> Chance:
+def _sampled(
+    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes
+) -> Chance:
     """Of randomly paired pixels, matched on one half and scored on the other."""
-    rows = sum(1 if side.crisp else len(side.regions) for side in images.sides)
+    sides = overlap.reference, overlap.prediction
+    rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
     rng = np.random.default_rng(SEED)
     ranks = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
     samples = images.sample(ranks)
     samples = Both(samples.reference, samples.prediction[..., rng.permutation(count)])
     order = rng.permutation(count)
-    halves = [_drawn(images, samples, part) for part in np.array_split(order, 2)]
+    halves = []
+    for part in np.array_split(order, 2):
+        half = Both(samples.reference[..., part], samples.prediction[..., part])
+        halves.append(images.drawn(half))
     learnt = halves[0].overlap(overlap.similarity)
-    rule = _rule_of_some(learnt, options.match, overlap, matched)
-    learnt_groups = correspond(learnt, replace(options, match=rule), halves[0]).groups
+    rule = _rule_of_some(learnt, match, overlap, matched)
+    learnt_groups = correspond(learnt, rule, merge, halves[0]).groups
     given = Given(_labelled(learnt, learnt_groups))
     scored = halves[1].overlap(overlap.similarity)
-    groups = correspond(scored, replace(options, match=given, merge="none"), halves[1]).groups
+    groups = correspond(scored, given, "none", halves[1]).groups
     f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
     return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
 
@@ -221,16 +230,3 @@ def _labelled(
         )
         for g in range(groups.matched)
     )
-
-
-def _drawn(images: Images, samples: Both[NDArray[Any]], places: Integers) -> Images:
-    """Images made of pixels that were drawn from others."""
-
-    def drawn(side: Side) -> Segmentation:
-        segmentation, values = images.side(side), samples[side][..., places]
-        if segmentation.crisp:
-            return Segmentation.from_labels(values, names=segmentation.names)
-        drawn = Segmentation.from_probabilities(values, labels=segmentation.labels)
-        return replace(drawn, names=segmentation.names)
-
-    return Images(drawn("reference"), drawn("prediction"), None, images.workers)

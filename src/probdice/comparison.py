@@ -22,8 +22,10 @@ from probdice.geometry import Geometry
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given
-from probdice.options import Match, Merging, Options, as_workers
+from probdice.merging import Merging
+from probdice.options import Match, Options, as_workers
 from probdice.overlaps import Overlap
+from probdice.region_labels import Label
 from probdice.relabelling import Target, relabelled
 from probdice.scoring import (
     Correspondence,
@@ -34,7 +36,7 @@ from probdice.scoring import (
     key_lists,
     measure,
 )
-from probdice.segmentation import Label, Segmentation
+from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
 
@@ -117,7 +119,7 @@ def compare(
 def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
     table = images.overlap(options.similarity)
-    correspondence = correspond(table, options, images)
+    correspondence = correspond(table, options.match, options.merge, images)
     result = Comparison(
         table, correspondence, options, images, _pixel_volume(images.reference.geometry)
     )
@@ -141,7 +143,7 @@ def _pixel_volume(geometry: Geometry | None) -> float | None:
 def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
     """Compare by what an overlap holds alone."""
     options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
-    return Comparison(overlap, correspond(overlap, options, None), options)
+    return Comparison(overlap, correspond(overlap, options.match, options.merge, None), options)
 
 
 def overlap(
@@ -426,7 +428,8 @@ class Comparison:
         return self._chance_with(self.images)
 
     def _chance_with(self, images: Images | None) -> Chance:
-        return chance_of(self.overlap, self._options, self._correspondence.matched, images)
+        options, matched = self._options, self._correspondence.matched
+        return chance_of(self.overlap, options.match, options.merge, matched, images)
 
     @property
     def chance(self) -> float:

@@ -21,7 +21,8 @@ from probdice.formatting import decimal
 from probdice.groups import Groups
 from probdice.indices import background_of
 from probdice.overlaps import Overlap
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both, Side
 from probdice.value_checks import examine_labels
 

@@ -19,8 +19,8 @@ from probdice.groups import Groups
 from probdice.indices import Shares, background_of, shares_of
 from probdice.matching import listed
 from probdice.overlaps import Floats, Overlap
+from probdice.region_labels import Label
 from probdice.scoring import Correspondence
-from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side, other
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.moment_passes import Moments
 from probdice.overlaps import Floats, Overlap
+from probdice.passes import Moments
 from probdice.sides import SIDES, Side, other
 
 __all__ = ["explained_by_counts", "explained_by_moments"]

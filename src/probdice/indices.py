@@ -17,8 +17,8 @@ from probdice.explained import explained_by_counts
 from probdice.formatting import decimal
 from probdice.groups import Groups, known_from_table
 from probdice.overlaps import Floats, Overlap, Regions
+from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
-from probdice.segmentation import Label
 from probdice.sides import SIDES, Both, Side, other
 
 if TYPE_CHECKING:

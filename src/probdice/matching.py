@@ -12,7 +12,7 @@ from probdice.assignment import largest_total, least_total
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
 from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.sides import SIDES, Side
 
 __all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "knows", "listed"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from probdice.groups import Groups
 from probdice.matching import TIE
 from probdice.overlaps import Overlap
-from probdice.sides import Side, other
+from probdice.sides import SIDES, Side, other
 
-__all__ = ["Join", "Joined", "join_spares"]
+__all__ = ["Join", "Joined", "Merging", "join_spares", "sides_to_merge"]
+
+Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
 
 ORDER: tuple[Side, Side] = ("prediction", "reference")  # which side goes first where gains tie
 
@@ -22,6 +24,11 @@ ORDER: tuple[Side, Side] = ("prediction", "reference")  # which side goes first 
 Joined = Callable[
     [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
 ]
+
+
+def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
+    """The sides whose unmatched regions may be merged."""
+    return tuple(side for side in SIDES if merge in (side, "both"))
 
 
 @dataclass(frozen=True)

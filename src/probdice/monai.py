@@ -5,7 +5,7 @@ from typing import Any
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError, MissingExtraError
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.torch import RegionDice
 
 try:

@@ -7,9 +7,9 @@ from probdice.engine.images import one_hot_axis
 from probdice.errors import Note, Option
 from probdice.formatting import percent
 from probdice.matching import Given, listed
-from probdice.options import sides_to_merge
+from probdice.merging import sides_to_merge
+from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
-from probdice.segmentation import Label
 from probdice.sides import SIDES, Both
 from probdice.value_checks import scale_of_labels
 

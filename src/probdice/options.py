@@ -11,7 +11,9 @@ from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, ca
 
 from probdice.errors import InputError, Option
 from probdice.matching import Fixed, Given, Rule
-from probdice.segmentation import Label, as_sums, several_labels
+from probdice.merging import Merging
+from probdice.region_labels import Label
+from probdice.segmentation import as_sums, several_labels
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Similarity, as_similarity, similarity_from_dict
 from probdice.value_checks import Sums
@@ -20,7 +22,6 @@ __all__ = [
     "Correspondence",
     "GivenNames",
     "Match",
-    "Merging",
     "Names",
     "Options",
     "Priority",
@@ -29,10 +30,8 @@ __all__ = [
     "as_scale",
     "as_workers",
     "given_from_list",
-    "sides_to_merge",
 ]
 
-Merging = Literal["none", "prediction", "reference", "both"]
 Correspondence = Literal["case", "set"]
 
 
@@ -222,11 +221,6 @@ class Options:
             tolerance=as_tolerance(content["tolerance"]),
             correspondence=as_correspondence(content.get("correspondence", "case")),
         )
-
-
-def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
-    """The sides whose spare regions may be merged."""
-    return tuple(side for side in SIDES if merge in (side, "both"))
 
 
 def as_rule(match: object) -> Rule:

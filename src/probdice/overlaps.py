@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
-from probdice.region_labels import Label, shown_names
-from probdice.segmentation import COLOUR
+from probdice.region_labels import COLOUR, Label, shown_names
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Similarity, similarity_from_dict
 
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 
     from probdice.comparison import Comparison
     from probdice.indices import Indices
-    from probdice.options import Match, Merging
+    from probdice.merging import Merging
+    from probdice.options import Match
 
 __all__ = ["Overlap", "Pairs", "Regions"]
 

@@ -1,5 +1,6 @@
 """A region has a number, a name, or both; and a label to show, which tells it from all others."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
@@ -7,9 +8,10 @@ from typing import SupportsIndex, cast
 
 from probdice.errors import InputError
 
-__all__ = ["Label", "as_channels", "shown_labels", "shown_names", "whole_number"]
+__all__ = ["COLOUR", "Label", "as_channels", "shown_labels", "shown_names", "whole_number"]
 
 Label = int | str
+COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 
 
 def shown_names(

@@ -13,9 +13,9 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft
 from probdice.engine.executors import image
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Lists
 from probdice.engine.images import Images
 from probdice.overlaps import Overlap
+from probdice.passes import Lists
 from probdice.scoring import Correspondence
 from probdice.segmentation import Segmentation
 

@@ -17,7 +17,7 @@ from probdice.formatting import decimal
 from probdice.inputs import Comparable
 from probdice.overlaps import Floats
 from probdice.raters.common import Common, Panel, RaterMatch, Raters, panel_of
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 
 __all__ = ["SetComparison", "compare_sets"]
 

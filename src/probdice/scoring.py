@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.group_passes import Lists
-from probdice.engine.images import Images
 from probdice.errors import InputError
 from probdice.groups import Groups, costs, known_from_table
-from probdice.matching import find_groups
-from probdice.merging import Join, join_spares
-from probdice.options import Options, sides_to_merge
+from probdice.matching import Rule, find_groups
+from probdice.merging import Join, Merging, join_spares, sides_to_merge
 from probdice.overlaps import Overlap
+from probdice.passes import Lists, Passes
 from probdice.sides import SIDES, Both, Side, other
 
 __all__ = [
@@ -58,12 +56,14 @@ class Measured:
     differences: NDArray[Any] | None = None
 
 
-def correspond(overlap: Overlap, options: Options, images: Images | None) -> Correspondence:
+def correspond(
+    overlap: Overlap, match: Rule, merge: Merging, images: Passes | None
+) -> Correspondence:
     """Match, and merge where that is asked for."""
-    matched = find_groups(overlap, options.match)
-    if options.merge == "none":
+    matched = find_groups(overlap, match)
+    if merge == "none":
         return Correspondence(matched, matched, ())
-    sides = sides_to_merge(options.merge)
+    sides = sides_to_merge(merge)
 
     def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
         return joined_losses(overlap, images, side, own, across, spare)
@@ -75,7 +75,7 @@ def correspond(overlap: Overlap, options: Options, images: Images | None) -> Cor
 
 
 def measure(
-    overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Images | None
+    overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
     """The score of some groups, given what each costs where that is known."""
     pixels = overlap.pixels
@@ -118,7 +118,7 @@ def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
     return Both(*(lists(side) for side in SIDES))
 
 
-def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDArray[Any]:
+def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDArray[Any]:
     """Σ 1 − f between both sides of each group, in units."""
     total = costs(overlap, groups)
     if overlap.crisp:
@@ -148,7 +148,7 @@ def group_costs(overlap: Overlap, groups: Groups, images: Images | None) -> NDAr
 
 def joined_losses(
     overlap: Overlap,
-    images: Images | None,
+    images: Passes | None,
     side: Side,
     own: Lists,
     across: Lists,

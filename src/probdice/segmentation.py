@@ -4,7 +4,6 @@ A `Segmentation` remembers an array and how to read it; it never copies or conve
 structure (types, axes, names) is checked here, the values are checked while they are read.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +24,14 @@ from probdice.arrays import (
 )
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
-from probdice.region_labels import Label, as_channels, shown_labels, shown_names, whole_number
+from probdice.region_labels import (
+    COLOUR,
+    Label,
+    as_channels,
+    shown_labels,
+    shown_names,
+    whole_number,
+)
 from probdice.similarity import Aitchison, ilr_basis
 from probdice.value_checks import (
     Fault,
@@ -40,17 +46,13 @@ if TYPE_CHECKING:
     from probdice.components import Instances
 
 __all__ = [
-    "COLOUR",
     "Array",
-    "Label",
     "Segmentation",
     "as_array",
     "as_sums",
     "reordered",
     "several_labels",
 ]
-
-COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from probdice.files.underlays import Underlay
     from probdice.geometry import Geometry
     from probdice.options import Options
-    from probdice.segmentation import Label
+    from probdice.region_labels import Label
 
 __all__ = ["Inputs", "Outputs", "Wanted", "compare", "run"]
 

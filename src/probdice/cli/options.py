@@ -16,7 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from probdice.options import Correspondence, GivenNames, Match, Options
-    from probdice.segmentation import Label
+    from probdice.region_labels import Label
     from probdice.sides import Side
     from probdice.similarity import Similarity
     from probdice.value_checks import Sums

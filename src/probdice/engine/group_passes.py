@@ -15,13 +15,12 @@ from probdice.engine.grids import Block
 from probdice.engine.passes import Pass, summed
 from probdice.engine.similarity_kernels import RowGroups, kernels_of
 from probdice.overlaps import Floats, Integers
+from probdice.passes import Lists, Scores
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Similarity
 
 __all__ = [
-    "Lists",
     "Members",
-    "Scores",
     "agreement",
     "joined",
     "joined_pass",
@@ -33,10 +32,8 @@ __all__ = [
     "scores_pass",
 ]
 
-Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
 
-
-def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass["Scores"]:
+def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[Scores]:
     """Compare the groups of both sides at every pixel."""
     return Pass(partial(_scores, similarity=similarity, groups=groups.map(Members)), summed)
 
@@ -62,22 +59,6 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
         return partial(_map, similarity=similarity, groups=members)
     tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
     return partial(_agreement, similarity=similarity, tables=tables)
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Of some pixels: 1 − f in all, how many are infinitely far, and Σ|p − q| of each group."""
-
-    loss: float
-    infinite: int
-    differences: Floats
-
-    def __add__(self, other: "Scores") -> "Scores":
-        return Scores(
-            self.loss + other.loss,
-            self.infinite + other.infinite,
-            self.differences + other.differences,
-        )
 
 
 @dataclass(frozen=True, eq=False)

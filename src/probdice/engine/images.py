@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from probdice.engine.blocks import Blocks
 from probdice.engine.executors import executor_for, image
-from probdice.engine.group_passes import Lists, Scores, joined_pass, map_visit, scores_pass
+from probdice.engine.group_passes import joined_pass, map_visit, scores_pass
 from probdice.engine.moment_passes import (
-    Distribution,
     Forecast,
-    Moments,
     distributions_pass,
     forecast_pass,
     moments_pass,
@@ -29,6 +27,7 @@ from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
+from probdice.passes import Distribution, Lists, Moments, Scores
 from probdice.segmentation import Array, Segmentation
 from probdice.sides import SIDES, Both, Side, other
 from probdice.similarity import Similarity
@@ -198,6 +197,21 @@ class Images:
             return values[..., np.argsort(places)]
 
         return Both(in_order("reference"), in_order("prediction"))
+
+    def drawn(self, samples: Both[NDArray[Any]]) -> "Images":
+        """Images made of sampled pixels."""
+
+        def drawn(side: Side) -> Segmentation:
+            segmentation, values = self.side(side), samples[side]
+            if segmentation.crisp:
+                return Segmentation.from_labels(values, names=segmentation.names)
+            return replace(
+                Segmentation.from_probabilities(values),
+                labels=segmentation.labels,
+                names=segmentation.names,
+            )
+
+        return Images(drawn("reference"), drawn("prediction"), None, self.workers)
 
     def _run(self, task: Pass[R]) -> R:
         return executor_for(self.blocks, self.workers).run(task, self.blocks)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Lists, Members, known, pixel_ranges, row_groups
+from probdice.engine.group_passes import Members, known, pixel_ranges, row_groups
 from probdice.engine.passes import Pass, summed
 from probdice.overlaps import Floats, Integers
+from probdice.passes import Distribution, Lists, Moments
 from probdice.sides import Both
 
 __all__ = [
-    "Distribution",
     "Forecast",
-    "Moments",
     "distributions_pass",
     "forecast_pass",
     "moments",
@@ -27,12 +26,12 @@ __all__ = [
 ]
 
 
-def moments_pass(keys: Both[NDArray[Any]]) -> Pass["Moments"]:
+def moments_pass(keys: Both[NDArray[Any]]) -> Pass[Moments]:
     """The moments of both sides, label maps by these labels."""
     return Pass(partial(_moments, keys=keys), summed)
 
 
-def distributions_pass(bins: int) -> Pass[Both["Distribution"]]:
+def distributions_pass(bins: int) -> Pass[Both[Distribution]]:
     """How the values of every region of two soft sides are distributed."""
     return Pass(partial(_distributions, bins=bins), _sum_of_both)
 
@@ -41,30 +40,6 @@ def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["F
     """How far the reference confirms the prediction, group by group."""
     visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
     return Pass(visit, summed)
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels: what is explained follows from these.
-
-    `own` has the products of a soft side with itself; for a label map it is None.
-    """
-
-    volumes: Both[Floats]
-    own: Both[Floats | None]
-    between: Floats
-
-    def __add__(self, other: "Moments") -> "Moments":
-        return Moments(
-            Both(*(a + b for a, b in zip(self.volumes, other.volumes, strict=True))),
-            Both(
-                *(
-                    None if a is None or b is None else a + b
-                    for a, b in zip(self.own, other.own, strict=True)
-                )
-            ),
-            self.between + other.between,
-        )
 
 
 def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
@@ -112,34 +87,6 @@ def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
     kept, places = known(side.labels, keys)
     volumes[places] = counts[kept]
     return volumes
-
-
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """How many values of each region lie in each bin of [0, 1], and the sums of these values.
-
-    Bins are narrow at both ends, where most values are, and widest in the middle.
-    """
-
-    counts: Integers
-    sums: Floats
-
-    def __add__(self, other: "Distribution") -> "Distribution":
-        return Distribution(self.counts + other.counts, self.sums + other.sums)
-
-    @cached_property
-    def widths(self) -> Floats:
-        """The width of every bin."""
-        bins = self.counts.shape[1]
-        ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
-        widths = np.diff(ends)
-        return np.concatenate([widths, widths[::-1]])
-
-    @cached_property
-    def shares(self) -> Floats:
-        """The sum, over the values in each bin, of where they lie between its ends: 0 to 1."""
-        left_ends = np.cumsum(self.widths) - self.widths
-        return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
 
 
 def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:

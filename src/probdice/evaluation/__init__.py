@@ -37,17 +37,17 @@ from probdice.evaluation.yardstick import (
     yardstick_of,
 )
 from probdice.matching import Given
+from probdice.merging import Merging
 from probdice.options import (
     Correspondence,
     GivenNames,
     Match,
-    Merging,
     Options,
     Priority,
     as_workers,
 )
 from probdice.overlaps import Overlap
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.sides import Side
 from probdice.similarity import Similarity
 from probdice.statistics import MissingRule

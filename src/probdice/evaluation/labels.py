@@ -12,8 +12,8 @@ from probdice.comparison import Comparison
 from probdice.errors import InputError
 from probdice.files.sources import natural
 from probdice.matching import find_groups
+from probdice.region_labels import Label
 from probdice.scoring import NeedsImages, measure
-from probdice.segmentation import Label
 
 __all__ = [
     "Exchange",

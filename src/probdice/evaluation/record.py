@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from probdice.comparison import Comparison
 from probdice.errors import InputError, Note
 from probdice.indices import foreground_dice
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 
 __all__ = ["MEASURES", "NAMES", "Measure", "Record", "located"]
 

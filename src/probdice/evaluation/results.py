@@ -55,7 +55,7 @@ from probdice.files.sources import natural
 from probdice.formatting import decimal
 from probdice.matching import Given
 from probdice.options import Options, as_workers, given_from_list
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.statistics import (
     FEW,
     FEWEST,

@@ -14,7 +14,7 @@ from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.files.sources import natural
 from probdice.indices import INDICES, foreground_dice
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 
 if TYPE_CHECKING:
     import pandas

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from probdice.errors import MissingExtraError
 from probdice.geometry import Geometry
-from probdice.segmentation import Array, Label
+from probdice.region_labels import Label
+from probdice.segmentation import Array
 
 __all__ = [
     "Content",

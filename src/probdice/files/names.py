@@ -22,7 +22,8 @@ from probdice.errors import FormatError, InputError
 from probdice.files.meaning import beyond_one
 from probdice.files.model import as_colour, as_label, printable
 from probdice.matching import listed
-from probdice.segmentation import COLOUR, Label, Segmentation
+from probdice.region_labels import COLOUR, Label
+from probdice.segmentation import Segmentation
 
 __all__ = ["Names", "called", "named", "read_names"]
 

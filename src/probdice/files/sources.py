@@ -15,7 +15,7 @@ from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 
 __all__ = [
     "HEAD",

@@ -34,7 +34,8 @@ from probdice.files.model import (
 )
 from probdice.files.sources import is_store, is_url
 from probdice.geometry import Geometry
-from probdice.segmentation import Label, Segmentation, reordered
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation, reordered
 
 __all__ = ["ZARR", "NewStore", "Stored", "streams"]
 

@@ -20,7 +20,8 @@ from probdice.paper.drawings import (
     show,
 )
 from probdice.paper.figures import MergedPair, PairWeight
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 from probdice.synthesis import probabilities
 
 if TYPE_CHECKING:

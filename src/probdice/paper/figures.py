@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from probdice.comparison import Comparison, compare
 from probdice.errors import InputError, ProbdiceWarning
 from probdice.paper.study import spearman
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 from probdice.similarity import Absolute, Aitchison, as_similarity
 from probdice.synthesis import DEGRADATIONS, blur, deform, noise, probabilities
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, Group
 from probdice.errors import InputError
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.sides import SIDES, Side
 
 __all__ = [

@@ -16,7 +16,7 @@ from probdice.formatting import decimal
 from probdice.pictures.canvas import Request, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.names import short_names
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.statistics import Interval, Rank, summarise
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, Group
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.sides import SIDES, Both, Side
 
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 
 __all__ = ["plain", "short_names"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from probdice.comparison import Comparison
 from probdice.engine.decode import Crisp
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Lists
 from probdice.engine.images import Images
+from probdice.passes import Lists
 from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both, Side, other
 

@@ -18,7 +18,8 @@ from probdice.raters.agreements import Agreement, agreement_of
 from probdice.raters.common import Common, Panel
 from probdice.raters.fused import Fused, fused
 from probdice.raters.fusing import Evidence, Model, expected, staple
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

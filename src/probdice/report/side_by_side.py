@@ -17,9 +17,9 @@ from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.images import blended
 from probdice.pictures.planes import Plane, finest, planes_of
 from probdice.pictures.views import View, every_nth, images_of, look, plane_through, worst_place
+from probdice.region_labels import Label
 from probdice.report.encoding import shortened
 from probdice.report.rendering import render, write_page
-from probdice.segmentation import Label
 
 __all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.inputs import Comparable, as_segmentation
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 from probdice.sides import Side
 
 __all__ = [

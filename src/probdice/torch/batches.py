@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probdice.errors import InputError
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label
+from probdice.segmentation import Segmentation
 from probdice.value_checks import TOLERANCE, examine_values
 
 __all__ = [

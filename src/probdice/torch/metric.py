@@ -15,9 +15,11 @@ from probdice.comparison import Comparison, compare_images
 from probdice.engine.images import Images
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.matching import Fixed, Given
-from probdice.options import Match, Merging, Options
+from probdice.merging import Merging
+from probdice.options import Match, Options
 from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
-from probdice.segmentation import Label, several_labels
+from probdice.region_labels import Label
+from probdice.segmentation import several_labels
 from probdice.similarity import Similarity
 from probdice.torch.batches import (
     Batch,

@@ -5,8 +5,8 @@ from contextlib import suppress
 from math import isnan, nan
 
 from probdice.comparison import Comparison, Group
+from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
-from probdice.segmentation import Label
 from probdice.sides import SIDES
 
 __all__ = ["OPTIONAL", "keys", "scalars"]

@@ -41,16 +41,3 @@ def _places(row: Rows, bins: int, into: NDArray[np.int32]) -> None:
         inward = max(min(row[k], real(1) - row[k]), real(0))
         place = np.int32(scale * np.sqrt(inward))
         into[k] = place if row[k] < real(0.5) else last - place
-
-
-@kernel
-def mean_minimum(p: Rows, q: Rows) -> float:
-    """E min(X, Y) of independent X and Y, each one of the sorted values of a row."""
-    total = above = 0.0
-    j = 0
-    for i in range(p.size):
-        while j < q.size and q[j] < p[i]:
-            above += q[j]
-            j += 1
-        total += above + np.float64(p[i]) * (q.size - j)
-    return total / (np.float64(p.size) * q.size)
