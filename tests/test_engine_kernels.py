@@ -157,7 +157,7 @@ def test_pixels_at_which_a_region_is_the_likeliest_are_counted(dtype, regions):
     p, q = soft(regions[0], pixels, 0, dtype), soft(regions[1], pixels, 1, dtype)
     p[:, 3], q[:, 3] = 1 / regions[0], 1 / regions[1]  # a tie of all
     p[0, 4] = q[0, 4] = p[:, 4].max() - 5e-7
-    expected = *map(likeliest_by_hand, (p, q)),
+    expected = (*map(likeliest_by_hand, (p, q)),)
     for pairs, extra in (
         (kernels.absolute.pairs, ()),
         (kernels.aitchison.pairs, (np.zeros(regions[0]), np.zeros(regions[1]))),

@@ -216,16 +216,15 @@ def _soft_overlap(
     counts = p.rows.shape[0], q.rows.shape[0]
     volumes = Both(np.zeros(counts[0]), np.zeros(counts[1]))
     likeliest = Both(np.zeros(counts[0], np.int64), np.zeros(counts[1], np.int64))
+    sums = volumes.reference, volumes.prediction, likeliest.reference, likeliest.prediction
     savings = np.zeros(counts)
     pixels = p.rows, p.start, q.rows, q.start, p.size
     losses: tuple[Floats, Floats] | tuple[None, None] = None, None
     if isinstance(similarity, Aitchison):
         losses = np.zeros(counts[0]), np.zeros(counts[1])
-        sound = kernels.aitchison.pairs(
-            *pixels, similarity.floor, *volumes, *likeliest, *losses, savings
-        )
+        sound = kernels.aitchison.pairs(*pixels, similarity.floor, *sums, *losses, savings)
     else:
-        sound = kernels.absolute.pairs(*pixels, *volumes, *likeliest, savings)
+        sound = kernels.absolute.pairs(*pixels, *sums, savings)
     rows, columns = np.nonzero(savings)
     result = Overlap(
         similarity,

@@ -92,12 +92,8 @@ def pairs(
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_sound &= survey_rest(
-            p, p_from, p_from + step, p_largest, p_rest, p_step, p_likeliest
-        )
-        q_sound &= survey_rest(
-            q, q_from, q_from + step, q_largest, q_rest, q_step, q_likeliest
-        )
+        p_sound &= survey_rest(p, p_from, p_from + step, p_largest, p_rest, p_step, p_likeliest)
+        q_sound &= survey_rest(q, q_from, q_from + step, q_largest, q_rest, q_step, q_likeliest)
         p_listed = p_active[: active(p_step, p_active)]
         q_listed = q_active[: active(q_step, q_active)]
         zeros = _logits(

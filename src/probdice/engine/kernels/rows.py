@@ -25,8 +25,8 @@ def survey(
     """Sum each row into `volumes` and each pixel into `sums`; False where a value looks amiss.
 
     `largest` is the largest value of each pixel; the pixels at which a row has it are added to
-    `likeliest`. Amiss is what is negative or not finite, and a pixel that does not sum to 1. (A negative
-    zero also gives False; whoever looks closer will find nothing.)
+    `likeliest`. Amiss is what is negative or not finite, and a pixel that does not sum to 1. (A
+    negative zero also gives False; whoever looks closer will find nothing.)
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -146,9 +146,7 @@ def _survey_four_rest(
 
 
 @inner
-def _count_likeliest(
-    rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices
-) -> None:
+def _count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
     """Add the pixels at which each row is within `TIED` of the largest value.
 
     The difference of two nearly equal floating numbers is exact, so neither the order of the
