@@ -340,9 +340,10 @@ class Comparison:
     (0.875, 0.625)
     >>> result
     Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
-      score 0.8750   adjusted 0.7500 (chance 0.5000)   lowest Dice 0.8571 (2 ↔ 9)
+      mean Dice 0.8730   adjusted score 0.7500 (chance 0.5000)
       explained: reference 0.6667, prediction 0.3333
-      matched score 0.6250; 1 prediction region merged
+      lowest Dice 0.8571 (2 ↔ 9)   unmatched regions: 0
+      score 0.8750   matched score 0.6250; 1 prediction region merged
       reference  prediction    Dice  similarity
               1        5, 7  0.8889      0.8750
               2           9  0.8571      0.8750
@@ -483,6 +484,10 @@ class Comparison:
     def labels(self, side: Side) -> tuple[Label, ...]:
         """Labels of one side's regions that are not empty."""
         return self.reference_labels if side == "reference" else self.prediction_labels
+
+    def counted(self, side: Side) -> int:
+        """Number of regions of one side that are in groups that count."""
+        return sum(len(group.side(side)) for group in self.groups if not group.faint)
 
     def _occupied(self, side: Side) -> tuple[Label, ...]:
         regions = self.overlap.side(side)
