@@ -96,6 +96,22 @@ def grouped(p, q, groups):
     )
 
 
+def likeliest(p):
+    """At how many pixels each region is within 1e-6 of the largest probability."""
+    return [sum(row[x] >= max(p[:, x]) - 1e-6 for x in range(p.shape[1])) for row in p]
+
+
+def dice_of_counted(p, q, groups):
+    """Dice of every group with a region that is the likeliest somewhere; 0 for unmatched ones."""
+    counts = likeliest(p), likeliest(q)
+    dice = []
+    for rows, columns in groups:
+        if any(counts[0][i] for i in rows) or any(counts[1][j] for j in columns):
+            a, b = grouped(p, q, [(rows, columns)])
+            dice.append(2 * float(np.minimum(a, b).sum()) / float(a.sum() + b.sum()))
+    return dice
+
+
 def overlaps(p, q, f):
     """o_ij: the loss that a pair saves against both being left alone, where they meet."""
     table = np.zeros((len(p), len(q)))

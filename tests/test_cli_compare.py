@@ -158,7 +158,7 @@ def test_both_sides_may_be_merged_in_one_image(tmp_path: Path) -> None:
     assert "score           1.0000" in shown
     merged = "before 1 reference region and 1 prediction region were merged"
     assert f"matched score   0.6875  {merged}" in shown
-    assert "no partner" not in shown
+    assert "unmatched" not in shown
 
 
 def test_the_headline_says_what_a_score_alone_does_not(reference: Path, prediction: Path) -> None:
@@ -166,8 +166,9 @@ def test_the_headline_says_what_a_score_alone_does_not(reference: Path, predicti
     assert "adjusted score  0.4000  1 is equal, 0 is chance (which scores 0.3750)" in shown
     assert "explained       0.6667  of the reference by the prediction" in shown
     assert "                0.3333  of the prediction by the reference" in shown
-    assert "lowest Dice     0.6667  reference 1 ↔ prediction 7" in shown
-    assert "no partner           1  of 3 prediction regions" in shown
+    assert "mean Dice       0.5079" in shown  # of 2/3, 6/7 and 0
+    assert "lowest Dice     0.0000  prediction 5, unmatched" in shown
+    assert "unmatched            1  of 3 prediction regions" in shown
 
 
 def test_sampled_chance_has_an_error(reference: Path, unsure: Path) -> None:

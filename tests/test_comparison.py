@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+import probdice
 from probdice import (
     Absolute,
     Aitchison,
@@ -277,11 +278,20 @@ def test_what_was_asked_is_told():
     assert result.pixels == 2
 
 
-def test_the_lowest_group_is_a_matched_one():
+def test_mean_and_lowest_dice_count_unmatched_regions_as_zero():
+    # 1 ↔ 7: 2·2/(4 + 2); 2 ↔ 9: 2·3/(4 + 3); prediction 5 is unmatched
     result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9])
-    assert (result.lowest.reference, result.lowest.prediction) == ((1,), (7,))
-    none = compare([1, 1], [2, 2], match={2: 1})
-    assert none.lowest.dice == 1
+    assert (result.lowest.reference, result.lowest.prediction) == ((), (5,))
+    assert result.lowest_dice == 0
+    assert result.mean_dice == pytest.approx((2 / 3 + 6 / 7 + 0) / 3, abs=1e-15)
+    equal = compare([1, 1], [2, 2], match={2: 1})
+    assert (equal.mean_dice, equal.lowest_dice, equal.lowest.dice) == (1, 1, 1)
+
+
+def test_dice_that_needs_images_that_are_gone_is_nan():
+    p = [[0.9, 0.5, 0.2], [0.1, 0.5, 0.8]]
+    result = probdice.overlap(p, p, similarity="aitchison").compare()
+    assert np.isnan([result.mean_dice, result.lowest_dice]).all()
 
 
 def test_what_is_public_is_listed_and_there():

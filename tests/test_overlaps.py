@@ -36,6 +36,8 @@ def everything(found):
         found.prediction.empty,
         found.reference.volumes.tolist(),
         found.prediction.volumes.tolist(),
+        found.reference.to_dict()["likeliest"],
+        found.prediction.to_dict()["likeliest"],
         found.meeting.rows.tolist(),
         found.meeting.columns.tolist(),
         found.meeting.savings.tolist(),

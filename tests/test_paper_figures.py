@@ -275,7 +275,8 @@ def test_where_the_rules_differ_both_are_shown() -> None:
     rows = both_rules({"ellipses": nested_ellipses((24, 24))}, methods, 0)
     assert set(rows) == {"watershed and normalised cuts", "watershed and random walker"}
     row = rows["watershed and random walker"]
-    assert row["paper"]["lowest_dice"] == 0 and row["overlap"]["lowest_dice"] == 10 / 13
+    assert row["paper"]["lowest_matched_dice"] == 0
+    assert row["overlap"]["lowest_matched_dice"] == 10 / 13
     assert row["paper"]["matched_score"] == row["paper"]["score"] == 0.6875
     assert row["overlap"]["matched_score"] == 0.6875 and row["overlap"]["score"] == 1
     assert row["overlap"]["adjusted_score"] == 1

@@ -524,7 +524,7 @@ def test_the_correspondence_of_many_regions_is_a_page_of_those_with_the_lowest_d
     assert max(dice[k] for k in shown) <= layout.floor
     assert layout.floor == min(d for k, d in enumerate(dice) if k not in shown)
     title = figure.legends[0].get_title().get_text().replace("\n", " ")
-    assert "46 of 1,500 groups, those with the lowest Dice" in title
+    assert "46 of 1,500 groups, those with the lowest matched Dice" in title
 
 
 def test_few_regions_stay_in_their_order():

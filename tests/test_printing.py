@@ -25,8 +25,11 @@ class Closing:
 def test_as_text():
     assert repr(compare(REFERENCE, SPLIT)).splitlines() == [
         "Comparison (absolute): 2 reference and 3 prediction regions over 8 pixels",
-        "  score 0.6250   adjusted 0.4000 (chance 0.3750)   lowest Dice 0.6667 (1 ↔ 7)",
+        # Dice 4/6 of 1 ↔ 7, 6/7 of 2 ↔ 9, and 0 of the unmatched 5
+        "  mean Dice 0.5079   adjusted score 0.4000 (chance 0.3750)",
         "  explained: reference 0.6667, prediction 0.3333",
+        "  lowest Dice 0.0000 (– ↔ 5)   unmatched regions: 1",
+        "  score 0.6250",
         "  reference  prediction    Dice  similarity",
         "          1           7  0.6667      0.7500",
         "          2           9  0.8571      0.8750",
@@ -67,6 +70,23 @@ def test_no_pixel_is_read_to_show_a_result(similarity, merge, kinds):
     text = repr(result)
     assert "chance" in text and "explained" in text
     assert ("matched score" in text) == bool(result.merges)
+
+
+def test_faint_groups_are_marked_and_not_counted():
+    right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
+    result = compare([0, 0, 1], right, match="labels")
+    title, dice, lowest, score, header, first, _, last = repr(result).splitlines()
+    assert title.endswith("2 reference and 2 prediction regions over 3 pixels")
+    # 2 · 1.96 / 3.97 and 2 · 0.98 / 2
+    assert dice.strip().startswith("mean Dice 0.9837")
+    assert lowest == "  lowest Dice 0.9800 (1 ↔ 1)   unmatched regions: 0"
+    assert (header, first) == (
+        "  reference  prediction    Dice  similarity",
+        "          0           0  0.9874      0.9833",
+    )
+    assert last == "          –           2  0.0000      0.9900  faint"
+    assert score == "  score 0.9800"
+    assert "<td>faint</td>" in result._repr_html_()
 
 
 def test_merges_are_counted():

@@ -104,18 +104,40 @@ def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
     result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
     words = " ".join(page(result, tmp_path).words)
     for figure in (
+        "Mean Dice 0.8730 an unmatched region counts as 0",
         "Score 0.8750 1 is equal",
         "Before merging 0.6250 1 prediction region merged",
         "Adjusted score 0.7500 0 is chance, at 0.5000",
         "Explained of the reference 0.6667 by the prediction",
         "Explained of the prediction 0.3333 by the reference",
         "Lowest Dice 0.8571 2 ↔ 9",
-        "Without a partner 0 every region has one",
+        "Unmatched 0 every region is matched",
     ):
         assert figure in " ".join(words.split())
     assert "87.5 % of the pixels carry corresponding labels" in words
     assert "The prediction explains 66.7 % of the reference" in words
     assert "The reference explains 33.3 % of the prediction" in words
+
+
+def test_a_faint_group_is_marked_on_the_page(tmp_path):
+    right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
+    result = compare([0, 0, 1], right, match="labels")
+    words = " ".join(" ".join(page(result, tmp_path).words).split())
+    assert "Lowest Dice 0.9800 1 ↔ 1" in words
+    assert "Unmatched 0 every region is matched" in words
+    assert words.count("(faint)") == 1
+    assert page_of(result).rows[-1].faint  # after the others, though its Dice is 0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "printed"), [([1, 1, 1, 2, 2, 2], False), ([1, 2, 2, 1, 2, 2], True)]
+)
+def test_the_caveat_of_low_adjusted_scores_is_printed_below_two_fifths(
+    prediction, printed, tmp_path
+):
+    # Scores are 1 and 4/6; chance is 1/2 each, so that adjusted scores are 1 and 1/3.
+    words = " ".join(page(compare([1, 1, 1, 2, 2, 2], prediction), tmp_path).words)
+    assert ("may mean nothing" in words) == printed
 
 
 # METHOD §8: one pair of regions was joined, one region was split.
@@ -124,8 +146,9 @@ BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 def test_regions_without_a_partner_are_counted_on_both_sides():
     figures = {figure.name: figure for figure in page_of(compare(*BOTH)).figures}
-    assert figures["Without a partner"].value == "2"
-    assert figures["Without a partner"].about == "1 reference and 1 prediction regions"
+    assert figures["Unmatched"].value == "2"
+    assert figures["Unmatched"].about == "1 reference and 1 prediction regions"
+    assert figures["Lowest Dice"].value == "0.0000"
 
 
 def test_merges_on_both_sides_are_counted_and_drawn():

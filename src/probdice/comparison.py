@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from math import nan
+from math import isnan, nan
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError, Note, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.geometry import Geometry
-from probdice.groups import Groups
+from probdice.groups import Groups, counted
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import Fixed, Given
 from probdice.merging import Merging
@@ -222,13 +222,17 @@ class Group:
     Attributes
     ----------
     reference, prediction : tuple of int or str
-        Labels of the regions; one of the two is empty for a region without a partner.
+        Labels of the regions; one of the two is empty for an unmatched region.
     similarity : float
         D between the auxiliary segmentations of the two, by the similarity of the comparison.
     dice, jaccard : float
         Fuzzy Dice coefficient and Jaccard index.
     reference_volume, prediction_volume : float
         Sums of probability, in pixels.
+    faint : bool
+        Whether the group does not count in means over regions and in counts of regions. A group
+        of probabilities is faint if none of its regions is the likeliest (within 1e-6) at any
+        pixel, and no region of a label map belongs to it.
 
     Examples
     --------
@@ -244,10 +248,13 @@ class Group:
     jaccard: float
     reference_volume: float
     prediction_volume: float
+    faint: bool = False
 
     def __repr__(self) -> str:
+        faint = ", faint=True" if self.faint else ""
         return (
-            f"Group(reference={self.reference}, prediction={self.prediction}, dice={self.dice:g})"
+            f"Group(reference={self.reference}, prediction={self.prediction}, "
+            f"dice={self.dice:g}{faint})"
         )
 
     def side(self, side: Side) -> tuple[Label, ...]:
@@ -303,14 +310,19 @@ class Comparison:
     chance, chance_error, adjusted_score : float
         The score of independent segmentations with the same regions, its standard error (0 where
         it is exact), and (score − chance) / (1 − chance).
+    mean_dice, lowest_dice : float
+        Mean and lowest Dice of the groups that count, an unmatched region of either side counting
+        as 0. Faint groups (`Group.faint`) do not count.
     explained : dict
         Per side, the share of its variance that the other side explains.
     groups : tuple of Group
-        Corresponding regions, then those without a partner.
+        Corresponding regions, then unmatched ones.
+    lowest : Group
+        The group that counts with the lowest Dice.
     merges : tuple of Merge
         Spare regions that were merged, in order.
     unmatched, empty : dict
-        Per side, the labels of regions without a partner, and of those with nothing in Ω.
+        Per side, the labels of unmatched regions that count, and of regions with nothing in Ω.
     notes : tuple of Note
         Sentences worth knowing.
     weights : ndarray
@@ -330,9 +342,10 @@ class Comparison:
     (0.875, 0.625)
     >>> result
     Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
-      score 0.8750   adjusted 0.7500 (chance 0.5000)   lowest Dice 0.8571 (2 ↔ 9)
+      mean Dice 0.8730   adjusted score 0.7500 (chance 0.5000)
       explained: reference 0.6667, prediction 0.3333
-      matched score 0.6250; 1 prediction region merged
+      lowest Dice 0.8571 (2 ↔ 9)   unmatched regions: 0
+      score 0.8750   matched score 0.6250; 1 prediction region merged
       reference  prediction    Dice  similarity
               1        5, 7  0.8889      0.8750
               2           9  0.8571      0.8750
@@ -475,6 +488,10 @@ class Comparison:
         """Labels of one side's regions that are not empty."""
         return self.reference_labels if side == "reference" else self.prediction_labels
 
+    def counted(self, side: Side) -> int:
+        """Number of regions of one side that are in groups that count."""
+        return sum(len(group.side(side)) for group in self.groups if not group.faint)
+
     def _occupied(self, side: Side) -> tuple[Label, ...]:
         regions = self.overlap.side(side)
         if regions.occupied.size == len(regions):
@@ -488,7 +505,7 @@ class Comparison:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Corresponding regions, then those without a partner."""
+        """Corresponding regions, then unmatched ones."""
         return tuple(_groups(self))
 
     @cached_property
@@ -507,10 +524,15 @@ class Comparison:
 
     @cached_property
     def unmatched(self) -> dict[Side, tuple[Label, ...]]:
-        """Per side, the labels of regions without a partner."""
+        """Per side, the labels of unmatched regions; those of faint groups do not count."""
         groups = self._correspondence.groups
+        counts = counted(self.overlap, groups)
         return {
-            side: tuple(self.overlap.side(side).label(k) for k in groups.spare(side).tolist())
+            side: tuple(
+                self.overlap.side(side).label(k)
+                for k in groups.spare(side).tolist()
+                if counts[groups.numbers(side)[k]]
+            )
             for side in SIDES
         }
 
@@ -520,10 +542,26 @@ class Comparison:
         return {side: self.overlap.side(side).empty for side in SIDES}
 
     @property
+    def mean_dice(self) -> float:
+        """Mean Dice of the groups that count, an unmatched region counting as 0.
+
+        NaN where the Dice of a group needs the images and they are gone.
+        """
+        dice = [group.dice for group in self.groups if not group.faint]
+        return sum(dice) / len(dice)
+
+    @property
+    def lowest_dice(self) -> float:
+        """Lowest Dice of the groups that count, 0 where a region is unmatched."""
+        return self.lowest.dice
+
+    @property
     def lowest(self) -> Group:
-        """The matched group with the lowest Dice; any group where none is matched."""
-        matched = [group for group in self.groups if group.reference and group.prediction]
-        return min(matched or self.groups, key=lambda group: group.dice)
+        """The group that counts with the lowest Dice; one of unknown Dice where there is any."""
+        return min(
+            (group for group in self.groups if not group.faint),
+            key=lambda group: -1 if isnan(group.dice) else group.dice,
+        )
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -902,6 +940,7 @@ def _groups(result: Comparison) -> list[Group]:
             (shared / (2 * total - shared)).tolist(),
             volumes.reference.tolist(),
             volumes.prediction.tolist(),
+            (~counted(table, groups)).tolist(),
             strict=True,
         )
     ]

@@ -11,8 +11,9 @@ import numpy as np
 from probdice.chance import Chance
 from probdice.comparison import FORMAT, Comparison, Group, Merge
 from probdice.errors import InputError, Note, ProbdiceError
-from probdice.groups import Groups
+from probdice.groups import Groups, counted
 from probdice.merging import Join
+from probdice.notes import faint_notes
 from probdice.options import Options
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence, NeedsImages
@@ -20,7 +21,7 @@ from probdice.sides import SIDES, other
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
 
-NUMBERS = tuple(entry.name for entry in fields(Group) if entry.name not in SIDES)
+NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
@@ -44,6 +45,8 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         content["explained"] = dict(result.explained)
     correspondence = result._correspondence
     return content | {
+        "mean_dice": result.mean_dice,
+        "lowest_dice": result.lowest_dice,
         "groups": [_plain(group) for group in result.groups],
         "merges": [_plain(merge) for merge in result.merges],
         "unmatched": {side: list(result.unmatched[side]) for side in SIDES},
@@ -77,7 +80,7 @@ def comparison_from_dict(content: Any) -> Comparison:
         _check(result)
         known: dict[str, Any] = {
             "groups": _read_groups(result, content["groups"]),
-            "notes": tuple(Note.from_dict(note) for note in content["notes"]),
+            "notes": _read_notes(result, content["notes"]),
         }
         for name in ("score", "matched_score"):
             if name in content:
@@ -155,6 +158,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
     """The groups with their numbers, which may have needed the pixels."""
     grouping = result._correspondence.groups
     groups = []
+    faint = (~counted(result.overlap, grouping)).tolist()
     for number, group in zip(range(grouping.count), content, strict=True):
         labels = {
             side: tuple(
@@ -165,8 +169,17 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
         if any(group[side] != list(labels[side]) for side in SIDES):
             raise InputError("holds no whole comparison: its groups do not fit its overlap")
         numbers = {name: _number(group[name]) for name in NUMBERS}
-        groups.append(Group(labels["reference"], labels["prediction"], **numbers))
+        groups.append(
+            Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
+        )
     return tuple(groups)
+
+
+def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
+    """The notes, with the one about regions that may be faint where an older file lacks it."""
+    notes = tuple(Note.from_dict(note) for note in content)
+    known = {note.kind for note in notes}
+    return (*notes, *(note for note in faint_notes(result) if note.kind not in known))
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:

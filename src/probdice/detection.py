@@ -75,9 +75,9 @@ class Detection:
     """Which instances were found.
 
     A group of corresponding regions is *found* when its Jaccard index (or Dice coefficient) is at
-    least the threshold and above 0. Regions of the background are no instances. Where regions were
-    merged a group counts once, however many regions it has; `matched` has the reading before
-    merging. What would be 0/0 is NaN.
+    least the threshold and above 0. Regions of the background and of faint groups (`Group.faint`)
+    are no instances. Where regions were merged a group counts once, however many regions it has;
+    `matched` has the reading before merging. What would be 0/0 is NaN.
 
     Attributes
     ----------
@@ -139,24 +139,29 @@ class Detection:
 
     @cached_property
     def _values(self) -> Floats:
-        """Per group, what is held against the threshold; 0 where one side is missing."""
+        """Per group, the value to compare with the threshold; 0 where one side is missing."""
         values = self._shares.jaccard if self.by == "jaccard" else self._shares.dice
         return np.asarray(np.where(self._paired, values, 0.0))
 
     @property
     def _paired(self) -> NDArray[np.bool_]:
-        regions = self._shares.regions
+        regions = self._regions
         return np.asarray((regions.reference > 0) & (regions.prediction > 0))
+
+    @cached_property
+    def _regions(self) -> Both[NDArray[np.int64]]:
+        """Per side and group, the number of regions that are instances: none of a faint group."""
+        return self._shares.regions.map(lambda count: np.where(self._shares.counted, count, 0))
 
     @cached_property
     def instances(self) -> dict[Side, int]:
         """How many instances each side has."""
-        return {side: int(self._shares.regions[side].sum()) for side in SIDES}
+        return {side: int(self._regions[side].sum()) for side in SIDES}
 
     def _counts(self, threshold: float) -> tuple[int, int, int]:
         """True positives, false positives and misses at a threshold."""
         found = self._found(threshold)
-        inside = {side: int(self._shares.regions[side][found].sum()) for side in SIDES}
+        inside = {side: int(self._regions[side][found].sum()) for side in SIDES}
         return (
             int(found.sum()),
             self.instances["prediction"] - inside["prediction"],
@@ -228,7 +233,7 @@ class Detection:
         # F1 is a step function: between two values, all groups down to the higher one are found.
         order = np.argsort(-self._values, kind="stable")[: np.count_nonzero(self._values)]
         values = self._values[order]
-        regions = self._shares.regions
+        regions = self._regions
         found = np.arange(1, order.size + 1)
         inside = np.cumsum(regions.reference[order] + regions.prediction[order])
         alone = sum(self.instances.values()) - inside
@@ -291,7 +296,8 @@ class Detection:
         volumes = self._overlap.side(across).volumes[places[across]]
         part = meeting.savings > PART * volumes
         for name in SIDES:
-            part &= ~self._outside[name][places[name]]
+            group = self._groups.numbers(name)[places[name]]
+            part &= ~self._outside[name][places[name]] & self._shares.counted[group]
         wholes, parts = places[side][part], places[across][part]
         order = np.lexsort((parts, wholes))
         wholes, parts = wholes[order], parts[order]
@@ -323,11 +329,12 @@ class Detection:
         ----------
         table : {"pairs", "reference", "prediction"}, optional
             ``"pairs"``: one row a group, with the labels of both sides as tuples and an *outcome*:
-            "found", "below threshold" (its regions are missed and false), "missed" or "false".
+            "found", "below threshold" (its regions are missed and false), "missed", "false" or
+            "faint" (a group that does not count).
             ``"reference"`` and ``"prediction"``: one row a region, with the regions that it
-            corresponds to, whether it was found, and the parts that it is split into. A region
-            that is empty is in no table; one that is alone has a Jaccard index and a Dice
-            coefficient of 0.
+            corresponds to, whether it was found, whether its group is faint, and the parts that
+            it is split into. A region that is empty is in no table; one that is alone has a
+            Jaccard index and a Dice coefficient of 0.
 
         Examples
         --------
@@ -359,11 +366,12 @@ class Detection:
         ]
 
     def _pair_rows(self) -> dict[str, Any]:
-        shares, kept = self._shares, np.flatnonzero(self._shares.present)
+        shares, kept = self._shares, np.flatnonzero(self._shares.occupied)
         found, paired = self._found(self.threshold), self._paired
         outcomes = np.where(paired, "below threshold", "missed")
         outcomes[shares.regions.reference == 0] = "false"
         outcomes[found] = "found"
+        outcomes[~shares.counted] = "faint"
         return {
             **{side: [self._members[side][g] for g in kept.tolist()] for side in SIDES},
             "outcome": outcomes[kept].tolist(),
@@ -383,6 +391,7 @@ class Detection:
             "volume": regions.volumes[kept],
             other(side): [self._members[other(side)][g] for g in group.tolist()],
             "found": found[group],
+            "faint": ~self._shares.counted[group],
             "jaccard": self._shares.jaccard[group],
             "dice": self._shares.dice[group],
             "parts": [parts.get(label, ()) for label in labels],

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from probdice.overlaps import Integers, Overlap
 from probdice.sides import SIDES, Both, Side
 
-__all__ = ["Groups", "costs", "known_from_table"]
+__all__ = ["Groups", "costs", "counted", "known_from_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,24 @@ class Groups:
     def spare(self, side: Side) -> Integers:
         """The regions of one side without a partner."""
         return np.flatnonzero(self.numbers(side) >= self.matched)
+
+
+def counted(
+    overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
+) -> NDArray[np.bool_]:
+    """Which groups count in means over regions and in counts of regions; the others are faint.
+
+    A group counts if at least one of its regions is present (`Regions.present`). Regions in
+    `left_out`, such as the background, are disregarded.
+    """
+    counts = np.zeros(groups.count, np.bool_)
+    for side in SIDES:
+        present = overlap.side(side).present
+        if left_out is not None:
+            present = present & ~left_out[side]
+        numbers = groups.numbers(side)[present]
+        counts[numbers[numbers >= 0]] = True
+    return counts
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:

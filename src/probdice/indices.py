@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError, Note, Option
 from probdice.explained import explained_by_counts
 from probdice.formatting import decimal
-from probdice.groups import Groups, known_from_table
+from probdice.groups import Groups, counted, known_from_table
 from probdice.overlaps import Floats, Overlap, Regions
 from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
@@ -91,13 +91,13 @@ class Indices:
         Cohen's κ: (accuracy − e) / (1 − e), with e the sum over the groups of the product of both
         sides' shares of the pixels.
     mean_iou, weighted_iou : float
-        Mean Jaccard index of the groups, regions without a partner counting as 0; and weighted by
-        the volume in the reference.
+        Mean Jaccard index of the groups that count, unmatched regions counting as 0; and weighted
+        by the volume in the reference. Faint groups (`Group.faint`) do not count.
     mean_dice : float
-        Mean Dice coefficient of the groups, regions without a partner counting as 0.
+        Mean Dice coefficient of the groups that count, unmatched regions counting as 0.
     mean_foreground_dice : float
         The same without the background: nnU-Net's foreground mean, of one case. NaN where no
-        background is named, or nothing else is there.
+        background is named, or no other group counts.
     explained : dict
         Per side, the share of its variance that the other side explains: Goodman and Kruskal's τ
         of label maps.
@@ -414,16 +414,17 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
 class Shares:
     """Per group, what both sides have in common and their volumes, in pixels.
 
-    `regions` counts how many regions of each side a group has. Regions of the background, where
-    one is named, are left out of all three.
+    `regions` counts how many regions of each side a group has, `counted` tells which groups
+    count in means. Regions of the background, where one is named, are left out of all four.
     """
 
     common: Floats
     volumes: Both[Floats]
     regions: Both[NDArray[np.int64]]
+    counted: NDArray[np.bool_]
 
     @property
-    def present(self) -> NDArray[np.bool_]:
+    def occupied(self) -> NDArray[np.bool_]:
         """The groups that have a region at all."""
         return np.asarray((self.regions.reference > 0) | (self.regions.prediction > 0))
 
@@ -480,7 +481,7 @@ def shares_of(
             estimate[_mixed(groups, outside, regions)] = nan
         common[unknown] = estimate[unknown]
         common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
-    return Shares(common, volumes, regions)
+    return Shares(common, volumes, regions, counted(overlap, groups, outside))
 
 
 def _mixed(
@@ -504,15 +505,16 @@ def _of_groups(
     shares = shares_of(overlap, groups, nothing, dice)
     accuracy = min(float(shares.common.sum()) / pixels, 1.0)
     by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
-    jaccard = shares.jaccard
+    jaccard, kept = shares.jaccard, shares.counted
+    weights = shares.volumes.reference[kept]
     inside = shares_of(overlap, groups, outside, dice) if foreground else None
     return {
         "accuracy": accuracy,
         "kappa": _ratio(accuracy - by_chance, 1 - by_chance),
-        "mean_iou": float(jaccard.mean()),
-        "weighted_iou": min(float(shares.volumes.reference @ jaccard) / pixels, 1.0),
-        "mean_dice": float(shares.dice.mean()),
-        "mean_foreground_dice": nan if inside is None else _mean_present(inside),
+        "mean_iou": _mean_of(jaccard[kept]),
+        "weighted_iou": _share(float(weights @ jaccard[kept]), float(weights.sum())),
+        "mean_dice": _mean_of(shares.dice[kept]),
+        "mean_foreground_dice": nan if inside is None else _mean_of(inside.dice[inside.counted]),
     }
 
 
@@ -523,13 +525,13 @@ def foreground_dice(result: "Comparison", background: Label | None) -> float:
     overlap = result.overlap
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
     outside = background_of(overlap, background)
-    return _mean_present(shares_of(overlap, result._correspondence.groups, outside, dice))
+    shares = shares_of(overlap, result._correspondence.groups, outside, dice)
+    return _mean_of(shares.dice[shares.counted])
 
 
-def _mean_present(shares: Shares) -> float:
-    """The mean Dice of the groups that have a region; NaN where there is none."""
-    present = shares.present
-    return float(shares.dice[present].mean()) if present.any() else nan
+def _mean_of(values: Floats) -> float:
+    """The mean; NaN where there are no values."""
+    return float(values.mean()) if values.size else nan
 
 
 # -- sums ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from probdice.scoring import NeedsImages
 from probdice.sides import SIDES, Both
 from probdice.value_checks import scale_of_labels
 
-__all__ = ["infinite_notes", "notes_of"]
+__all__ = ["faint_notes", "infinite_notes", "notes_of"]
 
 FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
@@ -24,6 +24,7 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
     return (
         *notes,
         *_misread_notes(result),
+        *faint_notes(result),
         *_unmatched_notes(result),
         *_label_notes(result),
         *infinite_notes(result),
@@ -57,6 +58,23 @@ def _misread_notes(result: Comparison) -> list[Note]:
                 )
                 notes.append(Note("one-hot", (text, option)))
     return notes
+
+
+def faint_notes(result: Comparison) -> list[Note]:
+    """A note where faint regions cannot be told from others."""
+    unknown = [
+        side
+        for side in SIDES
+        if not result.overlap.side(side).crisp and result.overlap.side(side).likeliest is None
+    ]
+    if not unknown:
+        return []
+    text = (
+        f"the overlap of an older version does not tell which {' and '.join(unknown)} regions are "
+        f"faint, so every region counts in mean and lowest Dice; compare the segmentations again "
+        f"to leave faint ones out"
+    )
+    return [Note("faint", (text,))]
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:

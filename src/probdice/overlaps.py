@@ -149,7 +149,8 @@ class Regions:
         likeliest at one pixel or more. Where `likeliest` is not known, every region that is not
         empty counts.
         """
-        return np.asarray((self.volumes if self.likeliest is None else self.likeliest) > 0)
+        occupied = self.volumes > 0
+        return np.asarray(occupied if self.likeliest is None else occupied & (self.likeliest > 0))
 
     @property
     def _named_or_numbered(self) -> list[int]:
@@ -746,7 +747,7 @@ def _counts_fit(regions: Regions, pixels: int) -> bool:
     return (
         not regions.crisp
         and counts.shape == regions.keys.shape
-        and bool(np.all((counts >= 0) & (counts <= pixels)))
+        and bool(np.all((counts >= 0) & (counts <= pixels)) and np.any(regions.present))
     )
 
 

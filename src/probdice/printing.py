@@ -70,7 +70,7 @@ def _title(result: Comparison) -> str:
         asked.append(f"match={word!r}" if word != "…" else "match=…")
     if result.merge != "none":
         asked.append(f"merge={result.merge!r}")
-    counts = [len(result.labels(side)) for side in SIDES]
+    counts = [result.counted(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(asked)}): {counts[0]} reference and {counts[1]} prediction "
         f"regions over {result.pixels} pixels"
@@ -78,25 +78,23 @@ def _title(result: Comparison) -> str:
 
 
 def _lines(result: Comparison) -> list[str]:
-    """Score and chance, what is explained, and what was merged, as far as they are known."""
-    parts = []
-    try:
-        parts.append(f"score {decimal(result.score)}")
-        if "_chance" not in result.__dict__:
-            result.__dict__["_chance"] = result._chance_with(None)
-    except NeedsImages:
-        pass
-    if parts and "_chance" in result.__dict__:
-        chance = f"chance {decimal(result.chance)}"
-        parts.append(f"adjusted {decimal(result.adjusted_score)} ({chance})")
-    lowest = result.lowest
+    """The headline, as far as its numbers are known, then the score."""
+    score = _score(result)
+    headline, lowest = [], result.lowest
     if not isnan(lowest.dice):
-        pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
-        parts.append(f"lowest Dice {decimal(lowest.dice)} ({pair})")
-    lines = ["   ".join(parts) or "score: needs the images"]
+        headline.append(f"mean Dice {decimal(result.mean_dice)}")
+    if score and "_chance" in result.__dict__:
+        chance = f"chance {decimal(result.chance)}"
+        headline.append(f"adjusted score {decimal(result.adjusted_score)} ({chance})")
+    lines = ["   ".join(headline)] if headline else []
     if result.overlap.crisp or "explained" in result.__dict__:
         shares = ", ".join(f"{side} {decimal(result.explained[side])}" for side in SIDES)
         lines.append(f"explained: {shares}")
+    unmatched = f"unmatched regions: {sum(len(result.unmatched[side]) for side in SIDES)}"
+    if not isnan(lowest.dice):
+        pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
+        unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
+    lines += [unmatched, score or "score: needs the images"]
     if result.merges:
         counts = []
         for side in SIDES:
@@ -106,27 +104,38 @@ def _lines(result: Comparison) -> list[str]:
         merged = f"{' and '.join(counts)} merged"
         if result.overlap.separable or "matched_score" in result.__dict__:
             merged = f"matched score {decimal(result.matched_score)}; {merged}"
-        lines.append(merged)
+        lines[-1] += f"   {merged}"
     return lines
 
 
+def _score(result: Comparison) -> str:
+    """The score, or "" where it needs the images; chance is computed if it does not need them."""
+    text = ""
+    try:
+        text = f"score {decimal(result.score)}"
+        if "_chance" not in result.__dict__:
+            result.__dict__["_chance"] = result._chance_with(None)
+    except NeedsImages:
+        pass
+    return text
+
+
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity")]
-    for group in result.groups[:SHOWN]:
-        rows.append(
-            (
-                listed(group.reference),
-                listed(group.prediction),
-                decimal(group.dice),
-                decimal(group.similarity),
-            )
-        )
+    """The table of groups; its last column marks faint groups, where there are any."""
+    shown = result.groups[:SHOWN]
+    faint = any(group.faint for group in shown)
+    mark = ("",) if faint else ()
+    rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity", *mark)]
+    for group in shown:
+        row = listed(group.reference), listed(group.prediction), decimal(group.dice)
+        mark = ("faint" if group.faint else "",) if faint else ()
+        rows.append((*row, decimal(group.similarity), *mark))
     return rows
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from probdice.cli.streams import print_text, printing
 from probdice.cli.tables import Column, FittingTable
-from probdice.comparison import Comparison
+from probdice.comparison import Comparison, Group
 from probdice.errors import in_command
 from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
@@ -94,7 +94,7 @@ def broken(text: str | Text, width: int) -> Text:
 
 
 def _asked(result: Comparison) -> str:
-    counts = [len(result.labels(side)) for side in SIDES]
+    counts = [result.counted(side) for side in SIDES]
     regions = f"{counts[0]} reference and {counts[1]} prediction regions"
     return ", ".join([*result.options.in_words(), f"{regions} over {result.pixels:,} pixels"])
 
@@ -105,14 +105,11 @@ def _headline(result: Comparison) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column()
-    score = decimal(_known(lambda: result.score))
-    table.add_row(Text("score", style="bold"), Text(score, style="bold"), "")
-    if result.merges:
-        counts = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
-        regions = " and ".join(_count(count, side) for side, count in counts if count)
-        were = "was" if len(result.merges) == 1 else "were"
-        matched = decimal(_known(lambda: result.matched_score))
-        table.add_row("matched score", matched, f"before {regions} {were} merged")
+    lowest = result.lowest
+    if not isnan(lowest.dice):
+        table.add_row(
+            Text("mean Dice", style="bold"), Text(decimal(result.mean_dice), style="bold"), ""
+        )
     chance = _known(lambda: result.chance)
     if chance is not None:
         level = decimal(chance)
@@ -127,20 +124,31 @@ def _headline(result: Comparison) -> Table:
         for side in SIDES:
             name = "explained" if side == "reference" else ""
             table.add_row(name, decimal(explained[side]), f"of the {side} by the {other(side)}")
-    lowest = result.lowest
-    if lowest.reference and lowest.prediction:
-        pair = f"reference {listed(lowest.reference)} ↔ prediction {listed(lowest.prediction)}"
-        table.add_row("lowest Dice", decimal(lowest.dice), pair)
-    spare = [len(result.unmatched[side]) for side in SIDES]
-    if any(spare):
-        totals = [_count(len(result.labels(side)), side) for side in SIDES]
+    if not isnan(lowest.dice):
+        table.add_row("lowest Dice", decimal(lowest.dice), _pair(lowest))
+    unmatched = [len(result.unmatched[side]) for side in SIDES]
+    if any(unmatched):
+        totals = [_count(result.counted(side), side) for side in SIDES]
         whose = " and ".join(
-            f"{count} of {total}" for count, total in zip(spare, totals, strict=True) if count
+            f"{count} of {total}" for count, total in zip(unmatched, totals, strict=True) if count
         )
-        if not all(spare):  # the count stands there already
+        if not all(unmatched):  # the count stands there already
             whose = whose[whose.index("of") :]
-        table.add_row("no partner", str(sum(spare)), whose)
+        table.add_row("unmatched", str(sum(unmatched)), whose)
+    table.add_row("score", decimal(_known(lambda: result.score)), "")
+    if result.merges:
+        counts = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
+        regions = " and ".join(_count(count, side) for side, count in counts if count)
+        were = "was" if len(result.merges) == 1 else "were"
+        matched = decimal(_known(lambda: result.matched_score))
+        table.add_row("matched score", matched, f"before {regions} {were} merged")
     return table
+
+
+def _pair(group: Group) -> str:
+    """The regions of a group."""
+    sides = [f"{side} {listed(group.side(side))}" for side in SIDES if group.side(side)]
+    return " ↔ ".join(sides) if len(sides) == 2 else f"{sides[0]}, unmatched"
 
 
 def _indices(indices: "Indices") -> Table:
@@ -181,6 +189,9 @@ def _groups(result: Comparison) -> FittingTable:
     columns += [
         Column(f"{side} pixels", numbers=True, spare=4 if known else 1) for side in SHORT.values()
     ]
+    faint = any(group.faint for group in result.groups[:MOST])
+    if faint:
+        columns.append(Column(""))
     table = FittingTable(columns)
     for group in result.groups[:MOST]:
         alone = not (group.reference and group.prediction)
@@ -194,7 +205,8 @@ def _groups(result: Comparison) -> FittingTable:
             decimal(group.similarity),
             *(size.removesuffix(" mL") for size in sizes),
             *map(_pixels, volumes),
-            style="yellow" if alone else None,
+            *(["faint" if group.faint else ""] if faint else []),
+            style="dim" if group.faint else "yellow" if alone else None,
         )
     return table
 

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -102,8 +102,8 @@ class Record:
     def value(self, measure: Measure, background: Label | None = None) -> float:
         """A measure of this case; NaN where it failed.
 
-        "mean_dice" and "lowest_dice" are over all groups, regions without a partner included;
-        "foreground_dice" is the mean without the background.
+        "mean_dice" and "lowest_dice" are those of the comparison; "foreground_dice" is the mean
+        without the background.
         """
         comparison = self.comparison
         if comparison is None:
@@ -123,10 +123,7 @@ class Record:
                 return foreground_dice(comparison, background)
             except InputError:  # no region has this name here
                 return nan
-        dice = [group.dice for group in comparison.groups if not isnan(group.dice)]
-        if not dice:
-            return nan
-        return min(dice) if measure == "lowest_dice" else sum(dice) / len(dice)
+        return comparison.lowest_dice if measure == "lowest_dice" else comparison.mean_dice
 
 
 def located(file: str, folder: Path) -> str:

@@ -373,16 +373,22 @@ class Evaluation:
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """The Dice of every label of the reference, per method, over the cases that have it.
 
-        A region that was merged has the Dice of its group, one without a partner has 0.
+        A region that was merged has the Dice of its group, an unmatched one has 0. Faint groups
+        (`Group.faint`) do not count.
         """
-        dice: dict[tuple[str, Label], list[float]] = {}
-        for record in self.records:
-            for group in record.comparison.groups if record.comparison else ():
-                for label in group.reference:
-                    dice.setdefault((record.method, label), []).append(group.dice)
+        dice = self.region_dice()
         order = list(self.methods)
         keys = sorted(dice, key=lambda key: (order.index(key[0]), label_order(key[1])))
         return {key: summarise(dice[key]) for key in keys}
+
+    def region_dice(self) -> dict[tuple[str, Label], list[float]]:
+        """Per method and label of the reference, the Dice of every case where its group counts."""
+        dice: dict[tuple[str, Label], list[float]] = {}
+        for record in self.records:
+            for group in record.comparison.groups if record.comparison else ():
+                for label in () if group.faint else group.reference:
+                    dice.setdefault((record.method, label), []).append(group.dice)
+        return dice
 
     def comparison(self, case: str, method: str | None = None) -> Comparison:
         """The comparison of one case, without its images."""

@@ -41,7 +41,7 @@ CASES = (
 )
 REGIONS = (
     *("case", "method", "group", "reference", "prediction", "similarity", "dice", "jaccard"),
-    *("reference_volume", "prediction_volume", "reference_ml", "prediction_ml"),
+    *("reference_volume", "prediction_volume", "reference_ml", "prediction_ml", "faint"),
 )
 
 
@@ -175,8 +175,8 @@ def _case_row(record: Record, written: Callable[[Message], str], others: Others)
         **{str(measure): record.value(measure) for measure in WITHOUT_BACKGROUND},
         "chance": comparison.chance,
         "pixels": comparison.pixels,
-        "reference_regions": len(comparison.reference_labels),
-        "prediction_regions": len(comparison.prediction_labels),
+        "reference_regions": comparison.counted("reference"),
+        "prediction_regions": comparison.counted("prediction"),
         "merged": len(comparison.merges),
         "unmatched_reference": len(comparison.unmatched["reference"]),
         "unmatched_prediction": len(comparison.unmatched["prediction"]),

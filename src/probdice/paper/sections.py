@@ -194,7 +194,7 @@ def study(coefficient: str, study: Study) -> Section:
 def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> dict[str, Any]:
     """The pairs of this page that correspond differently by the paper's rule and by overlap.
 
-    Of each, under both rules: the lowest Dice of a matched pair, and the scores.
+    Of each, under both rules: the lowest matched Dice, and the scores.
     """
     walker, cuts = methods["random walker"], methods["normalised cuts"]
     examples = {"watershed and normalised cuts": (cuts, methods["watershed"])}
@@ -208,11 +208,16 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
         matched = [compared(*sides, match=rule) for rule in rules]
         if matched[0].groups != matched[1].groups:
             rows[example] = {
-                rule: {"lowest_dice": result.lowest.dice}
+                rule: {"lowest_matched_dice": _lowest_matched(result)}
                 | _scores(compared(*sides, match=rule, merge="both"))
                 for rule, result in zip(rules, matched, strict=True)
             }
     return rows
+
+
+def _lowest_matched(result: Comparison) -> float:
+    """The lowest Dice of the groups with regions of both sides."""
+    return min(group.dice for group in result.groups if group.reference and group.prediction)
 
 
 def stand_in_answers(table: DegradationTable) -> list[Answer]:

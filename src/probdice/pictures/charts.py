@@ -195,14 +195,14 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
         left_out = f"{total - layout.hidden:,} of {total:,} groups"
         if layout.floor is not None:
             left_out = (
-                f"{left_out}, those with the lowest Dice; all others {decimal(layout.floor)} "
+                f"{left_out}, those with the lowest matched Dice; all other matched groups "
+                f"{decimal(layout.floor)} or more"
             )
-            left_out += "or more"
         lines.append(left_out)
         spare = {side: len(labels) for side, labels in comparison.unmatched.items()}
         counts = [f"{count:,} of the {side}" for side, count in spare.items() if count]
         if counts:
-            lines.append(f"without a partner: {' and '.join(counts)}")
+            lines.append(f"unmatched: {' and '.join(counts)}")
     canvas.legend(handles, columns=3, title="\n".join(lines))
 
 

@@ -288,7 +288,7 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
         for one in comparisons
         for scale in [(one.pixel_volume or 0) / 1000 if known else 1.0]
         for group in one.groups
-        if group.reference and group.prediction
+        if group.reference and group.prediction and not group.faint
     ]
     values = np.array(pairs, np.float64).reshape(-1, 2)
     return Volumes(values[:, 0], values[:, 1], "mL" if known else "pixels")
@@ -389,12 +389,7 @@ def _draw_volumes(ax: "Axes", volumes: Volumes, name: str, colour: str) -> None:
 
 
 def _dice_of_regions(evaluation: Evaluation) -> dict[tuple[str, Label], Floats]:
-    dice: dict[tuple[str, Label], list[float]] = {}
-    for record in evaluation.records:
-        for group in record.comparison.groups if record.comparison else ():
-            for label in group.reference:
-                dice.setdefault((record.method, label), []).append(group.dice)
-    return {key: np.array(values) for key, values in dice.items()}
+    return {key: np.array(values) for key, values in evaluation.region_dice().items()}
 
 
 def _mean(

@@ -55,8 +55,8 @@ class Layout:
     """Where everything stands.
 
     `hidden` groups did not find room; `apart` counts the pairs that share no pixel in all groups.
-    `floor` is the lowest Dice of a hidden group with regions on both sides, where those that are
-    shown were chosen because theirs is lower; None otherwise.
+    `floor` is the lowest matched Dice of the hidden groups that count, where those that are shown
+    were chosen because theirs is lower; None otherwise.
     """
 
     nodes: tuple[Node, ...]
@@ -133,7 +133,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
     others = [
         group.dice
         for k, group in enumerate(comparison.groups)
-        if k in hidden and group.reference and group.prediction
+        if k in hidden and group.reference and group.prediction and not group.faint
     ]
     chosen = rows is not None and bool(hidden)
     return Layout(
@@ -174,10 +174,11 @@ def _cut(columns: Columns) -> Columns:
 
 
 def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
-    """The groups with the lowest Dice that fit; regions without a partner come after them."""
+    """The groups with the lowest Dice that fit; unmatched regions, then faint groups come last."""
     order = sorted(
         range(len(groups)),
         key=lambda k: (
+            groups[k].faint,
             not (groups[k].reference and groups[k].prediction),
             isnan(groups[k].dice),
             groups[k].dice,

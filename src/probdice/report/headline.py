@@ -23,6 +23,7 @@ __all__ = [
     "sentences_of",
 ]
 
+DOUBTFUL = 0.4  # adjusted scores below this may be those of unrelated images
 LONGEST = 2000  # characters of a note
 DRAWN = ("apart", "crossed", "unmatched")  # the kinds of notes that have a drawing
 
@@ -64,23 +65,24 @@ class Scale:
 
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """The headline: what METHOD §6 asks for, and the score before merging."""
+    """The headline: regions, chance and what is explained before the score."""
     score, adjusted = _known(lambda: comparison.score), _known(lambda: comparison.adjusted_score)
     spare = {side: len(comparison.unmatched[side]) for side in SIDES}
-    figures = [Figure("Score", decimal(score), "1 is equal")]
-    if comparison.merges:
-        before = decimal(_known(lambda: comparison.matched_score))
-        figures.append(Figure("Before merging", before, merged_of(comparison)))
-    figures += [
+    figures = [
+        Figure("Mean Dice", decimal(comparison.mean_dice), "an unmatched region counts as 0"),
         Figure("Adjusted score", decimal(adjusted), f"0 is chance, at {_chance(comparison)}"),
         *(_explained_figure(comparison, side) for side in SIDES),
         _lowest_figure(comparison),
         Figure(
-            "Without a partner",
+            "Unmatched",
             str(sum(spare.values())),
-            counted(spare) if any(spare.values()) else "every region has one",
+            counted(spare) if any(spare.values()) else "every region is matched",
         ),
+        Figure("Score", decimal(score), "1 is equal"),
     ]
+    if comparison.merges:
+        before = decimal(_known(lambda: comparison.matched_score))
+        figures.append(Figure("Before merging", before, merged_of(comparison)))
     return tuple(figures)
 
 
@@ -130,8 +132,6 @@ def _explained_figure(comparison: Comparison, side: Side) -> Figure:
 
 def _lowest_figure(comparison: Comparison) -> Figure:
     lowest = comparison.lowest
-    if not (lowest.reference and lowest.prediction):
-        return Figure("Lowest Dice", decimal(None), "no region is matched")
     pair = f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}"
     return Figure("Lowest Dice", decimal(lowest.dice), shortened(pair, 60))
 
@@ -166,11 +166,16 @@ def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
         return (f"{what}, but unrelated pixels would reach {level} too: it says nothing.",)
     if adjusted < 0:
         return (f"{what}, less than the {level} that unrelated pixels would reach.",)
-    return (
+    covered = (
         f"{what}; unrelated pixels with regions of these sizes would reach {level}, so "
-        f"{percent(adjusted, 0)} of the way from chance to identity is covered.",
-        "Unrelated images are smooth and share habits, so they come further than unrelated "
-        "pixels: an adjusted score of 0.2 to 0.3 may mean nothing.",
+        f"{percent(adjusted, 0)} of the way from chance to identity is covered."
+    )
+    if adjusted >= DOUBTFUL:
+        return (covered,)
+    return (
+        covered,
+        "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images "
+        "are smooth and alike in layout. A score in this range may mean nothing.",
     )
 
 

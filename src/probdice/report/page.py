@@ -52,6 +52,7 @@ class Row:
     reference: str
     prediction: str
     colour: str
+    faint: bool
     numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
 
 
@@ -149,7 +150,7 @@ def page_of(
     A notice leads its notes; `command` is what was typed to make it.
     """
     colours = colours_of(comparison)
-    # Worst first; what has no Dice comes last, and of equal ones the larger first.
+    # Worst first; faint groups and those of unknown Dice come last, of equal ones the larger first.
     order = sorted(
         range(len(comparison.groups)),
         key=lambda k: _badness(comparison.groups[k]),
@@ -187,10 +188,10 @@ def page_of(
     )
 
 
-def _badness(group: Group) -> tuple[bool, float, float]:
+def _badness(group: Group) -> tuple[bool, bool, float, float]:
     """What groups are sorted by: Dice, worst first."""
     dice = group.dice
-    return isnan(dice), 0.0 if isnan(dice) else dice, -group.reference_volume
+    return group.faint, isnan(dice), 0.0 if isnan(dice) else dice, -group.reference_volume
 
 
 def _legend(rows: tuple[Row, ...]) -> tuple[Row, ...]:
@@ -200,7 +201,7 @@ def _legend(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 def _subtitle(comparison: Comparison) -> str:
     """What was compared, in a line."""
-    counts = len(comparison.reference_labels), len(comparison.prediction_labels)
+    counts = comparison.counted("reference"), comparison.counted("prediction")
     text = f"{counts[0]} reference and {counts[1]} prediction "
     text += "region, " if counts == (1, 1) else "regions, "
     text += "1 pixel" if comparison.pixels == 1 else f"{volume(comparison.pixels)} pixels"
@@ -216,6 +217,7 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
         shortened(listed(group.reference), 300),
         shortened(listed(group.prediction), 300),
         colour,
+        group.faint,
         (
             ("Dice", group.dice, decimal(group.dice)),
             ("Jaccard", group.jaccard, decimal(group.jaccard)),

@@ -127,16 +127,20 @@ def write_side_by_side(
 
 
 def _facts(comparison: Comparison) -> tuple[str, ...]:
-    """The score, the lowest Dice, and what has no partner."""
+    """Mean and lowest Dice, unmatched regions, and the score."""
     lowest = comparison.lowest
-    facts = [f"score {decimal(comparison.score)}"]
-    if lowest.reference and lowest.prediction:
-        pair = shortened(f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}", 60)
-        facts.append(f"lowest Dice {decimal(lowest.dice)} ({pair})")
-    for side, labels in comparison.unmatched.items():
-        if labels:
-            facts.append(f"{len(labels)} of the {side} without a partner")
-    return tuple(facts)
+    pair = shortened(f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}", 60)
+    unmatched = [
+        f"{len(labels)} {side} {'region' if len(labels) == 1 else 'regions'} unmatched"
+        for side, labels in comparison.unmatched.items()
+        if labels
+    ]
+    return (
+        f"mean Dice {decimal(comparison.mean_dice)}",
+        f"lowest Dice {decimal(lowest.dice)} ({pair})",
+        *unmatched,
+        f"score {decimal(comparison.score)}",
+    )
 
 
 def _where(plane: Plane, place: tuple[int, ...]) -> str:

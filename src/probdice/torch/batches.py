@@ -87,11 +87,25 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What images add to the overlap: pixels, volumes of both sides, savings of every pair."""
+    """What images add to the overlap.
+
+    Attributes
+    ----------
+    pixels : Tensor
+        How many there are.
+    reference, prediction : Tensor
+        Volumes of the regions of each side.
+    reference_likeliest, prediction_likeliest : Tensor
+        Number of pixels at which each region is the likeliest; of label maps, the volumes.
+    savings : Tensor
+        What every pair of regions saves.
+    """
 
     pixels: Tensor
     reference: Tensor
     prediction: Tensor
+    reference_likeliest: Tensor
+    prediction_likeliest: Tensor
     savings: Tensor
 
 
@@ -207,21 +221,16 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
     # One thread: beside the softmax little is left to share, and the threads of torch still spin.
     arrays = [_array(side.values) for side in (p, q)]
     pixels = 0
-    reference, prediction = np.zeros(p.regions), np.zeros(q.regions)
-    savings = np.zeros((p.regions, q.regions))
+    totals: list[NDArray[Any]] = [np.zeros(p.regions), np.zeros(q.regions)]
+    totals += [np.zeros(p.regions, np.int64), np.zeros(q.regions, np.int64)]
+    totals.append(np.zeros((p.regions, q.regions)))
     for index in range(len(preds)):
         rows = [array[index] for array in arrays]
-        image = (_mixed if p.crisp or q.crisp else _soft)((p, q), rows, index)
-        pixels += image[0]
-        reference += image[1]
-        prediction += image[2]
-        savings += image[3]
-    return Sums(
-        torch.tensor(pixels),
-        torch.from_numpy(reference),
-        torch.from_numpy(prediction),
-        torch.from_numpy(savings),
-    )
+        inside, sums = (_mixed if p.crisp or q.crisp else _soft)((p, q), rows, index)
+        pixels += inside
+        for total, part in zip(totals, sums, strict=True):
+            total += part
+    return Sums(torch.tensor(pixels), *(torch.from_numpy(total) for total in totals))
 
 
 def _counted(preds: Batch, target: Batch) -> Sums:
@@ -246,14 +255,14 @@ def _from_counts(table: Tensor, ignored: Sequence[int]) -> Sums:
     for label in ignored:
         if 0 <= label < len(table):
             table[label] = 0
-    table = table.to(torch.float64)
-    return Sums(table.sum().to(torch.int64), table.sum(dim=1), table.sum(dim=0), table)
+    rows, columns, real = table.sum(dim=1), table.sum(dim=0), table.to(torch.float64)
+    return Sums(table.sum(), real.sum(dim=1), real.sum(dim=0), rows, columns, real)
 
 
 def _mixed(
     sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
-) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Of one image as a label map against probabilities, in either order."""
+) -> tuple[int, tuple[NDArray[Any], ...]]:
+    """Pixels and sums of one image: a label map against probabilities, in either order."""
     from probdice.engine import kernels
 
     crisp = 0 if sides[0].crisp else 1
@@ -267,28 +276,31 @@ def _mixed(
     if kept < labels.size:
         soft = np.take(soft, inside[:kept], axis=1)
     counts, volumes = np.zeros(side.regions, np.int64), np.zeros(across.regions)
+    likeliest = np.zeros(across.regions, np.int64)
     savings = np.zeros((side.regions, across.regions))
-    if not kernels.labels.pairs_absolute(codes[:kept], soft, 0, counts, volumes, savings):
+    sums = counts, volumes, likeliest, savings
+    if not kernels.labels.pairs_absolute(codes[:kept], soft, 0, *sums):
         _refuse(across, soft, index, inside)
     if crisp == 0:
-        return kept, counts, volumes, savings
-    return kept, volumes, counts, savings.T
+        return kept, (counts, volumes, counts, likeliest, savings)
+    return kept, (volumes, counts, likeliest, counts, savings.T)
 
 
 def _soft(
     sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
-) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Of one image as probabilities on both sides."""
+) -> tuple[int, tuple[NDArray[Any], ...]]:
+    """Pixels and sums of one image: probabilities on both sides."""
     from probdice.engine import kernels
 
     p, q = rows
     volumes = np.zeros(len(p)), np.zeros(len(q))
-    savings = np.zeros((len(p), len(q)))
-    sound = kernels.absolute.pairs(p, 0, q, 0, p.shape[1], *volumes, savings)
+    likeliest = np.zeros(len(p), np.int64), np.zeros(len(q), np.int64)
+    sums = *volumes, *likeliest, np.zeros((len(p), len(q)))
+    sound = kernels.absolute.pairs(p, 0, q, 0, p.shape[1], *sums)
     for side, values, fine in zip(sides, rows, sound, strict=True):
         if not fine:
             _refuse(side, values, index)
-    return p.shape[1], *volumes, savings
+    return p.shape[1], sums
 
 
 def sums_in_torch(preds: Batch, target: Batch) -> Sums:
@@ -304,7 +316,9 @@ def sums_in_torch(preds: Batch, target: Batch) -> Sums:
     if p.crisp:
         q = q._with(torch.where(inside[:, None], q.values, 0), False)
     savings = _minima(q, p.values).T if q.crisp else _minima(p, q.values)
-    return Sums(inside.sum(), _volumes(p, inside), _volumes(q, inside), savings)
+    volumes = _volumes(p, inside), _volumes(q, inside)
+    likeliest = _likeliest(p, inside), _likeliest(q, inside)
+    return Sums(inside.sum(), *volumes, *likeliest, savings)
 
 
 def _inside(target: Batch) -> Tensor:
@@ -330,6 +344,16 @@ def _volumes(side: Batch, inside: Tensor) -> Tensor:
         counts = torch.bincount(side.values[inside].to(torch.int64), minlength=side.regions)
         return counts.to(torch.float64)
     return side.values.sum(dim=(0, 2), dtype=torch.float64)
+
+
+def _likeliest(side: Batch, inside: Tensor) -> Tensor:
+    """Number of pixels at which each region is the likeliest, as the kernels count it."""
+    from probdice.engine.kernels.rows import TIED
+
+    if side.crisp:
+        return _volumes(side, inside).to(torch.int64)
+    tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIED
+    return (tied & inside[:, None]).sum(dim=(0, 2))
 
 
 # -- what cannot be ------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ class RegionDice(Metric):
     kinds: Tensor
     reference_volumes: Tensor
     prediction_volumes: Tensor
+    reference_likeliest: Tensor
+    prediction_likeliest: Tensor
     savings: Tensor
     totals: Tensor
     counts: Tensor
@@ -187,6 +189,8 @@ class RegionDice(Metric):
             states["kinds"] = torch.zeros(2, 2, dtype=whole)  # images by side, label maps or not
             states["reference_volumes"] = torch.zeros(self.regions[0], dtype=real)
             states["prediction_volumes"] = torch.zeros(self.regions[1], dtype=real)
+            states["reference_likeliest"] = torch.zeros(self.regions[0], dtype=whole)
+            states["prediction_likeliest"] = torch.zeros(self.regions[1], dtype=whole)
             states["savings"] = torch.zeros(self.regions, dtype=real)
         else:
             size = len(keys(self.classes))
@@ -226,6 +230,8 @@ class RegionDice(Metric):
         self.pixels += sums.pixels.to(device)
         self.reference_volumes += sums.reference.to(device)
         self.prediction_volumes += sums.prediction.to(device)
+        self.reference_likeliest += sums.reference_likeliest.to(device)
+        self.prediction_likeliest += sums.prediction_likeliest.to(device)
         self.savings += sums.savings.to(device)
         for side, batch in enumerate((reference, prediction)):
             self.kinds[side, int(batch.crisp)] += len(batch)
@@ -281,6 +287,8 @@ class RegionDice(Metric):
             return None
         savings = sums.savings.cpu().numpy()
         volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
+        counts = (sums.reference_likeliest, sums.prediction_likeliest)
+        likeliest = [side.cpu().numpy() for side in counts]
         kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
         savings = savings[np.ix_(*kept)]
         if all(crisp):
@@ -289,8 +297,8 @@ class RegionDice(Metric):
         overlap = Overlap(
             self.options.similarity,
             pixels,
-            _regions(volumes[0], kept[0], crisp[0], self.classes),
-            _regions(volumes[1], kept[1], crisp[1], self.clusters),
+            _regions(volumes[0], likeliest[0], kept[0], crisp[0], self.classes),
+            _regions(volumes[1], likeliest[1], kept[1], crisp[1], self.clusters),
             Pairs(rows, columns, savings[rows, columns]),
         )
         return overlap.compare(match=self.match, merge=self.options.merge)
@@ -331,7 +339,14 @@ class RegionDice(Metric):
                     f"{name} held labels in {crisp} images and probabilities in {soft}: sums of "
                     f"both mean nothing; reset the metric, and give it one of the two"
                 )
-        sums = Sums(self.pixels, self.reference_volumes, self.prediction_volumes, self.savings)
+        sums = Sums(
+            self.pixels,
+            self.reference_volumes,
+            self.prediction_volumes,
+            self.reference_likeliest,
+            self.prediction_likeliest,
+            self.savings,
+        )
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
@@ -420,9 +435,15 @@ def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:
 
 
 def _regions(
-    volumes: NDArray[Any], kept: NDArray[Any], crisp: bool, labels: Sequence[Label]
+    volumes: NDArray[Any],
+    likeliest: NDArray[Any],
+    kept: NDArray[Any],
+    crisp: bool,
+    labels: Sequence[Label],
 ) -> Regions:
     names = {k: label for k, label in enumerate(labels) if isinstance(label, str)}
     numbers = {k: k for k in range(volumes.size)}
     kind = np.int64 if crisp else np.float64
-    return Regions(kept, volumes[kept].astype(kind), crisp, names, numbers=numbers)
+    counts = None if crisp else likeliest[kept]
+    volumes = volumes[kept].astype(kind)
+    return Regions(kept, volumes, crisp, names, likeliest=counts, numbers=numbers)

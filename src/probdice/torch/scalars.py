@@ -27,8 +27,9 @@ def scalars(
 ) -> dict[str, float]:
     """The scores of a comparison, and the values of every class of the reference.
 
-    What needs the pixels again is left out. A class that does not occur is NaN and left out of the
-    means; one without a partner is 0. The means leave out the background.
+    What needs the pixels again is left out. A class that does not occur, or whose group is faint
+    (`Group.faint`), is NaN and left out of the means; an unmatched one is 0. The means leave out
+    the background.
     """
     values = {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
@@ -63,6 +64,7 @@ def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
     values = {
         label: (_shared(group) / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups
+        if not group.faint
         for label in group.reference
     }
     if result.match == "labels":  # a class that was predicted though it does not occur
