@@ -6,6 +6,7 @@ comparison are those outside the mask. Probabilities become such arrays level by
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -87,92 +88,99 @@ class Outlines:
         sizes = boxes[:, 3:].prod(axis=1)
         asked = np.array(percentiles, np.float64), np.array(tolerances, np.float64)
         table = np.empty((count, surfaces.FIXED + len(percentiles) + len(tolerances)))
-        images, shapes = self._images(), shapes_for(self.axes)
+        shapes = self._shapes
 
         def small(groups: Integers) -> None:
             into = np.empty((groups.size, table.shape[1]))
             surfaces.summarise_groups(
-                *images, groups, boxes[groups], self.masked, shapes, *asked, into
+                *self._images, groups, boxes[groups], self.masked, shapes, *asked, into
             )
             table[groups] = into
 
         for _ in run(small, _together(np.flatnonzero(sizes <= LARGE), sizes), self.workers):
             pass
         for group in np.flatnonzero(sizes > LARGE).tolist():
-            traced = self._traced(group, boxes[group], shapes)
-            ones, twos = self._distances(traced, shapes), self._distances(traced, shapes, True)
+            traced = self._traced(group, boxes[group])
+            ones, twos = self._distances(*traced), self._distances(*reversed(list(traced)))
             surfaces.summarise(*ones, *twos, *asked, table[group])
         return table
 
     def elements(self, group: int) -> Both[Elements]:
         """The elements of both surfaces of one group."""
-        box, shapes = self._boxes(group + 1)[group], shapes_for(self.axes)
-        traced = self._traced(group, box, shapes)
+        box = self._boxes(group + 1)[group]
+        reference, prediction = self._traced(group, box)
         return Both(
-            *(
-                Elements(
-                    _points(surface, shapes, box)[:, 3 - len(self.axes) :],
-                    *self._distances(traced, shapes, backwards),
-                )
-                for surface, backwards in zip(traced, (False, True), strict=True)
-            )
+            Elements(self._points(reference, box), *self._distances(reference, prediction)),
+            Elements(self._points(prediction, box), *self._distances(prediction, reference)),
         )
 
+    @cached_property
+    def _order(self) -> list[int]:
+        """The axes in the order in which the reference lies in memory."""
+        strides = self.codes.reference.strides
+        return sorted(range(len(strides)), key=lambda axis: -strides[axis])
+
+    @cached_property
     def _images(self) -> Both[Codes]:
-        """Both images with three axes: an image of two axes is one layer."""
-        shape = (1, *self.codes.reference.shape)[-3:]
-        return self.codes.map(lambda codes: np.ascontiguousarray(codes).reshape(shape))
+        """Both images as they lie in memory, with three axes: one of two axes is one layer."""
+
+        def ordered(codes: Codes) -> Codes:
+            contiguous = np.ascontiguousarray(codes.transpose(self._order))
+            return contiguous.reshape((1, *contiguous.shape)[-3:])
+
+        return self.codes.map(ordered)
+
+    @cached_property
+    def _shapes(self) -> Shapes:
+        return shapes_for(self.axes[:, self._order])
 
     def _boxes(self, count: int) -> Integers:
         """Per group, the first cell of the box of both surfaces, and its number of cells."""
-        images = self._images()
-        depth = images.reference.shape[0]
+        depth = self._images.reference.shape[0]
         edges = np.linspace(0, depth, min(depth, 4 * self.workers) + 1).astype(int).tolist()
-        slabs = [(image, *edge) for image in images for edge in pairwise(edges)]
-        boxes = np.empty((count, 6), np.int64)
-        boxes[:, :3], boxes[:, 3:] = np.iinfo(np.int64).max, -1
+        slabs = [(image, *edge) for image in self._images for edge in pairwise(edges)]
+        nothing = np.empty((count, 6), np.int64)
+        nothing[:, :3], nothing[:, 3:] = np.iinfo(np.int64).max, -1
 
         def visit(slab: tuple[Codes, int, int]) -> Integers:
             image, first, last = slab
-            own = np.empty_like(boxes)
-            own[:, :3], own[:, 3:] = np.iinfo(np.int64).max, -1
-            surfaces.bounds(image[first:last], first, own)
-            return own
+            boxes = nothing.copy()
+            surfaces.bounds(image[first:last], first, boxes)
+            return boxes
 
-        for own in run(visit, slabs, self.workers):
-            np.minimum(boxes[:, :3], own[:, :3], out=boxes[:, :3])
-            np.maximum(boxes[:, 3:], own[:, 3:], out=boxes[:, 3:])
+        boxes = nothing.copy()
+        for of_slab in run(visit, slabs, self.workers):
+            np.minimum(boxes[:, :3], of_slab[:, :3], out=boxes[:, :3])
+            np.maximum(boxes[:, 3:], of_slab[:, 3:], out=boxes[:, 3:])
         empty = boxes[:, 3] < 0
         boxes[:, 3:] += 2 - boxes[:, :3]
         boxes[empty] = 0
-        if len(self.axes) == 2:  # pixels of the one layer are the second ones of their cells
+        if len(self.axes) == 2:  # the one layer is the second one of its cells
             boxes[:, 3] = np.minimum(boxes[:, 3], 1)
         return boxes
 
-    def _traced(self, group: int, box: Integers, shapes: Shapes) -> Both[Surface]:
+    def _traced(self, group: int, box: Integers) -> Both[Surface]:
         def visit(codes: Codes) -> Surface:
-            return surfaces.trace(codes, group, box, self.masked, shapes)
+            return surfaces.trace(codes, group, box, self.masked, self._shapes)
 
-        return Both(*run(visit, list(self._images()), self.workers))
+        return Both(*run(visit, list(self._images), self.workers))
 
-    def _distances(
-        self, traced: Both[Surface], shapes: Shapes, backwards: bool = False
-    ) -> tuple[Floats, Floats]:
-        """Distances and weights of the elements of one surface."""
-        surface, other = reversed(list(traced)) if backwards else traced
-        distances, weights = np.empty(surface.starts[-1]), np.empty(surface.starts[-1])
-        if other.cells.size == 0:
-            weights[:] = _weights(surface, shapes)
-            distances[:] = np.inf
-            return distances, weights
+    def _distances(self, surface: Surface, other: Surface) -> tuple[Floats, Floats]:
+        """Distances from the elements of one surface to another, and their weights."""
+        distances, weights = np.full(surface.starts[-1], np.inf), np.empty(surface.starts[-1])
 
         def visit(first: int) -> None:
             last = min(first + CELLS, surface.cells.size)
-            surfaces.distances(surface, other, shapes, first, last, distances, weights)
+            surfaces.distances(surface, other, self._shapes, first, last, distances, weights)
 
         for _ in run(visit, range(0, surface.cells.size, CELLS), self.workers):
             pass
         return distances, weights
+
+    def _points(self, surface: Surface, box: Integers) -> Floats:
+        points = np.empty((surface.starts[-1], 3))
+        surfaces.centroids(surface, self._shapes, box, points)
+        return points[:, 3 - len(self.axes) :][:, np.argsort(self._order)]
 
 
 def _together(groups: Integers, sizes: Integers) -> list[Integers]:
@@ -182,8 +190,3 @@ def _together(groups: Integers, sizes: Integers) -> list[Integers]:
     packs = np.cumsum(sizes[groups]) // TOGETHER
     return np.split(groups, np.flatnonzero(np.diff(packs)) + 1)
 
-
-def _points(surface: Surface, shapes: Shapes, box: Integers) -> Floats:
-    points = np.empty((surface.starts[-1], 3))
-    surfaces.centroids(surface, shapes, box, points)
-    return points

@@ -297,7 +297,7 @@ def _distances(
                 margin = min(margin, heights[2] * (2 - shapes.fractions[e, 2]))
             if best > margin * margin:
                 best, seed = _descend(
-                    other, others, shapes, extents, i, j, k, x, y, z, best, seed, stack, bounds
+                    other, others, shapes, extents, (i, j, k), e, best, seed, stack, bounds
                 )
             into[place + e - start] = np.sqrt(best)
 
@@ -360,42 +360,31 @@ def _descend(
     configurations: NDArray[np.uint8],
     shapes: Shapes,
     extents: Floats,
-    i: int,
-    j: int,
-    k: int,
-    x: float,
-    y: float,
-    z: float,
+    cell: tuple[int, int, int],
+    element: int,
     best: float,
     seed: int,
     stack: Integers,
     bounds: Floats,
 ) -> tuple[float, int]:
-    """The squared distance from a point in cell (i, j, k) to a surface, and the nearest cell.
+    """The squared distance from an element of a cell to a surface, and the nearest cell.
 
     Distances of at least `best` are of no interest. `seed` is a cell that may be near.
     """
     axes, shifts, counts = shapes.axes, surface.shifts, surface.counts
     height, width = counts[0, 1], counts[0, 2]
+    i, j, k = cell
+    x, y, z = shapes.places[element]
     if seed >= 0:
         c = seed % width - k
         b = seed // width % height - j
         a = seed // (width * height) - i
-        best = min(
-            best,
-            _to_cell(
-                shapes,
-                configurations[seed],
-                x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c),
-                y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c),
-                z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c),
-                best,
-            ),
-        )
-    stack[0] = 0
-    stack[0, 0] = counts.shape[0] - 1
-    bounds[0] = 0.0
-    waiting = 1
+        dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
+        dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
+        dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
+        best = _to_cell(shapes, configurations[seed], dx, dy, dz, best)
+    waiting = _enter(surface, shapes, cell, element, best, stack)
+    bounds[:waiting] = 0.0
     while waiting > 0:
         waiting -= 1
         if bounds[waiting] >= best:
@@ -431,11 +420,11 @@ def _descend(
             dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
             dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
             if level == 0:
-                cell = (u * height + v) * width + w
-                closer = _to_cell(shapes, configurations[cell], dx, dy, dz, best)
+                visited = (u * height + v) * width + w
+                closer = _to_cell(shapes, configurations[visited], dx, dy, dz, best)
                 if closer < best:
                     best = closer
-                    seed = cell
+                    seed = visited
             else:
                 bound = _to_box(extents[level], dx, dy, dz)
                 if bound < best:
@@ -446,6 +435,53 @@ def _descend(
                     bounds[waiting] = bound
                     waiting += 1
     return best, seed
+
+
+@inner
+def _enter(
+    surface: Surface,
+    shapes: Shapes,
+    cell: tuple[int, int, int],
+    element: int,
+    best: float,
+    stack: Integers,
+) -> int:
+    """Put the blocks that hold everything closer than `best` on the stack: eight at most."""
+    counts, shifts = surface.counts, surface.shifts
+    top = counts.shape[0] - 1
+    stack[0] = 0
+    stack[0, 0] = top
+    reach = np.sqrt(best)
+    level = 1
+    while level < top:
+        wide = True
+        for axis in range(3):
+            length = shapes.heights[axis] * (1 << shifts[level, axis])
+            wide &= counts[level, axis] == 1 or length >= 2 * reach
+        if wide:
+            break
+        level += 1
+    if level >= top:
+        return 1
+    low = np.empty(3, np.int64)
+    high = np.empty(3, np.int64)
+    for axis in range(3):
+        place = cell[axis] + shapes.fractions[element, axis]
+        radius = reach / shapes.heights[axis]
+        first = np.int64(max(place - radius, 0.0)) >> shifts[level, axis]
+        last = np.int64(place + radius) >> shifts[level, axis]
+        low[axis] = min(first, counts[level, axis] - 1)
+        high[axis] = min(last, counts[level, axis] - 1)
+    waiting = 0
+    for p in range(low[0], high[0] + 1):
+        for q in range(low[1], high[1] + 1):
+            for r in range(low[2], high[2] + 1):
+                stack[waiting, 0] = level
+                stack[waiting, 1] = p
+                stack[waiting, 2] = q
+                stack[waiting, 3] = r
+                waiting += 1
+    return waiting
 
 
 @kernel
