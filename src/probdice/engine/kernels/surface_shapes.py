@@ -12,6 +12,7 @@ triangles from the mean of its corners. The rule does not depend on the orientat
 """
 
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,8 @@ class Shapes(NamedTuple):
 
     axes: Floats  # columns: one step along each axis of the array
     heights: Floats  # per axis, the distance between two layers of cells
+    neighbours: Integers  # cells around a cell, itself included, the closest first
+    steps: Floats  # from the cell to each of them
     element_starts: Integers
     fractions: Floats  # centroids in pixels
     places: Floats  # centroids
@@ -51,7 +54,7 @@ class Shapes(NamedTuple):
     frames: Floats
     edge_starts: Integers
     edges: Floats
-    boxes: Floats  # per configuration, the smallest and the largest coordinates of its surface
+    boxes: Floats  # per configuration, the centre of its surface and half its size along each axis
 
 
 def shapes_for(axes: Floats) -> Shapes:
@@ -77,9 +80,15 @@ def shapes_for(axes: Floats) -> Shapes:
     for configuration, pieces in enumerate(facets):
         if pieces:
             reached = np.concatenate(pieces) @ steps.T
-            boxes[configuration] = *reached.min(axis=0), *reached.max(axis=0)
+            low, high = reached.min(axis=0), reached.max(axis=0)
+            boxes[configuration] = *(low + high) / 2, *(high - low) / 2
+    neighbours = np.array(list(product((-1, 0, 1), repeat=3)))
+    lengths = np.linalg.norm(neighbours @ steps.T, axis=1)
+    neighbours = neighbours[np.argsort(lengths, kind="stable")]
     return Shapes(
         axes=steps,
+        neighbours=neighbours,
+        steps=neighbours @ steps.T,
         heights=1 / np.linalg.norm(np.linalg.inv(steps), axis=1),
         element_starts=_starts(elements),
         fractions=corners.mean(axis=1),

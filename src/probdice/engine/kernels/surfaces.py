@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels._jit import inner, kernel
+from probdice.engine.kernels._jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -231,9 +231,9 @@ def _distances(
     own = surface.configurations.reshape(-1)
     others = other.configurations.reshape(-1)
     depth, height, width = other.configurations.shape
-    axes, heights = shapes.axes, shapes.heights
+    heights = shapes.heights
     near = np.empty(27, np.int64)
-    steps = np.empty((27, 3))
+    steps = np.empty(27, np.int64)
     stack = np.empty((8 * DEEPEST, 4), np.int64)
     bounds = np.empty(8 * DEEPEST)
     extents = _extents(other, shapes)
@@ -253,34 +253,32 @@ def _distances(
         j = cell // width % height
         i = cell // (width * height)
         found = 0
-        for a in range(max(i - 1, 0), min(i + 2, depth)):
-            for b in range(max(j - 1, 0), min(j + 2, height)):
-                for c in range(max(k - 1, 0), min(k + 2, width)):
-                    beside = others[(a * height + b) * width + c]
-                    if shapes.facet_starts[beside] != shapes.facet_starts[beside + 1]:
-                        near[found] = (a * height + b) * width + c
-                        for axis in range(3):
-                            steps[found, axis] = (
-                                axes[axis, 0] * (a - i)
-                                + axes[axis, 1] * (b - j)
-                                + axes[axis, 2] * (c - k)
-                            )
-                        found += 1
+        for m in range(shapes.neighbours.shape[0]):
+            a = i + shapes.neighbours[m, 0]
+            b = j + shapes.neighbours[m, 1]
+            c = k + shapes.neighbours[m, 2]
+            if 0 <= a < depth and 0 <= b < height and 0 <= c < width:
+                beside = (a * height + b) * width + c
+                if shapes.facet_starts[others[beside]] != shapes.facet_starts[others[beside] + 1]:
+                    near[found] = beside
+                    steps[found] = m
+                    found += 1
         for e in range(start, start + count):
-            x, y, z = shapes.places[e]
+            x, y, z = shapes.places[e, 0], shapes.places[e, 1], shapes.places[e, 2]
             best = np.inf
-            for m in range(found):
+            for n_near in range(found):
+                m = steps[n_near]
                 closer = _to_cell(
                     shapes,
-                    others[near[m]],
-                    x - steps[m, 0],
-                    y - steps[m, 1],
-                    z - steps[m, 2],
+                    others[near[n_near]],
+                    x - shapes.steps[m, 0],
+                    y - shapes.steps[m, 1],
+                    z - shapes.steps[m, 2],
                     best,
                 )
                 if closer < best:
                     best = closer
-                    seed = near[m]
+                    seed = near[n_near]
             # The closest point beyond the cells that were searched is at least this far.
             margin = np.inf
             if i > 1:
@@ -304,49 +302,48 @@ def _distances(
 
 @inner
 def _extents(surface: Surface, shapes: Shapes) -> Floats:
-    """Smallest and largest coordinates of a block relative to its first pixel, per level."""
+    """The centre of a block relative to its first pixel, and half its size, per level."""
     extents = np.zeros((surface.shifts.shape[0], 6))
     for level in range(surface.shifts.shape[0]):
         for axis in range(3):
             for step in range(3):
-                length = shapes.axes[axis, step] * (1 << surface.shifts[level, step])
-                extents[level, axis] += min(length, 0.0)
-                extents[level, 3 + axis] += max(length, 0.0)
+                half = shapes.axes[axis, step] * (1 << surface.shifts[level, step]) / 2
+                extents[level, axis] += half
+                extents[level, 3 + axis] += abs(half)
     return extents
 
 
-@inner
-def _to_box(box: Floats, x: float, y: float, z: float) -> float:
-    """The squared distance from a point to a box."""
-    a = max(box[0] - x, x - box[3], 0.0)
-    b = max(box[1] - y, y - box[4], 0.0)
-    c = max(box[2] - z, z - box[5], 0.0)
+@inlined
+def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
+    """The squared distance from a point to a box, given by its centre and half its size."""
+    a = max(abs(x - boxes[box, 0]) - boxes[box, 3], 0.0)
+    b = max(abs(y - boxes[box, 1]) - boxes[box, 4], 0.0)
+    c = max(abs(z - boxes[box, 2]) - boxes[box, 5], 0.0)
     return a * a + b * b + c * c
 
 
-@inner
+@inlined
 def _to_cell(
     shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
     """The squared distance from a point to the surface in a cell, or `best` if that is less."""
-    if _to_box(shapes.boxes[configuration], x, y, z) >= best:
+    if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
+    frames, edges, edge_starts = shapes.frames, shapes.edges, shapes.edge_starts
     for f in range(shapes.facet_starts[configuration], shapes.facet_starts[configuration + 1]):
-        frame = shapes.frames[f]
-        above = frame[6] * x + frame[7] * y + frame[8] * z + frame[11]
+        above = frames[f, 6] * x + frames[f, 7] * y + frames[f, 8] * z + frames[f, 11]
         above *= above
         if above >= best:
             continue
-        u = frame[0] * x + frame[1] * y + frame[2] * z + frame[9]
-        v = frame[3] * x + frame[4] * y + frame[5] * z + frame[10]
+        u = frames[f, 0] * x + frames[f, 1] * y + frames[f, 2] * z + frames[f, 9]
+        v = frames[f, 3] * x + frames[f, 4] * y + frames[f, 5] * z + frames[f, 10]
         beside = np.inf
-        for e in range(shapes.edge_starts[f], shapes.edge_starts[f + 1]):
-            edge = shapes.edges[e]
-            a, b = u - edge[0], v - edge[1]
-            out = a * edge[3] - b * edge[2]
+        for e in range(edge_starts[f], edge_starts[f + 1]):
+            a, b = u - edges[e, 0], v - edges[e, 1]
+            out = a * edges[e, 3] - b * edges[e, 2]
             if out >= 0:
-                along = a * edge[2] + b * edge[3]
-                over = min(along, 0.0) + max(along - edge[4], 0.0)
+                along = a * edges[e, 2] + b * edges[e, 3]
+                over = min(along, 0.0) + max(along - edges[e, 4], 0.0)
                 beside = min(beside, out * out + over * over)
         if beside == np.inf:  # inside of every edge
             beside = 0.0
@@ -354,7 +351,7 @@ def _to_cell(
     return best
 
 
-@inner
+@inlined
 def _descend(
     surface: Surface,
     configurations: NDArray[np.uint8],
@@ -426,7 +423,7 @@ def _descend(
                     best = closer
                     seed = visited
             else:
-                bound = _to_box(extents[level], dx, dy, dz)
+                bound = _to_box(extents, level, dx, dy, dz)
                 if bound < best:
                     stack[waiting, 0] = level
                     stack[waiting, 1] = u
@@ -437,7 +434,7 @@ def _descend(
     return best, seed
 
 
-@inner
+@inlined
 def _enter(
     surface: Surface,
     shapes: Shapes,
