@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 
 CONFIGURATIONS = 256
 CORNERS = tuple((bit >> 1 & 1, bit & 1, bit >> 2) for bit in range(8))
-MIDDLE = 1e-9  # sizes below this are rounding
+ROUNDING = 1e-9
 
 Edge = frozenset[int]  # the two corners that it joins
 Polygon = tuple[Edge, ...]
@@ -57,6 +57,16 @@ class Shapes(NamedTuple):
     boxes: Floats  # per configuration, the centre of its surface and half its size along each axis
 
 
+class _Pieces(NamedTuple):
+    """Corners of the elements and of the facets of all configurations, in pixels."""
+
+    element_starts: Integers
+    elements: Floats  # of each element, its three (or two) corners
+    facet_starts: Integers
+    corner_starts: Integers  # of each facet
+    corners: Floats  # of all facets
+
+
 def shapes_for(axes: Floats) -> Shapes:
     """The shapes of an image with these steps along its two or three axes, as columns.
 
@@ -65,66 +75,52 @@ def shapes_for(axes: Floats) -> Shapes:
     """
     steps = np.eye(3)
     steps[3 - len(axes) :, 3 - len(axes) :] = np.linalg.qr(axes)[1]
-    elements, facets = _pieces(len(axes))
-    corners = np.array([corner for pieces in elements for corner in pieces])
-    places = corners @ steps.T
-    first, second = places[:, 1] - places[:, 0], places[:, -1] - places[:, 0]
-    if len(axes) == 3:
-        sizes = np.linalg.norm(np.cross(first, second), axis=1) / 2
-    else:
-        sizes = np.linalg.norm(first, axis=1)
-    frames, edge_starts, edges = _frames(
-        [corner @ steps.T for pieces in facets for corner in pieces]
-    )
-    boxes = np.zeros((CONFIGURATIONS, 6))
-    for configuration, pieces in enumerate(facets):
-        if pieces:
-            reached = np.concatenate(pieces) @ steps.T
-            low, high = reached.min(axis=0), reached.max(axis=0)
-            boxes[configuration] = *(low + high) / 2, *(high - low) / 2
+    pieces = _pieces(len(axes))
+    places = pieces.elements @ steps.T
+    first, last = places[:, 1] - places[:, 0], places[:, -1] - places[:, 0]
+    spanned = np.cross(first, last) / 2 if len(axes) == 3 else first
+    corners = pieces.corners @ steps.T
+    frames, edges = _frames(corners, pieces.corner_starts)
     neighbours = np.array(list(product((-1, 0, 1), repeat=3)))
     lengths = np.linalg.norm(neighbours @ steps.T, axis=1)
     neighbours = neighbours[np.argsort(lengths, kind="stable")]
     return Shapes(
         axes=steps,
+        heights=1 / np.linalg.norm(np.linalg.inv(steps), axis=1),
         neighbours=neighbours,
         steps=neighbours @ steps.T,
-        heights=1 / np.linalg.norm(np.linalg.inv(steps), axis=1),
-        element_starts=_starts(elements),
-        fractions=corners.mean(axis=1),
+        element_starts=pieces.element_starts,
+        fractions=pieces.elements.mean(axis=1),
         places=places.mean(axis=1),
-        sizes=sizes,
-        facet_starts=_starts(facets),
+        sizes=np.linalg.norm(spanned, axis=1),
+        facet_starts=pieces.facet_starts,
         frames=frames,
-        edge_starts=edge_starts,
+        edge_starts=pieces.corner_starts,
         edges=edges,
-        boxes=boxes,
+        boxes=_boxes(corners, pieces.corner_starts[pieces.facet_starts]),
     )
 
 
-def _starts(pieces: list[list[Floats]]) -> Integers:
-    return np.cumsum([0, *map(len, pieces)])
-
-
 @cache
-def _pieces(dimensions: int) -> tuple[list[list[Floats]], list[list[Floats]]]:
-    """Corners of the elements and of the facets of every configuration, in pixels."""
-    elements: list[list[Floats]] = []
-    facets: list[list[Floats]] = []
+def _pieces(dimensions: int) -> _Pieces:
+    elements: list[Floats] = []
+    facets: list[Floats] = []
+    element_starts, facet_starts = [0], [0]
     for configuration in range(CONFIGURATIONS):
-        elements.append([])
-        facets.append([])
         for polygon in polygons(configuration, dimensions):
             corners = np.array([_midpoint(edge) for edge in polygon])
-            if len(corners) <= 3:
-                pieces = [corners]
-            else:
-                centre = corners.mean(axis=0)
-                following = np.roll(corners, -1, axis=0)
-                pieces = [np.array([centre, a, b]) for a, b in zip(corners, following, strict=True)]
-            elements[-1] += pieces
-            facets[-1] += [corners] if _flat(corners) else pieces
-    return elements, facets
+            triangles = [corners] if len(corners) <= 3 else _from_the_middle(corners)
+            elements += triangles
+            facets += [corners] if _flat(corners) else triangles
+        element_starts.append(len(elements))
+        facet_starts.append(len(facets))
+    return _Pieces(
+        np.array(element_starts),
+        np.array(elements),
+        np.array(facet_starts),
+        np.cumsum([0, *map(len, facets)]),
+        np.concatenate(facets),
+    )
 
 
 def polygons(configuration: int, dimensions: int) -> list[Polygon]:
@@ -169,9 +165,15 @@ def _segments(configuration: int, face: list[int]) -> list[tuple[Edge, Edge]]:
     return [(crossed[0], crossed[1])] if crossed else []
 
 
-def _midpoint(edge: Edge) -> Floats:
-    midpoint: Floats = np.mean([CORNERS[corner] for corner in edge], axis=0)
-    return midpoint
+def _midpoint(edge: Edge) -> tuple[float, ...]:
+    first, second = (CORNERS[corner] for corner in edge)
+    return tuple((a + b) / 2 for a, b in zip(first, second, strict=True))
+
+
+def _from_the_middle(corners: Floats) -> list[Floats]:
+    """The triangles between the mean of a polygon's corners and its sides."""
+    middle = corners.mean(axis=0)
+    return [np.array([middle, corners[k - 1], corners[k]]) for k in range(len(corners))]
 
 
 def _flat(corners: Floats) -> bool:
@@ -180,32 +182,41 @@ def _flat(corners: Floats) -> bool:
         return True
     sides = np.roll(corners, -1, axis=0) - corners
     turns = np.cross(sides, np.roll(sides, -1, axis=0))
-    flat = np.linalg.matrix_rank(corners - corners[0], tol=MIDDLE) == 2
-    return bool(flat and (turns @ turns[0] > 0).all())
+    above = (corners - corners[0]) @ turns[0]
+    return bool((np.abs(above) < ROUNDING).all() and (turns @ turns[0] > 0).all())
 
 
-def _frames(facets: list[Floats]) -> tuple[Floats, Integers, Floats]:
+def _frames(corners: Floats, starts: Integers) -> tuple[Floats, Floats]:
     """Coordinates with respect to each facet, and its edges in them."""
-    counts = np.array([len(corners) for corners in facets])
-    starts = np.cumsum([0, *counts])
-    frames = np.zeros((len(facets), 12))
-    edges = np.zeros((starts[-1], 5))
+    counts = np.diff(starts)
+    frames = np.empty((counts.size, 12))
+    edges = np.empty((len(corners), 5))
     for count in np.unique(counts).tolist():  # all facets with equally many corners at once
-        rows = np.flatnonzero(counts == count)
-        corners = np.array([facets[row] for row in rows])
-        first = corners[:, 1] - corners[:, 0]
+        facets = np.flatnonzero(counts == count)
+        rows = starts[facets][:, None] + np.arange(count)
+        around = corners[rows]
+        first = around[:, 1] - around[:, 0]
         along = first / np.linalg.norm(first, axis=1, keepdims=True)
-        if count == 2:  # a segment: the third axis of a 2-D image is the first one
+        if count == 2:  # a segment of an image of two axes, which are the last two coordinates
             normal = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
         else:
-            normal = np.cross(first, corners[:, 2] - corners[:, 0])
+            normal = np.cross(first, around[:, 2] - around[:, 0])
             normal = normal / np.linalg.norm(normal, axis=1, keepdims=True)
         frame = np.stack([along, np.cross(normal, along), normal], axis=1)
-        frames[rows, :9] = frame.reshape(-1, 9)
-        frames[rows, 9:] = -np.einsum("fij,fj->fi", frame, corners[:, 0])
-        plane = np.einsum("fij,fkj->fki", frame, corners - corners[:, :1])[..., :2]
+        frames[facets, :9] = frame.reshape(-1, 9)
+        frames[facets, 9:] = -np.einsum("fij,fj->fi", frame, around[:, 0])
+        plane = np.einsum("fij,fkj->fki", frame, around - around[:, :1])[..., :2]
         sides = np.roll(plane, -1, axis=1) - plane
         lengths = np.linalg.norm(sides, axis=2, keepdims=True)
-        of_facet = np.concatenate([plane, sides / lengths, lengths], axis=2)
-        edges[starts[rows][:, None] + np.arange(count)] = of_facet
-    return frames, starts, edges
+        edges[rows] = np.concatenate([plane, sides / lengths, lengths], axis=2)
+    return frames, edges
+
+
+def _boxes(corners: Floats, starts: Integers) -> Floats:
+    """Of each configuration, the centre of its corners and half their extent along each axis."""
+    boxes = np.zeros((CONFIGURATIONS, 6))
+    occupied = np.flatnonzero(np.diff(starts))
+    low = np.minimum.reduceat(corners, starts[occupied])
+    high = np.maximum.reduceat(corners, starts[occupied])
+    boxes[occupied] = np.concatenate([low + high, high - low], axis=1) / 2
+    return boxes

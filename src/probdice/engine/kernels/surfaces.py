@@ -26,7 +26,7 @@ OUTSIDE = -2  # the code of a pixel that is left out
 SHARE = 1e-9  # by which a share of the weight may fall short of a percentile
 REACH = 1e-9  # by which a distance may exceed a tolerance
 FIXED = 3  # numbers before those of percentiles and tolerances: hd, assd, masd
-DEEPEST = 32  # levels of a pyramid: more than any image has
+DEEPEST = 64  # levels of a pyramid: more than any image has
 
 
 class Surface(NamedTuple):
@@ -60,7 +60,7 @@ def bounds(codes: Codes, first: int, into: Integers) -> None:
                 start = k
                 while k < row.size and row[k] == code:
                     k += 1
-                if code >= 0:
+                if 0 <= code < into.shape[0]:
                     box = into[code]
                     box[0] = min(box[0], first + i)
                     box[1] = min(box[1], j)
