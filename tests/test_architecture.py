@@ -45,6 +45,7 @@ ROOMS = [
     "detection",
     "components",
     "calibration",
+    "boundaries",
     "raters",
     "sample_sets",
     "statistics",
@@ -57,7 +58,7 @@ ROOMS = [
     "monai",
     "cli",
 ]
-ENGINE = ["kernels", "blocks", "passes", "threads", "dask", "images", "several"]
+ENGINE = ["kernels", "blocks", "passes", "threads", "surfaces", "dask", "images", "several"]
 
 # Doors: an import inside a function of a room further down, when it is called.
 DOORS = {

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from math import inf, isfinite, isinf, nan
+from math import inf, isinf, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,9 +65,10 @@ class BoundaryMean:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from probdice.boundaries import BoundaryMean
-    >>> BoundaryMean.of([1.0, 3.0, float("inf")], infinite=None)
-    BoundaryMean(mean=inf, finite_mean=2.0, infinite=1)
+    >>> BoundaryMean.of(np.array([1.0, 3.0, np.inf]), np.array([1.0, 3.0, 20.0]))
+    BoundaryMean(mean=8.0, finite_mean=2.0, infinite=1)
     """
 
     mean: float
@@ -75,15 +76,12 @@ class BoundaryMean:
     infinite: int
 
     @classmethod
-    def of(cls, values: Iterable[float], *, infinite: float | None) -> "BoundaryMean":
-        """The mean of the values of groups; NaN, where both sides are empty, is left out."""
-        known = [value for value in values if value == value]
-        finite = [value for value in known if isfinite(value)]
-        penalty = inf if infinite is None else infinite
+    def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
+        """Of values without and with a penalty; NaN, where both sides are empty, is left out."""
         return cls(
-            mean=_mean([value if isfinite(value) else penalty for value in known]),
-            finite_mean=_mean(finite),
-            infinite=len(known) - len(finite),
+            mean=_mean(penalised[~np.isnan(penalised)]),
+            finite_mean=_mean(values[np.isfinite(values)]),
+            infinite=int(np.isinf(values).sum()),
         )
 
 
@@ -166,7 +164,7 @@ class Boundaries:
 
     def __getitem__(self, name: str) -> Floats:
         """One number of every group: its mean over the levels."""
-        return _over_levels(self._of(name), None if name.startswith("nsd") else self.infinite)
+        return _over_levels(self._of(name), self.infinite)
 
     def by_level(self, name: str) -> Floats:
         """One number of every group (rows) at every level (columns), without a penalty.
@@ -178,7 +176,12 @@ class Boundaries:
     @cached_property
     def means(self) -> dict[str, BoundaryMean]:
         """The mean of every number over the groups that count."""
-        return {name: self._mean(name) for name in self.names}
+        return {
+            name: BoundaryMean.of(
+                _over_levels(self._of(name), None)[self.counted], self[name][self.counted]
+            )
+            for name in self.names
+        }
 
     def group(self, k: int, level: float | None = None) -> Both[Elements]:
         """Every element of the two surfaces of one group.
@@ -292,11 +295,6 @@ class Boundaries:
         if name not in order:
             raise InputError(f"name must be one of {', '.join(self.names)}, found {name!r}")
         return self._values[:, :, order.index(name)]
-
-    def _mean(self, name: str) -> BoundaryMean:
-        values = _over_levels(self._of(name), None)[self.counted]
-        mean = BoundaryMean.of(values.tolist(), infinite=None)
-        return replace(mean, mean=_mean([x for x in self[name][self.counted].tolist() if x == x]))
 
     def _title(self) -> str:
         groups = f"{len(self)} {'group' if len(self) == 1 else 'groups'}"
@@ -455,8 +453,8 @@ def _over_levels(values: Floats, infinite: float | None) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), nan)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else nan
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else nan
 
 
 def _shown(value: float) -> str:

@@ -20,7 +20,7 @@ from probdice.engine.kernels.surfaces import OUTSIDE, Surface
 from probdice.engine.threads import run
 from probdice.sides import Both
 
-__all__ = ["Elements", "GroupSets", "Grid", "LabelSets", "SoftSets", "elements_of", "numbers_of"]
+__all__ = ["Elements", "Grid", "GroupSets", "LabelSets", "SoftSets", "elements_of", "numbers_of"]
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -205,7 +205,8 @@ class _Outlines:
         def visit(groups: Integers) -> None:
             rows = np.empty((groups.size, table.shape[1]))
             surfaces.summarise_groups(
-                *self._images,
+                self._images.reference,
+                self._images.prediction,
                 groups,
                 boxes[groups],
                 self._is_masked,

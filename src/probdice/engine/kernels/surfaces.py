@@ -141,9 +141,7 @@ def _configure(
             if masked:
                 e, f, g, h = left_out
                 for k in range(cells.size):
-                    if (
-                        e[k] | f[k] | g[k] | h[k] | e[k + 1] | f[k + 1] | g[k + 1] | h[k + 1]
-                    ):
+                    if e[k] | f[k] | g[k] | h[k] | e[k + 1] | f[k + 1] | g[k + 1] | h[k + 1]:
                         cells[k] = 0
 
 
@@ -537,15 +535,15 @@ def _summarise(
         return
     one = _moments(reference, reference_weights)
     two = _moments(prediction, prediction_weights)
-    weight = one[0] + two[0]
     into[0] = max(one[2], two[2])
-    into[1] = (one[1] + two[1]) / weight
+    into[1] = (one[1] + two[1]) / (one[0] + two[0])
     into[2] = (one[1] / one[0] + two[1] / two[0]) / 2
     for k in range(tolerances.size):
         limit = tolerances[k] + REACH
-        within = _weight_within(reference, reference_weights, limit)
-        within += _weight_within(prediction, prediction_weights, limit)
-        into[last + k] = within / weight
+        within, beyond = _divided(reference, reference_weights, limit)
+        also_within, also_beyond = _divided(prediction, prediction_weights, limit)
+        within += also_within
+        into[last + k] = within / (within + (beyond + also_beyond))  # exactly 0 and 1 as well
     for k in range(percentiles.size):
         share = percentiles[k] / 100 - SHARE
         into[FIXED + k] = max(
@@ -566,12 +564,15 @@ def _moments(values: Floats, weights: Floats) -> tuple[float, float, float]:
 
 
 @inner
-def _weight_within(values: Floats, weights: Floats, limit: float) -> float:
-    weight = 0.0
+def _divided(values: Floats, weights: Floats, limit: float) -> tuple[float, float]:
+    """The weight up to a limit, and beyond it."""
+    within = beyond = 0.0
     for k in range(values.size):
         if values[k] <= limit:
-            weight += weights[k]
-    return weight
+            within += weights[k]
+        else:
+            beyond += weights[k]
+    return within, beyond
 
 
 @inner
