@@ -9,6 +9,8 @@ from probdice.engine.kernels import (
     known,
     labels,
     moments,
+    surface_shapes,
+    surfaces,
 )
 from probdice.engine.kernels._jit import watch_compiler
 
@@ -21,5 +23,7 @@ __all__ = [
     "known",
     "labels",
     "moments",
+    "surface_shapes",
+    "surfaces",
     "watch_compiler",
 ]

@@ -99,6 +99,17 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile into the code of every caller: for short functions of arrays in the innermost loops.
+
+    An array is passed as some ten numbers, so a call may cost more than the function itself.
+    """
+    compiled: Callable[P, R] = _njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **_OPTIONS
+    )(function)
+    return compiled
+
+
 # The fields of a floating number, built at its own width: numba computes integers with 64 bits,
 # and then only half as many fit in a vector.
 _WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # bits in all, and of the fraction
