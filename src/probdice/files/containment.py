@@ -10,12 +10,13 @@ replaced after a crash, and killed on a time-out, on an interrupt and at exit. I
 or shared memory that could be left behind: it holds a socket, and ends when that closes.
 
 **Messages.** A message is a length in 8 bytes and as many bytes of JSON. The parent sends a
-request. The child answers with any number of ``{"grant": bytes}`` and then ``{"value": …, "arrays": …}`` or
-``{"error": …}``. The values of arrays come as the descriptor of a sealed anonymous file in memory
-(memfd), which the parent maps without a copy. Where the system has none, they come as a temporary
-file without a name, which the parent copies. A corrupt file might take over the child, so the
-parent checks every field, never unpickles anything, and maps only memory that nobody can change or
-shrink any more.
+request. The child answers with any number of ``{"grant": bytes}`` and then with ``{"value": …,
+"arrays": …}`` or ``{"error": …}``. The values of arrays lie in shared memory without a name
+(memfd): up to `SCRATCH` bytes in a piece of memory that is used again for each answer, and that the
+parent copies them from, since new pages cost more than a copy; larger ones in memory of their own,
+which is sealed and mapped without a copy. Where the system has no such memory, all of them come in
+a temporary file without a name. A corrupt file might take over the child, so the parent checks
+every field, never unpickles anything, and maps only memory that nobody can shrink any more.
 
 **Limits.** A file may take `SECONDS` of the processor and `BYTES` of memory, and more in proportion
 to its size. A reader that has checked a header calls `grant`, which allows time and memory for the
@@ -72,8 +73,10 @@ WALL = 4.0, 20.0  # seconds on the clock per second of the processor, and in add
 START = 120.0  # seconds on the clock until the child is ready
 GROWTH = 1 << 28  # bytes of memory that a child may keep before it is replaced
 LONGEST = 1 << 26  # bytes of a message
+SCRATCH = 1 << 26  # bytes of shared memory that is used again
 MOST_AXES = 32
 NUMBERS = re.compile(r"[<>|]([biuf])(1|2|4|8|16)")
+NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 COMMAND += "from probdice.files.containment import serve; serve(int(sys.argv[2]))"
 # The cores are shared out by whoever reads several files, and threads take memory.
@@ -226,17 +229,23 @@ class _Child:
     def __init__(self) -> None:
         self.socket, other = socket.socketpair()
         self.served = 0
+        self.scratch: mmap.mmap | None = None
         paths = json.dumps([os.path.abspath(path) for path in sys.path])
+        command = [sys.executable or "python", "-P", "-c", COMMAND, paths, str(other.fileno())]
         with other:
-            self.process = subprocess.Popen(
-                [sys.executable or "python", "-P", "-c", COMMAND, paths, str(other.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=os.environ | ONE_THREAD,
-                pass_fds=(other.fileno(),),
-                start_new_session=True,  # so that what a library starts can be ended with it
-            )
+            try:
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=os.environ | ONE_THREAD,
+                    pass_fds=(other.fileno(),),
+                    start_new_session=True,  # so that what a library starts can be ended with it
+                )
+            except BaseException:
+                self.socket.close()
+                raise
 
     @classmethod
     def running(cls) -> "_Child | None":
@@ -244,11 +253,21 @@ class _Child:
         if cls.current is None:
             try:
                 child = cls()
-                child._receive(time.monotonic() + START)  # it is ready
+                child._start()
             except (OSError, _Ended, _Malformed):
                 return None
             cls.current = child
         return cls.current
+
+    def _start(self) -> None:
+        """Wait until the child is ready, and map the memory that it shares."""
+        _, descriptor = self._receive(time.monotonic() + START)
+        if descriptor is not None:
+            try:
+                if _seals_of(descriptor) and os.fstat(descriptor).st_size >= SCRATCH:
+                    self.scratch = mmap.mmap(descriptor, SCRATCH, mmap.MAP_SHARED, mmap.PROT_READ)
+            finally:
+                os.close(descriptor)
 
     def answer(self, request: dict[str, Any], max_bytes: int) -> Answer:
         """The answer to a request; whatever else happens ends the child."""
@@ -270,7 +289,7 @@ class _Child:
             if set(message) == {"error"}:
                 error = _error_in(message["error"])
             elif set(message) == {"value", "arrays"}:
-                return Answer(message["value"], _arrays_in(message["arrays"], descriptor))
+                return Answer(message["value"], self._arrays(message["arrays"], descriptor))
             else:
                 raise _Malformed
         except _Malformed:
@@ -283,6 +302,27 @@ class _Child:
             if descriptor is not None:
                 os.close(descriptor)
         raise error
+
+    def _arrays(self, descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
+        """The arrays of an answer, in the order of the axes that the reader gave them."""
+        if not isinstance(descriptions, list):
+            raise _Malformed
+        parts = [_Description.checked(description) for description in descriptions]
+        total = sum(part.space for part in parts)
+        content: Any = None
+        if descriptor is not None:
+            content = _content_of(descriptor, total)
+        elif self.scratch is not None and total <= SCRATCH:
+            content = np.array(np.frombuffer(self.scratch, np.uint8, total))
+        elif parts:
+            raise _Malformed
+        arrays, start = [], 0
+        for part in parts:
+            array: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
+            array.flags.writeable = False
+            arrays.append(array.transpose(part.axes))
+            start += part.space
+        return tuple(arrays)
 
     def _send(self, request: dict[str, Any]) -> None:
         try:
@@ -357,6 +397,8 @@ class _Child:
         if _Child.current is self:
             _Child.current = None
         self.socket.close()
+        if self.scratch is not None:
+            self.scratch.close()
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -388,22 +430,6 @@ def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise _Malformed
     return value
-
-
-def _arrays_in(descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
-    """The arrays of an answer, in the order of the axes that the reader gave them."""
-    if not isinstance(descriptions, list):
-        raise _Malformed
-    parts = [_Description.checked(description) for description in descriptions]
-    total = sum(part.space for part in parts)
-    content = _content_of(descriptor, total) if total else b""
-    arrays, start = [], 0
-    for part in parts:
-        array: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
-        array.flags.writeable = False
-        arrays.append(array.transpose(part.axes))
-        start += part.space
-    return tuple(arrays)
 
 
 @dataclass(frozen=True)
@@ -451,30 +477,29 @@ class _Description:
         return {"dtype": self.dtype.str, "shape": self.shape, "axes": self.axes}
 
 
-def _content_of(descriptor: int | None, size: int) -> mmap.mmap | NDArray[np.uint8]:
+def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
     """The first bytes of a file in memory: mapped where nobody can change it, else copied."""
-    if descriptor is None or os.fstat(descriptor).st_size < size:
+    if not size or os.fstat(descriptor).st_size < size:
         raise _Malformed
-    if _is_sealed(descriptor):
+    if _seals_of(descriptor, write=True):
         return mmap.mmap(descriptor, size, mmap.MAP_PRIVATE, mmap.PROT_READ)
     content = np.empty(size, np.uint8)
-    with os.fdopen(os.dup(descriptor), "rb", buffering=0) as stream:
-        stream.seek(0)
-        start = 0
-        while start < size:
-            count = stream.readinto(content[start:].data)
-            if not count:
-                raise _Malformed
-            start += count
+    start = 0
+    while start < size:
+        count = os.preadv(descriptor, [content[start:].data], start)
+        if not count:
+            raise _Malformed
+        start += count
     return content
 
 
-def _is_sealed(descriptor: int) -> bool:
+def _seals_of(descriptor: int, *, write: bool = False) -> bool:
+    """Whether nobody can shrink a file in memory any more, nor, where asked for, write to it."""
     import fcntl
 
     if not hasattr(os, "memfd_create"):
         return False
-    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE
+    seals = fcntl.F_SEAL_SHRINK | (fcntl.F_SEAL_WRITE if write else 0)
     try:
         return fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & seals == seals
     except OSError:  # it is no such file
@@ -536,10 +561,11 @@ class _Server:
         self.connection = connection
         self.process = os.getpid()
         self.limits = _Limits(0.0, 0)
+        self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
         """Answer every request; end where too much memory is left in use."""
-        self._send({"ready": True})
+        self._start()
         first: int | None = None
         while True:
             request = json.loads(self._bytes(struct.unpack("<Q", self._bytes(8))[0]))
@@ -550,6 +576,17 @@ class _Server:
             if resident - first > GROWTH:
                 return
             self._answer(request)
+
+    def _start(self) -> None:
+        """Share memory with the parent."""
+        if not hasattr(os, "memfd_create"):
+            self._send({"ready": True})
+            return
+        descriptor = _anonymous_file(SCRATCH)
+        _seal(descriptor, write=False)
+        self.scratch = mmap.mmap(descriptor, SCRATCH)
+        self._send({"ready": True}, descriptor)
+        os.close(descriptor)
 
     def grant(self, nbytes: int) -> None:
         """Ask the parent for more time, and take time and memory."""
@@ -566,7 +603,7 @@ class _Server:
         try:
             self.limits.extend(0)
             answer: Answer = reader(*request["arguments"])
-            descriptor, descriptions = _shared(answer.arrays)
+            descriptor, descriptions = self._shared(answer.arrays)
             message = {"value": answer.value, "arrays": descriptions}
             del answer
         except Exception as error:
@@ -578,6 +615,25 @@ class _Server:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+    def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
+        """Put arrays into shared memory: a descriptor, where it is new, and how they lie in it."""
+        parts = [_Description.of(array) for array in arrays]
+        total = sum(part.space for part in parts)
+        descriptor = None
+        if self.scratch is not None and total <= SCRATCH:
+            _write(parts, arrays, self.scratch)
+        elif parts:
+            descriptor = _anonymous_file(total)
+            try:
+                content = mmap.mmap(descriptor, total)
+                _write(parts, arrays, content)
+                content.close()  # or the file could not be sealed
+                _seal(descriptor, write=True)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        return descriptor, [part.to_dict() for part in parts]
 
     def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
         if os.getpid() != self.process:  # a library has forked, and this is the copy
@@ -641,55 +697,49 @@ def _memory(name: str) -> int:
     return int(status.partition(f"{name}:")[2].split()[0]) * 1024
 
 
-def _shared(arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
-    """A file in memory that holds these arrays, and how they lie in it."""
-    if not arrays:
-        return None, []
-    parts = [_Description.of(array) for array in arrays]
-    total = sum(part.space for part in parts)
-    descriptor = _anonymous_file()
-    try:
-        os.ftruncate(descriptor, total)
-        with mmap.mmap(descriptor, total) as content:
-            start = 0
-            for part, array in zip(parts, arrays, strict=True):
-                target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
-                if isinstance(array, Filling):
-                    array.fill(target)
-                else:
-                    target.transpose(part.axes)[...] = array
-                start += part.space
-                del target  # or the map cannot be closed
-        _seal(descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor, [part.to_dict() for part in parts]
+def _write(parts: Sequence[_Description], arrays: Sequence[Any], content: mmap.mmap) -> None:
+    """Write arrays one after the other."""
+    start = 0
+    for part, array in zip(parts, arrays, strict=True):
+        target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
+        if isinstance(array, Filling):
+            array.fill(target)
+        else:
+            target.transpose(part.axes)[...] = array
+        start += part.space
+        del target  # or the memory could not be unmapped
 
 
-def _anonymous_file() -> int:
+def _anonymous_file(size: int) -> int:
+    """A file in memory, or where there is no such thing a file without a name."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+        descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
 
 
-def _seal(descriptor: int) -> None:
-    """From now on nobody can change what a file in memory holds."""
+def _seal(descriptor: int, *, write: bool) -> None:
+    """From now on nobody can change the size of a file in memory, nor, where asked for, write."""
     import fcntl
 
     if hasattr(os, "memfd_create"):
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+        seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
 
 
 def _described(error: Exception, library: str) -> dict[str, Any]:
     """An error as a message holds it."""
+    if isinstance(error, MemoryError) and not isinstance(error, ProbdiceError):
+        return {"kind": "memory", "message": library}
     if isinstance(error, ProbdiceError) and type(error).__name__ in ERRORS:
+        if NO_MEMORY.search(str(error.__cause__)):
+            return {"kind": "memory", "message": library}
         message = [part if isinstance(part, str) else asdict(part) for part in error.args]
         return {"kind": type(error).__name__, "message": message}
-    if isinstance(error, MemoryError):
-        return {"kind": "memory", "message": library}
     if isinstance(error, OSError) and error.errno is not None:
         return {"kind": "OSError", "message": [error.errno, error.strerror]}
     return {"kind": "fault", "message": "".join(traceback.format_exception(error))}

@@ -162,7 +162,7 @@ def read_box(
 ) -> Answer:
     """The values under one slice for each axis."""
     h5py = need("h5py", "hdf5", "reading HDF5")
-    if _version(file) != version:
+    if _version(file) != list(version):
         raise FormatError("was changed while it was being read; read it again")
     grant(needed)
     content = opened(h5py, file)  # closed by whoever fills the array

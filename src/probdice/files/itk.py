@@ -231,8 +231,6 @@ def _itk_call() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "allocat" in str(error):
-            raise MemoryError from error
         # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
         reason = f" ({reasons[-1]})" if reasons else ""
