@@ -403,14 +403,14 @@ def test_no_changed_byte_of_a_mat_file_ends_the_process(
     save(path)
     read(f"{path}{inside}")
     refused = 0
-    for damaged in mutants(path.read_bytes(), 1500):
+    for damaged in mutants(path.read_bytes(), 200):
         path.write_bytes(damaged)
         try:
             read(f"{path}{inside}")
         except ProbdiceError as error:
             assert str(error).startswith(str(path))
             refused += 1
-    assert refused > 100
+    assert refused > 10
 
 
 @pytest.mark.parametrize("command", ["info", "compare"])
