@@ -47,6 +47,7 @@ VTK_VALUES = re.compile(
 )
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
 GIPL_HEADER = 256  # bytes
+MOST_AXES = 4  # three of space, and one of regions
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
@@ -220,8 +221,10 @@ def _reader(sitk: Any, file: str, io: str) -> Any:
 
 def _shape(reader: Any) -> tuple[int, ...]:
     shape = tuple(int(length) for length in reader.GetSize())
-    if min(shape) < 1:
+    if min(shape, default=0) < 1:
         raise FormatError(f"holds no pixels: its shape is {shape}")
+    if len(shape) > MOST_AXES:
+        raise FormatError(f"has shape {shape}: expected at most {MOST_AXES} axes")
     return shape
 
 
