@@ -23,6 +23,7 @@ from probdice.errors import FormatError, GeometryError, InputError, Note, Option
 from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.files.masks import Claims, claims_of, settled
 from probdice.files.model import Image
+from probdice.formatting import short_paths
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.segmentation import Array, Label, Segmentation
@@ -143,8 +144,8 @@ def segmentation_of_many(
             return settled(arrays, names, priority, first.geometry)
         claims = claims_of(arrays, names)
         if claims.pixels:
-            files = f"{images[0][0]} and {len(images) - 1} more: "
-            sums, notes = _shared(claims, sums, prefix=files)
+            (files,) = short_paths(",".join(file for file, _ in images))
+            sums, notes = _shared(claims, sums, prefix=f"{files}: ")
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
@@ -254,6 +255,7 @@ def _geometry(image: Image) -> Geometry | None:
 
 def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str) -> Segmentation:
     """One region laid onto the grid of the first."""
+    file, first_file = short_paths(file, first_file)
     if region.geometry is not None and first.geometry is not None:
         try:
             return region.onto(first.geometry, tolerance=TOLERANCE)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from html import unescape
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ __all__ = ["NIFTI", "of_nibabel", "other_half"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
 LONGEST = 1 << 24  # bytes that are looked through for a label table
+CIFTI_INTENTS = range(3000, 3100)  # of dense labels, parcels, …
+CIFTI_EXTENSION = 32
 LABEL = re.compile(r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[)?([^<\]]*)')
 SHARE = r'{}="([\d.]+)"'  # of red, green or blue, from 0 to 1
 
@@ -57,6 +59,11 @@ def _read(source: Source) -> Image:
     head = source.head
     if header_path != source.path:
         head = open_source(str(header_path)).head
+    if _is_cifti(head):
+        raise FormatError(
+            "is CIFTI, which holds values of surfaces and not an image on a grid. Export its "
+            "volume first: wb_command -cifti-separate FILE COLUMN -volume-all OUT.nii.gz"
+        )
     header = header_of(head)
     values, extensions = _values(data_path, header, source.max_bytes)
     array, regions = _axes(values)
@@ -129,6 +136,15 @@ NIFTI = Format(
     writes=(".nii", ".nii.gz", ".mgh", ".mgz"),
     write=_write,
 )
+
+
+def _is_cifti(head: bytes) -> bool:
+    """Whether a NIfTI-2 header is that of CIFTI: by its intent, or by its extension."""
+    if head[4:7] not in (b"n+2", b"ni2"):
+        return False
+    order: Literal["little", "big"] = "little" if head[:4] == b"\x1c\x02\0\0" else "big"
+    intent, extension = (int.from_bytes(head[k : k + 4], order) for k in (504, 548))
+    return intent in CIFTI_INTENTS or (head[540:541] == b"\x01" and extension == CIFTI_EXTENSION)
 
 
 def other_half(path: Path) -> Path | None:
