@@ -339,7 +339,8 @@ def mask_on(
                 f"pass the mask as an array, or compare by array order with ",
                 IGNORE_GEOMETRY,
             )
-        if mask.geometry is not None and reference.geometry is not None:
+        grid = mask.geometry
+        if grid is not None and reference.geometry is not None:
             try:
                 mask = mask.onto(reference.geometry, tolerance=tolerance)
             except GeometryError as error:
@@ -349,7 +350,7 @@ def mask_on(
                     *error.args,
                     f"\n{_side_by_side(mask=mask, reference=reference)}\n"
                     f"resample the mask onto the reference first",
-                    *_more_tolerance(reference.geometry, mask.geometry),
+                    *_more_tolerance(reference.geometry, grid),
                 ) from None
         array = mask.array
     else:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size
+from probdice.files.description import description_of
 from probdice.files.detached import check_nrrd
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
-from probdice.files.segments import SEGMENT, image_of_segments
+from probdice.files.segments import SEGMENT, description_fields, image_of_segments
 
 __all__ = ["ITK", "of_simpleitk"]
 
@@ -90,7 +91,7 @@ def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     axes = array.ndim - payload.regions
     if axes not in (2, 3):
-        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npy")
+        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npz")
     if array.dtype == np.float16:
         array = array.astype(np.float32)
     # (region, x, y, z) becomes z, y, x with the regions as components.
@@ -113,6 +114,9 @@ def _write(path: Path, payload: Payload) -> None:
             if colour := payload.colours.get(label):
                 shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
                 image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
+    description = description_of(payload, affine=payload.geometry is None)
+    for key, text in description_fields(description).items():
+        image.SetMetaData(key, text)
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
     except RuntimeError as error:  # which is what it makes of a full disk or a missing folder
