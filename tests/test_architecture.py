@@ -23,6 +23,7 @@ ROOMS = [
     "geometry",
     "value_checks",
     "arrays",
+    "region_labels",
     "segmentation",
     "overlaps",
     "assignment",

@@ -86,7 +86,9 @@ def test_binary_segments_are_labels_with_names(tmp_path: Path) -> None:
 
 def test_segments_of_one_name_are_told_apart(tmp_path: Path) -> None:
     path = save(tmp_path / "a.dcm", "BINARY", {"lesion": LEFT, "lesion ": TOP})
-    assert read(path).names == {1: "lesion (1)", 2: "lesion (2)"}
+    found = read(path)
+    assert found.names == {1: "lesion", 2: "lesion"}
+    assert (found.label(1), found.label(2)) == ("lesion (1)", "lesion (2)")
 
 
 def test_overlapping_segments_need_a_word(tmp_path: Path) -> None:

@@ -151,8 +151,11 @@ def test_names_that_are_said_stay_where_no_pixel_has_the_label(labels):
 
 def test_a_name_that_two_labels_share_is_told_apart_in_a_table(labels, tmp_path):
     (tmp_path / "a.csv").write_text("0,air\n2,tissue\n11101,tissue\n")
-    names = read(labels, names=tmp_path / "a.csv").names
-    assert names == {0: "air", 2: "tissue (2)", 11101: "tissue (11101)"}
+    named = read(labels, names=tmp_path / "a.csv")
+    assert named.names == {0: "air", 2: "tissue", 11101: "tissue"}
+    assert named.label(0) == "air"
+    assert named.label(2) == "tissue (2)"
+    assert named.label(11101) == "tissue (11101)"
 
 
 def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_path):
@@ -183,7 +186,9 @@ def test_regions_are_named_by_a_list_a_mapping_or_a_table(maps, tmp_path):
     assert read(maps, names=tmp_path / "t.tsv").regions == ("csf", "grey", "white")
     named = read(maps, names=["csf", "grey", "white"], sums="background")
     assert named.regions == ("csf", "grey", "white", "background")
-    with pytest.raises(InputError, match="names must be a list of 3 names, one a region, found 1"):
+    with pytest.raises(
+        InputError, match="names must be a list of 3 names, one per region, found 1"
+    ):
         read(maps, names=["csf"])
     with pytest.raises(InputError, match="names none of the regions: the image has 0, 1, 2"):
         read(maps, names={7: "csf"})

@@ -271,7 +271,7 @@ def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: 
             return values[box]
 
     monkeypatch.setattr(writing, "BATCH", 2 * 3 * 20)
-    segmentation = Segmentation(InParts(), crisp=False, regions=(0, 1, 2))
+    segmentation = Segmentation(InParts(), crisp=False, labels=(0, 1, 2))
     write(tmp_path / "a.nii.gz", segmentation)
     assert asked == [(3, 2, 5, 4)] * 3
     assert np.array_equal(read(tmp_path / "a.nii.gz").probabilities(), values)

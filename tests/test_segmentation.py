@@ -124,7 +124,6 @@ def test_plain_lists_are_arrays():
     [
         (lambda: Segmentation.from_labels(np.zeros(3, complex)), "whole numbers, found complex128"),
         (lambda: Segmentation.from_labels(np.array(["a"])), "whole numbers, found <U1"),
-        (lambda: Segmentation.from_labels([1], names={1: "a", 2: "a"}), "differ, found 'a' twice"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3), object)), "found object"),
         (lambda: Segmentation.from_probabilities(np.zeros((0, 3))), "no regions: axis 0"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3)), axis=2), "have no axis 2"),
@@ -311,22 +310,29 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
     ("make", "message"),
     [
         (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
-        (lambda: Segmentation([1, 2], crisp=True, regions=(1,)), "a label map has no regions"),
+        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map has no channels"),
         (lambda: Segmentation([1, 2], crisp=True, reading="softmax"), "no reading"),
         (lambda: Segmentation([1, 2], crisp=True, names=["a"]), "names must be a mapping"),
-        (lambda: Segmentation([1, 2], crisp=True, names={1: "a", 2: "a"}), "'a' twice"),
         (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore must hold whole numbers"),
         (lambda: Segmentation([1, 2], crisp=True, geometry="here"), "geometry must be a Geometry"),
-        (lambda: Segmentation([[1.0]], crisp=False), r"regions must be a list of 1 names"),
-        (lambda: Segmentation([[1.0]], crisp=False, regions=(1.5,)), "regions must hold whole"),
-        (lambda: Segmentation([[1.0]] * 2, crisp=False, regions=(0, "0")), "'0' twice"),
-        (lambda: Segmentation([[1.0]], crisp=False, regions=(0,), reading="sum"), "reading must"),
-        (lambda: Segmentation([[1.0]], crisp=False, regions=(0,), ignore=(1,)), "use from_labels"),
-        (lambda: Segmentation([[1]], crisp=False, regions=(0,), reading="softmax"), "floating"),
-        (lambda: Segmentation(1.0, crisp=False, regions=(0,)), "found a single number"),
+        (lambda: Segmentation([[1.0]], crisp=False), "labels must be a list of 1 labels"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(1.5,)), "labels must hold whole"),
+        (lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 0)), "found 0 twice"),
         (
-            lambda: Segmentation([[1.0]], crisp=False, regions=(0,), reading="background"),
-            "regions must be a list of 2 names",
+            lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(3, 3), names={0: "a", 1: "b"}),
+            "found 3 twice",
+        ),
+        (
+            lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 1), names={2: "a"}),
+            "names must be those of 2 channels",
+        ),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="sum"), "reading must"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "use from_labels"),
+        (lambda: Segmentation([[1]], crisp=False, labels=(0,), reading="softmax"), "floating"),
+        (lambda: Segmentation(1.0, crisp=False, labels=(0,)), "found a single number"),
+        (
+            lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="background"),
+            "labels must be a list of 2 labels",
         ),
     ],
 )
@@ -337,8 +343,9 @@ def test_the_constructor_checks_what_it_is_given(make, message):
 
 def test_the_constructor_takes_what_the_makers_take():
     assert Segmentation([1, 2], crisp=True, ignore=2).ignore == (2,)
-    assert Segmentation([[1.0], [0.0]], crisp=False, regions=["a", 1]).regions == ("a", 1)
-    assert Segmentation(0.5, crisp=False, regions=(0, 1), reading="foreground").shape == ()
+    soft = Segmentation([[1.0], [0.0]], crisp=False, labels=[None, 1], names={0: "a"})
+    assert soft.regions == ("a", 1)
+    assert Segmentation(0.5, crisp=False, labels=(0, 1), reading="foreground").shape == ()
 
 
 def test_both_spellings_of_normalise():
@@ -350,7 +357,7 @@ def test_both_spellings_of_normalise():
 
 
 def test_names_that_read_the_same_are_one():
-    with pytest.raises(ProbdiceError, match="names must differ, found '0' twice"):
+    with pytest.raises(ProbdiceError, match="regions must differ, found '0' twice"):
         Segmentation.from_probabilities(np.ones((2, 3)) / 2, names=[0, "0"])
 
 

@@ -230,6 +230,7 @@ def _drawn(images: Images, samples: Both[NDArray[Any]], places: Integers) -> Ima
         segmentation, values = images.side(side), samples[side][..., places]
         if segmentation.crisp:
             return Segmentation.from_labels(values, names=segmentation.names)
-        return Segmentation.from_probabilities(values, names=segmentation.regions)
+        drawn = Segmentation.from_probabilities(values, labels=segmentation.labels)
+        return replace(drawn, names=segmentation.names)
 
     return Images(drawn("reference"), drawn("prediction"), None, images.workers)

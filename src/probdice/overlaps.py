@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from probdice.atomic_files import replacing
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError, TooLargeError
-from probdice.segmentation import COLOUR, Label
+from probdice.region_labels import Label, shown_names
+from probdice.segmentation import COLOUR
 from probdice.sides import SIDES, Both, Side
 from probdice.similarity import Absolute, Aitchison, Similarity
 
@@ -72,29 +73,52 @@ class Regions:
         Sum of the probability of each region: whole numbers for a label map.
     crisp : bool
         Whether they come from a label map.
-    names : mapping of int to int or str
-        What the user calls a key, where that is not the key itself.
+    names : mapping of int to str
+        The name of a key, where it has one; regions may share a name.
     losses : ndarray or None
         Sum of 1 − f of each region against an empty one, where that does not follow from the
         volumes: for probabilities under aitchison.
     colours : mapping of int to str
         The colour of a key, such as "#0072B2", where the source has one.
+    numbers : mapping of int to int
+        The label that a channel stands for, where it has one. The keys of a label map are its
+        numbers; those that no pixel has may be here.
     """
 
     keys: NDArray[Any]
     volumes: NDArray[Any]
     crisp: bool
-    names: Mapping[int, Label] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
     losses: Floats | None = None
     colours: Mapping[int, str] = field(default_factory=dict)
+    numbers: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def label(self, index: int) -> Label:
-        """The name of a region, or its number."""
-        key = int(self.keys[index])
-        return self.names.get(key, key)
+        """How a region is shown: by its name, else by its number, else by its channel."""
+        return self.label_of(int(self.keys[index]))
+
+    def label_of(self, key: int) -> Label:
+        """How the region of a label or channel is shown."""
+        return self._shown_names.get(key, self.numbers.get(key, key))
+
+    def number(self, index: int) -> int | None:
+        """The number of a region: its label, or the one that its channel stands for."""
+        return self.number_of(int(self.keys[index]))
+
+    def number_of(self, key: int) -> int | None:
+        """The number of a label or channel, or None."""
+        return key if self.crisp else self.numbers.get(key)
+
+    def name(self, index: int) -> str | None:
+        """The name of a region, which others may have as well, or None."""
+        return self.names.get(int(self.keys[index]))
+
+    @cached_property
+    def _shown_names(self) -> Mapping[int, str]:
+        return shown_names(self.names, self.number_of)
 
     def colour(self, index: int) -> str | None:
         """The colour that the source gives a region, or None."""
@@ -104,9 +128,9 @@ class Regions:
     def labels(self) -> tuple[Label, ...]:
         """The names or numbers of all regions, the empty ones included."""
         keys: list[int] = self.keys.tolist()
-        if not self.names:
+        if not self.names and (self.crisp or not self.numbers):
             return tuple(keys)
-        return tuple(self.names.get(key, key) for key in keys)
+        return tuple(self.label_of(key) for key in keys)
 
     @cached_property
     def occupied(self) -> Integers:
@@ -114,12 +138,16 @@ class Regions:
         return np.flatnonzero(self.volumes)
 
     @property
+    def _named_or_numbered(self) -> list[int]:
+        return list(dict.fromkeys((*self.names, *self.numbers)))
+
+    @property
     def empty(self) -> tuple[Label, ...]:
         """The labels of empty regions, and of names that no region has."""
         empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
-        if len(self.names):
+        if self.names or self.numbers:
             known = set(self.keys.tolist())
-            empty += [name for key, name in self.names.items() if key not in known]
+            empty += [self.label_of(key) for key in self._named_or_numbered if key not in known]
         return tuple(empty)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,6 +159,7 @@ class Regions:
             "names": [[key, name] for key, name in self.names.items()],
             "losses": None if self.losses is None else self.losses.tolist(),
             "colours": [[key, colour] for key, colour in self.colours.items()],
+            "numbers": [[key, number] for key, number in self.numbers.items()],
         }
 
     @classmethod
@@ -138,13 +167,23 @@ class Regions:
         """Back from plain types."""
         crisp = bool(content["crisp"])
         losses = content["losses"]
+        keys = _integers(content["keys"])
+        names = {index(key): name for key, name in content["names"]}
+        if "numbers" in content:
+            numbers = {index(key): index(number) for key, number in content["numbers"]}
+        else:  # an older version kept the label or the name of a channel, not both
+            bare = () if crisp else keys.tolist()
+            labels = {**{key: key for key in bare}, **names}
+            numbers = {key: label for key, label in labels.items() if isinstance(label, int)}
+            names = {key: label for key, label in names.items() if key not in numbers}
         return cls(
-            _integers(content["keys"]),
+            keys,
             np.asarray(content["volumes"], np.int64 if crisp else np.float64),
             crisp,
-            {index(key): name for key, name in content["names"]},
+            names,
             None if losses is None else np.asarray(losses, np.float64),
             {index(key): colour for key, colour in content.get("colours", ())},
+            numbers,
         )
 
 
@@ -442,7 +481,7 @@ class Overlap:
             needs_losses = isinstance(self.similarity, Aitchison) and not regions.crisp
             fits = fits and needs_losses == (regions.losses is not None)
             fits = fits and _as_long([regions.keys, regions.volumes, losses])
-            fits = fits and all(isinstance(name, int | str) for name in regions.names.values())
+            fits = fits and all(isinstance(name, str) for name in regions.names.values())
             fits = fits and all(COLOUR.fullmatch(colour) for colour in regions.colours.values())
             fits = fits and bool(np.all(regions.keys[:-1] < regions.keys[1:]))
             fits = fits and bool(np.all(np.isfinite(losses) & np.isfinite(regions.volumes)))
@@ -486,7 +525,7 @@ class Overlap:
             arrays[f"{side}_keys"], arrays[f"{side}_volumes"] = regions.keys, regions.volumes
             if regions.losses is not None:
                 arrays[f"{side}_losses"] = regions.losses
-            header[side] = {key: content[key] for key in ("crisp", "names", "colours")}
+            header[side] = {key: content[key] for key in ("crisp", "names", "colours", "numbers")}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         name = os.fspath(path)
         try:
@@ -618,15 +657,17 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
 def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
     """The regions of one side of several overlaps, and where those of each are among them."""
     first = several[0]
-    names: dict[int, Label] = {}
+    names: dict[int, str] = {}
     colours: dict[int, str] = {}
+    numbers: dict[int, int] = {}
     for regions in several:
         colours = {**regions.colours, **colours}
+        numbers = {**regions.numbers, **numbers}
         if regions.crisp != first.crisp:
             raise InputError(
                 f"{side}: overlaps of a label map and of probabilities cannot be added"
             )
-        if not first.crisp and regions.labels != first.labels:
+        if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
             raise InputError(
                 f"{side}: overlaps of probabilities of other regions cannot be added: found "
                 f"{first.labels} and {regions.labels}"
@@ -647,7 +688,7 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
             losses[place] += regions.losses
-    total = Regions(keys, volumes, first.crisp, names, losses, colours)
+    total = Regions(keys, volumes, first.crisp, names, losses, colours, numbers)
     return total, places
 
 
@@ -695,7 +736,7 @@ def _within(indices: Integers, count: int) -> bool:
 
 def _column(regions: Regions, indices: Integers) -> Any:
     """Labels for a table: numbers as an array, names as a list."""
-    if not regions.names:
+    if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels
     return [labels[k] for k in indices.tolist()]

@@ -14,7 +14,7 @@ from probdice.engine.images import Images, image
 from probdice.engine.passes import Lists
 from probdice.overlaps import Overlap
 from probdice.scoring import Correspondence
-from probdice.segmentation import Label, Segmentation
+from probdice.segmentation import Segmentation
 
 __all__ = ["Target", "relabelled"]
 
@@ -66,7 +66,7 @@ def _relabelled_map(
     for k, (key, partner) in enumerate(zip(keys, partners.tolist(), strict=True)):
         if partner >= 0:
             new[key] = numbers[partner]
-            name = overlap.reference.label(partner)
+            name = overlap.reference.name(partner)
             colour = overlap.reference.colour(partner)
         else:
             # Labels of both sides that no type holds together: the prediction's are given up.
@@ -75,7 +75,7 @@ def _relabelled_map(
             colour = regions.colour(k)
         if colour:
             colours[new[key]] = colour
-        if isinstance(name, str):
+        if name is not None:
             names[new[key]] = name
     values = np.array(
         list(new.values()), dtype=_holding(dtype or prediction.array.dtype, list(new.values()))
@@ -113,26 +113,45 @@ def _regrouped(
     for k, partner in enumerate(partners.tolist()):
         members.setdefault((partner < 0, k if partner < 0 else partner), []).append(k)
     ordered = sorted(members.items())
-    names: list[Label] = [
-        f"{overlap.prediction.label(place)} (unmatched)"
-        if alone
-        else overlap.reference.label(place)
-        for (alone, place), _ in ordered
-    ]
+    numbers, names = _labels_of_groups(overlap, [key for key, _ in ordered])
     visit = partial(_sums, groups=[channels for _, channels in ordered])
     dtype = np.result_type(prediction.array.dtype, np.float32)
     target = None if into is None else into((len(ordered), *prediction.shape), dtype)
     blocks = Blocks(prediction, into=target)
     regrouped = Segmentation.from_probabilities(
         image(visit, blocks, dtype, images.workers, rows=len(ordered), into=target),
-        names=names,
+        labels=numbers,
         geometry=reference.geometry or prediction.geometry,
     )
     given = [
         overlap.prediction.colour(place) if alone else overlap.reference.colour(place)
         for (alone, place), _ in ordered
     ]
-    return replace(regrouped, colours={k: colour for k, colour in enumerate(given) if colour})
+    colours = {k: colour for k, colour in enumerate(given) if colour}
+    return replace(regrouped, names=names, colours=colours)
+
+
+def _labels_of_groups(
+    overlap: Overlap, places: Sequence[tuple[bool, int]]
+) -> tuple[list[int | None], dict[int, str]]:
+    """The number of every group, None where the reference has none, and the names by channel.
+
+    A place is a region of the reference, or one of the prediction that is alone, which keeps its
+    number if the reference does not use it and else gets a new one.
+    """
+    reference, prediction = overlap.reference, overlap.prediction
+    used = {number for k in range(len(reference)) if (number := reference.number(k)) is not None}
+    own = {number for k in range(len(prediction)) if (number := prediction.number(k)) is not None}
+    free = _free(used | own)
+    numbers: list[int | None] = []
+    names: dict[int, str] = {}
+    for channel, (alone, place) in enumerate(places):
+        number = (prediction if alone else reference).number(place)
+        name = reference.name(place) if not alone else f"{prediction.label(place)} (unmatched)"
+        numbers.append(next(free) if alone and number in used else number)
+        if name is not None:
+            names[channel] = name
+    return numbers, names
 
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
@@ -152,9 +171,9 @@ def _numbers(overlap: Overlap) -> list[int]:
     if regions.crisp:
         keys: list[int] = regions.keys.tolist()
         return keys
-    given = {label for label in regions.labels if isinstance(label, int)}
+    given = [regions.number(k) for k in range(len(regions))]
     free = (number for number in count() if number not in given)
-    return [label if isinstance(label, int) else next(free) for label in regions.labels]
+    return [next(free) if number is None else number for number in given]
 
 
 def _free(taken: set[int]) -> Iterator[int]:

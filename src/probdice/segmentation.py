@@ -7,8 +7,8 @@ structure (types, axes, names) is checked here, the values are checked while the
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from probdice.arrays import (
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.formatting import short_paths
 from probdice.geometry import Geometry
+from probdice.region_labels import Label, as_channels, shown_labels, shown_names, whole_number
 from probdice.similarity import Aitchison, ilr_basis
 from probdice.value_checks import (
     Fault,
@@ -50,8 +51,6 @@ __all__ = [
     "several_labels",
 ]
 
-Label = int | str
-
 COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 
 
@@ -68,9 +67,15 @@ class Segmentation:
         The label map, or the values with the regions along the first axis.
     crisp : bool
         Whether it is a label map.
+    labels : tuple of int or None
+        The number of each channel of a probabilistic segmentation, as a label map would have it;
+        None for a channel without one. Empty for a label map, whose labels are found when it is
+        read.
+    names : mapping of int to str
+        Names by label, or by channel of a probabilistic segmentation. Regions may share a name.
     regions : tuple of int or str
-        Labels of the channels of a probabilistic segmentation; empty for a label map, whose
-        labels are found when it is read.
+        How the channels of a probabilistic segmentation are shown: by name, else by number, else
+        by channel. A name that several share is followed by the number.
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None
@@ -93,7 +98,7 @@ class Segmentation:
 
     array: Array
     crisp: bool
-    regions: tuple[Label, ...] = ()
+    labels: tuple[int | None, ...] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     ignore: tuple[int, ...] = ()
     reading: Reading = "error"
@@ -127,20 +132,18 @@ class Segmentation:
         dtype = self.array.dtype
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
             raise InputError(f"labels must be whole numbers, found {dtype}")
-        if self.regions or self.reading != "error":
+        if self.labels or self.reading != "error":
             raise InputError(
-                f"a label map has no regions and no reading, found regions={self.regions} and "
+                f"a label map has no channels and no reading, found labels={self.labels} and "
                 f"reading={self.reading!r}; use from_probabilities or from_logits"
             )
-        _check_distinct(list(self.names.values()))
 
     def _check_regions(self) -> None:
         if self.reading not in get_args(Reading):
             raise InputError(f"reading must be one of {get_args(Reading)}, found {self.reading!r}")
-        if self.ignore or self.names:
+        if self.ignore:
             raise InputError(
-                f"names and ignore are those of a label map, found names={dict(self.names)} and "
-                f"ignore={self.ignore}; use from_labels, or name the regions"
+                f"ignore is for labels of a label map, found ignore={self.ignore}; use from_labels"
             )
         if self.reading == "softmax" and self.array.dtype.kind != "f":
             raise InputError(f"logits must be floating, found {self.array.dtype}")
@@ -151,7 +154,12 @@ class Segmentation:
             raise InputError("probabilities need an axis of regions, found a single number")
         else:
             expected = self.array.shape[0] + (self.reading == "background")
-        object.__setattr__(self, "regions", _region_names(self.regions, expected, "regions"))
+        labels, _ = as_channels(self.labels, None, expected)
+        object.__setattr__(self, "labels", labels)
+        if not all(0 <= channel < expected for channel in self.names):
+            raise InputError(f"names must be those of {expected} channels, found {self.names!r}")
+        _check_distinct([label for label in labels if label is not None])
+        _check_distinct(self.regions)
 
     @classmethod
     def from_labels(
@@ -193,7 +201,7 @@ class Segmentation:
             numbered: Mapping[int, str] = {}
         else:
             pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
-            numbered = {_whole(label, "names"): str(name) for label, name in pairs}
+            numbered = {whole_number(label, "names"): str(name) for label, name in pairs}
         return cls(
             as_array(array),
             crisp=True,
@@ -208,7 +216,8 @@ class Segmentation:
         array: "AnyArray",
         *,
         axis: int | None = 0,
-        names: Sequence[Label] | None = None,
+        labels: Sequence[int | None] | None = None,
+        names: Sequence[Label | None] | None = None,
         sums: Sums = "error",
         geometry: Geometry | None = None,
     ) -> "Segmentation":
@@ -223,8 +232,13 @@ class Segmentation:
             The axis of the regions. None when there is none: the array is then the probability
             of a single foreground, and the regions are 0 (its complement) and 1. In an xarray
             DataArray a dimension called region, class, label or channel is that of the regions.
-        names : sequence, optional
-            A label for each region; by default the coordinates of an xarray dimension, or 0, 1, …
+        labels : sequence of int, optional
+            The number of each region, which is what a label map has; None for a region without
+            one. By default 0, 1, …, unless there are names.
+        names : sequence of str, optional
+            The name of each region, or None; a whole number in the place of a name is a label. By
+            default the coordinates of an xarray dimension. Regions with different labels may
+            share a name.
         sums : {"error", "normalise", "background"}, optional
             What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
             refuse, divide by the sum ("normalize" too), or add a region called "background" for
@@ -239,6 +253,11 @@ class Segmentation:
         Segmentation(regions=(0, 1, 'background'), shape=(2,), float64, sums='background')
         >>> Segmentation.from_probabilities([0.9, 0.2, 0.1], axis=None)
         Segmentation(regions=(0, 1), shape=(3,), float64, foreground)
+        >>> organs = Segmentation.from_probabilities(
+        ...     [[0.9, 0.2], [0.1, 0.8]], labels=[0, 17], names=["background", "liver"]
+        ... )
+        >>> organs.regions, organs.labels
+        (('background', 'liver'), (0, 17))
         """
         how = as_sums(sums)
         if axis is None:
@@ -247,15 +266,22 @@ class Segmentation:
                     f"sums={sums!r} does not go with axis=None: a single foreground and its "
                     f"complement always sum to 1"
                 )
-            array = as_array(array)
-            regions = _region_names(names, 2)
-            return cls(array, crisp=False, regions=regions, reading="foreground", geometry=geometry)
+            numbers, called = as_channels(labels, names, 2)
+            return cls(
+                as_array(array),
+                crisp=False,
+                labels=numbers,
+                names=called,
+                reading="foreground",
+                geometry=geometry,
+            )
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "probabilities")
-        regions = _region_names(names, array.shape[0])
+        numbers, called = as_channels(labels, names, array.shape[0])
         if how == "background":
-            regions = (*regions, "background")
-        return cls(array, crisp=False, regions=regions, reading=how, geometry=geometry)
+            called[len(numbers)] = "background"
+            numbers = (*numbers, None)
+        return cls(array, crisp=False, labels=numbers, names=called, reading=how, geometry=geometry)
 
     @classmethod
     def from_logits(
@@ -263,7 +289,8 @@ class Segmentation:
         array: "AnyArray",
         *,
         axis: int = 0,
-        names: Sequence[Label] | None = None,
+        labels: Sequence[int | None] | None = None,
+        names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
         """Logits of every region: the softmax along `axis` gives the probabilities.
@@ -280,8 +307,10 @@ class Segmentation:
         """
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "logits")
-        regions = _region_names(names, array.shape[0])
-        return cls(array, crisp=False, regions=regions, reading="softmax", geometry=geometry)
+        numbers, called = as_channels(labels, names, array.shape[0])
+        return cls(
+            array, crisp=False, labels=numbers, names=called, reading="softmax", geometry=geometry
+        )
 
     @classmethod
     def from_ilr(
@@ -289,7 +318,8 @@ class Segmentation:
         array: "AnyArray",
         *,
         axis: int = 0,
-        names: Sequence[Label] | None = None,
+        labels: Sequence[int | None] | None = None,
+        names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
         """Isometric log-ratio coordinates: one fewer than there are regions.
@@ -302,8 +332,8 @@ class Segmentation:
         ----------
         array : array_like
             Coordinates, any real numbers, along `axis`; the whole array is converted at once.
-        axis, names, geometry
-            As for `from_logits`; there is one name more than there are coordinates.
+        axis, labels, names, geometry
+            As for `from_logits`; there is one region more than there are coordinates.
 
         Examples
         --------
@@ -321,7 +351,7 @@ class Segmentation:
         dtype = np.result_type(whole.dtype, np.float32)
         basis = ilr_basis(len(whole) + 1).astype(dtype)
         logits = np.tensordot(basis.T, whole.astype(dtype), axes=1)
-        return cls.from_logits(logits, names=names, geometry=geometry)
+        return cls.from_logits(logits, labels=labels, names=names, geometry=geometry)
 
     @classmethod
     def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
@@ -348,9 +378,9 @@ class Segmentation:
             raise InputError("images is empty: expected at least one segmentation")
         first = several[0]
         for image in several[1:]:
-            if (image.crisp, image.regions, image.reading) != (
+            if (image.crisp, image.labels, image.reading) != (
                 first.crisp,
-                first.regions,
+                first.labels,
                 first.reading,
             ):
                 raise InputError(f"images must be alike, found {first!r} and {image!r}")
@@ -371,6 +401,11 @@ class Segmentation:
         """Shape of the image."""
         shape = self.array.shape
         return tuple(shape[1:] if self._rows else shape)
+
+    @cached_property
+    def regions(self) -> tuple[Label, ...]:
+        """How the channels are shown: by name, else by number, else by channel."""
+        return shown_labels(self.labels, self.names)
 
     @property
     def _rows(self) -> bool:
@@ -530,8 +565,12 @@ class Segmentation:
         return replace(self, geometry=None)
 
     def label(self, number: int) -> Label:
-        """The name of a label of a label map, or the label itself."""
-        return self.names.get(number, number)
+        """How a label of a label map is shown: by its name, or by its number."""
+        return self._shown_names.get(number, number)
+
+    @cached_property
+    def _shown_names(self) -> Mapping[int, str]:
+        return shown_names(self.names, lambda label: label)
 
     def __repr__(self) -> str:
         what = "label map" if self.crisp else f"regions={self.regions}"
@@ -599,8 +638,8 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
 
 
 def _by_dimension(
-    array: AnyArray, axis: int, names: Sequence[Label] | None
-) -> tuple[int, Sequence[Label] | None]:
+    array: AnyArray, axis: int, names: Sequence[Label | None] | None
+) -> tuple[int, Sequence[Label | None] | None]:
     """The axis of the regions and their names, where an xarray DataArray says them itself."""
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
@@ -615,7 +654,7 @@ def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
     array = as_array(value)
     _check_floating(array.dtype, what)
     axes = len(array.shape)
-    axis = _whole(axis, "axis")
+    axis = whole_number(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
             f"{what} have no axis {axis}: their shape is {array.shape}, "
@@ -638,24 +677,13 @@ def _check_floating(dtype: np.dtype[Any], what: str) -> None:
         )
 
 
-def _region_names(
-    names: Sequence[Label] | None, count: int, what: str = "names"
-) -> tuple[Label, ...]:
-    """One label per region; the numbers from 0 without names."""
-    if names is None:
-        return tuple(range(count))
-    if isinstance(names, str | Mapping) or len(names) != count:
-        raise InputError(f"{what} must be a list of {count} names, one a region, found {names!r}")
-    labels = tuple(str(name) if isinstance(name, str) else _whole(name, what) for name in names)
-    _check_distinct(labels)
-    return labels
-
-
 def _check_distinct(names: Sequence[Label]) -> None:
     seen: set[str] = set()
     for name in names:
         if str(name) in seen:  # labels of both sides correspond as text
-            raise InputError(f"names must differ, found {name!r} twice")
+            raise InputError(
+                f"regions must differ, found {name!r} twice; give them different labels or names"
+            )
         seen.add(str(name))
 
 
@@ -666,7 +694,7 @@ def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     for label in given:
         if isinstance(label, bool):  # more likely meant as "yes" than as label 1
             raise InputError(f"{what} must hold whole numbers, found {label!r}")
-    return tuple(_whole(label, what) for label in given)
+    return tuple(whole_number(label, what) for label in given)
 
 
 def as_sums(sums: object) -> Sums:
@@ -676,11 +704,3 @@ def as_sums(sums: object) -> Sums:
         if word in get_args(Sums):
             return cast(Sums, word)
     raise InputError(f"sums must be 'error', 'normalise' or 'background', found {sums!r}")
-
-
-def _whole(value: object, what: str) -> int:
-    """A whole number, as which a label or an axis is given."""
-    try:
-        return index(cast(SupportsIndex, value))
-    except TypeError:
-        raise InputError(f"{what} must hold whole numbers, found {value!r}") from None

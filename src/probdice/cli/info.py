@@ -242,7 +242,7 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     unmended = segmentation
     if not single:
         channels = segmentation.array.shape[0]
-        unmended = replace(segmentation, reading="error", regions=segmentation.regions[:channels])
+        unmended = replace(segmentation, reading="error", labels=tuple(range(channels)), names={})
     blocks, census = Blocks(unmended), _Census()
     for block in blocks.blocks:
         ready = blocks.ready(block)

@@ -256,12 +256,12 @@ def _work(
     visit: Callable[[Blocks, Block], Any], blocks: Blocks, stores: Sequence[Array | None]
 ) -> _Work:
     """What tasks share; stores are read by the tasks themselves."""
-    bare: dict[str, Any] = {"names": {}, "colours": {}, "geometry": None, "notes": ()}
+    bare: dict[str, Any] = {"colours": {}, "geometry": None, "notes": ()}
     nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
     return _Work(
         visit,
         tuple(
-            replace(side, array=part, **bare)
+            replace(side, array=part, names={} if side.crisp else side.names, **bare)
             for side, part in zip(blocks.sides, nothing, strict=False)
         ),
         tuple(part.shape for part in nothing),

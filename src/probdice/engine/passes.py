@@ -1,6 +1,6 @@
 """What can be computed on a block: its overlap, gains, scores, f at every pixel, moments."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from probdice.engine.blocks import BLOCK_BYTES, Crisp, Ready, Soft
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
-from probdice.segmentation import Label, Segmentation
+from probdice.segmentation import Segmentation
 from probdice.sides import Both
 from probdice.similarity import Aitchison, Similarity
 from probdice.value_checks import Fault
@@ -272,8 +272,9 @@ def _mixed_overlap(
 
 
 def _soft_regions(side: Segmentation, volumes: Floats, losses: Floats | None) -> Regions:
-    names: Mapping[int, Label] = {k: region for k, region in enumerate(side.regions) if region != k}
-    return Regions(np.arange(volumes.size), volumes, False, names, losses)
+    numbers = {channel: label for channel, label in enumerate(side.labels) if label is not None}
+    keys = np.arange(volumes.size)
+    return Regions(keys, volumes, False, side.names, losses, numbers=numbers)
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

@@ -27,7 +27,7 @@ from probdice.segmentation import Array
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
-WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine and names
+WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine, names, numbers
 SMALL = 1 << 26  # bytes of an affine, or of all names
 PIECE = 1 << 18  # bytes read at once, which stay in the processor's cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
@@ -68,10 +68,11 @@ def _read_npz(source: Source) -> Image:
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = member(archive, members[key], source.max_bytes)
-        affine = names = None
+        affine = names = numbers = None
         if key in WRITTEN:
             affine = member(archive, members["affine"], SMALL) if "affine" in members else None
             names = member(archive, members["names"], SMALL) if "names" in members else None
+            numbers = member(archive, members["numbers"], SMALL) if "numbers" in members else None
     if affine is not None and affine.dtype.kind not in "iuf":
         raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
@@ -82,8 +83,16 @@ def _read_npz(source: Source) -> Image:
     if key == "map":
         return Image(array, affine=affine)
     if key == "regions":
-        region_names = None if names is None else [as_label(str(name)) for name in names.ravel()]
-        return Image(array, regions=0, affine=affine, region_names=region_names)
+        if names is None or numbers is None:  # an older version wrote a label or a name for each
+            called = None if names is None else [as_label(str(name)) for name in names.ravel()]
+            return Image(array, regions=0, affine=affine, region_names=called)
+        return Image(
+            array,
+            regions=0,
+            affine=affine,
+            region_labels=[_whole(str(number)) for number in numbers.ravel()],
+            region_names=[str(name) or None for name in names.ravel()],
+        )
     return Image(array, regions=regions_of_plain(array), assumed=True)
 
 
@@ -95,7 +104,9 @@ def _write_npz(path: Path, payload: Payload) -> None:
     if payload.labels and payload.label_names:
         arrays["names"] = np.array([(str(k), v) for k, v in payload.label_names.items()])
     if payload.regions:
-        arrays["names"] = np.array([str(name) for name in payload.region_names])
+        labels = payload.region_labels
+        arrays["numbers"] = np.array(["" if label is None else str(label) for label in labels])
+        arrays["names"] = np.array([name or "" for name in payload.region_names])
     with path.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
 
@@ -177,6 +188,14 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
     return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
 
 
+def _whole(text: str) -> int | None:
+    """The label of a region; None where it has none."""
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise FormatError(f"has a region whose label is no whole number: {text!r}") from None
+
+
 def _label_names(pairs: NDArray[Any]) -> dict[int, str]:
     """The names of labels as `write` stores them: rows of a label and its name."""
     try:
@@ -193,7 +212,7 @@ def _key(wanted: str, keys: list[str]) -> str:
         return wanted
     if "probabilities" in keys:
         return "probabilities"
-    values = [key for key in keys if key not in ("affine", "names")]
+    values = [key for key in keys if key not in ("affine", "names", "numbers")]
     if len(values) != 1:
         raise FormatError(
             f"holds {len(values)} arrays ({', '.join(values) or 'none'}): "

@@ -11,7 +11,7 @@ import numpy as np
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_memory, check_size, library_call, whole_number
-from probdice.files.model import Format, Image, Source, as_colour, distinct_names, lps_to_ras, need
+from probdice.files.model import Format, Image, Source, as_colour, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
@@ -71,7 +71,7 @@ def _read(source: Source) -> Image:
     return Image(
         volume.array.transpose(2, 1, 0),
         affine=affine,
-        label_names=distinct_names(names),
+        label_names=names,
         colours={number: colour for number, colour in colours.items() if colour},
     )
 
@@ -99,6 +99,7 @@ def _regions(seg: Any, volume: Any, kind: Literal["values", "probabilities"]) ->
         regions=3,
         kind=kind,
         affine=_affine(volume),
+        region_labels=[int(number) for number in seg.segment_numbers],
         region_names=[_name(seg, number) for number in seg.segment_numbers],
         colours={k: colour for k, colour in enumerate(colours) if colour},
     )

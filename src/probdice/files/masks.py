@@ -4,7 +4,7 @@ A tumour lies inside its kidney, so both masks hold its pixels. Sharing them equ
 meaning; `priority` says which region comes first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -15,7 +15,8 @@ from probdice.arrays import Array
 from probdice.errors import FormatError, InputError, Note, Option
 from probdice.geometry import Geometry
 from probdice.matching import listed
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label, shown_labels
+from probdice.segmentation import Segmentation
 from probdice.value_checks import BACKGROUND
 
 __all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
@@ -89,32 +90,38 @@ def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
 
 def settled(
     masks: Sequence[Array],
-    names: Sequence[Label],
+    labels: Sequence[int | None],
+    names: Mapping[int, str],
     priority: Sequence[str],
     geometry: Geometry | None,
+    colours: Mapping[int, str],
 ) -> Segmentation:
     """The label map in which every pixel belongs to the first region that claims it.
+
+    Regions keep their labels where all have one that can stand beside the 0 of the background;
+    else they are numbered from 1.
 
     Regions that `priority` does not name come last; where two of those claim a pixel that none
     before them does, nothing says whose it is.
     """
-    places = {str(name): k for k, name in enumerate(names)}
+    shown = shown_labels(labels, names)
+    places = {str(label): k for k, label in enumerate(shown)}
     unknown = [name for name in priority if name not in places]
     if unknown:
         raise InputError(
             _option(priority),
-            f" names {listed(unknown)}, but the regions are {listed(names, 20)}",
+            f" names {listed(unknown)}, but the regions are {listed(shown, 20)}",
         )
     first = [places[name] for name in priority]
     last = [k for k in range(len(masks)) if k not in first]
     shape = tuple(masks[0].shape)
-    labels: NDArray[np.uint16] = np.zeros(shape, np.uint16)
+    codes: NDArray[np.uint16] = np.zeros(shape, np.uint16)
     claimed = unsettled = 0
     for box in _boxes(shape):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         claimed += int(np.count_nonzero(np.add.reduce(blocks, dtype=np.uint16) > 1))
         for k in reversed([*first, *last]):
-            labels[box][blocks[k]] = k + 1
+            codes[box][blocks[k]] = k + 1
         if len(last) > 1:
             several = np.add.reduce([blocks[k] for k in last], dtype=np.uint16) > 1
             for k in first:
@@ -124,18 +131,30 @@ def settled(
         raise InputError(
             _option(priority),
             f" leaves {unsettled} pixels that several of the other masks claim: name more of "
-            f"{listed([names[k] for k in last], 20)}",
+            f"{listed([shown[k] for k in last], 20)}",
         )
-    called = {k + 1: str(name) for k, name in enumerate(names)}
-    if "background" not in called.values() and not labels.all():
+    given = [label for label in labels if label is not None and 0 < label < 2**63]
+    if len(given) == len(masks):
+        numbers, called = given, {given[k]: name for k, name in names.items()}
+    else:
+        numbers = list(range(1, len(masks) + 1))
+        called = {number: str(label) for number, label in zip(numbers, shown, strict=True)}
+    if "background" not in called.values() and not codes.all():
         called[0] = "background"
     notes: tuple[Note, ...] = ()
     if claimed:
         count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
         text = f"{count} claimed by several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
-    small = labels.astype(np.uint8) if len(masks) < 256 else labels
-    return Segmentation(small, crisp=True, names=called, geometry=geometry, notes=notes)
+    kind = np.min_scalar_type(max(numbers))
+    return Segmentation(
+        np.array([0, *numbers], kind)[codes],
+        crisp=True,
+        names=called,
+        geometry=geometry,
+        notes=notes,
+        colours={numbers[k]: colour for k, colour in colours.items()},
+    )
 
 
 def _option(priority: Sequence[str]) -> Option:

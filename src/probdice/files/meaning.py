@@ -14,7 +14,7 @@
 Whether probabilities lie in [0, 1] and sum to 1 is checked where they are compared, not here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,8 @@ from probdice.files.model import Image
 from probdice.formatting import short_paths
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
-from probdice.segmentation import Array, Label, Segmentation
+from probdice.region_labels import Label, as_channels, shown_labels
+from probdice.segmentation import Array, Segmentation
 from probdice.value_checks import BACKGROUND, MASK, NORMALISE, Sums
 
 __all__ = ["beyond_one", "fraction_in", "ignoring", "segmentation_of", "segmentation_of_many"]
@@ -50,10 +51,10 @@ def segmentation_of(
     values = _scaled(image, scale)
     geometry = _geometry(image)
     if image.regions is None and scale is None and _are_labels(image, values):
-        labels = Segmentation.from_labels(
+        label_map = Segmentation.from_labels(
             values, ignore=ignore, names=image.label_names, geometry=geometry
         )
-        return replace(labels, colours=image.colours)
+        return replace(label_map, colours=image.colours)
     if ignore:
         raise InputError(
             ignoring(ignore),
@@ -62,39 +63,47 @@ def segmentation_of(
             " instead",
         )
     if image.regions is None:
-        called = image.region_names
+        (label,), names = _channels(image.region_labels, image.region_names, 1)
         foreground = Segmentation.from_probabilities(
             values,
             axis=None,
-            names=None if called is None else ("background", called[0]),
+            labels=(0 if label else None, label),
             geometry=geometry,
         )
-        return replace(foreground, colours=_moved(image.colours))
-    names: Sequence[Label] = range(values.shape[image.regions])
-    if image.region_names is not None:
-        names = _distinct(image.region_names)
+        return replace(
+            foreground,
+            names={0: "background", 1: names[0]} if names else {},
+            colours={k + 1: colour for k, colour in image.colours.items()},
+        )
+    count = values.shape[image.regions]
+    labels, names = _channels(image.region_labels, image.region_names, count)
     if values.dtype.kind in "iu":
         _check_masks(values)
     notes: tuple[Note, ...] = ()
     if _are_masks(image, values):
         masks = _along(values, image.regions)
         if priority:
-            labels = settled(masks, names, priority, geometry)
-            return replace(labels, colours=_moved(image.colours))
-        claims = claims_of(masks, names)
+            return settled(masks, labels, names, priority, geometry, image.colours)
+        claims = claims_of(masks, shown_labels(labels, names))
         if claims.pixels:
             sums, notes = _shared(claims, sums)
     elif priority:
         raise _no_masks(priority, beyond_one(values))
     result = Segmentation.from_probabilities(
-        values, axis=image.regions, names=list(names), sums=sums, geometry=geometry
+        values, axis=image.regions, labels=labels, sums=sums, geometry=geometry
     )
-    return replace(result, notes=notes, colours=image.colours)
+    return replace(result, names={**result.names, **names}, notes=notes, colours=image.colours)
 
 
-def _moved(colours: Mapping[int, str]) -> dict[int, str]:
-    """The colours where a background comes before the regions."""
-    return {number + 1: colour for number, colour in colours.items()}
+def _channels(
+    labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
+) -> tuple[tuple[int | None, ...], dict[int, str]]:
+    """The number of every region, None where the file has none, and the names by channel."""
+    if names is not None and labels is None:
+        names = _distinct(names)
+    elif labels is None:
+        labels = [None] * count
+    return as_channels(labels, names, count)
 
 
 def ignoring(labels: Sequence[int]) -> Option:
@@ -137,21 +146,21 @@ def segmentation_of_many(
         first = first or region
         arrays.append(_onto(region, first, file, images[0][0]).array)
     assert first is not None
-    names = _distinct(names)
+    labels, called = _channels(None, names, len(arrays))
     notes: tuple[Note, ...] = ()
     if beyond is None:
         if priority:
-            return settled(arrays, names, priority, first.geometry)
-        claims = claims_of(arrays, names)
+            return settled(arrays, labels, called, priority, first.geometry, {})
+        claims = claims_of(arrays, shown_labels(labels, called))
         if claims.pixels:
             (files,) = short_paths(",".join(file for file, _ in images))
             sums, notes = _shared(claims, sums, prefix=f"{files}: ")
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
-        Stacked(arrays), names=names, sums=sums, geometry=first.geometry
+        Stacked(arrays), labels=labels, sums=sums, geometry=first.geometry
     )
-    return replace(result, notes=notes)
+    return replace(result, names={**result.names, **called}, notes=notes)
 
 
 def fraction_in(array: Array) -> float | None:
@@ -283,12 +292,12 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
     return region
 
 
-def _distinct(names: Sequence[Label]) -> list[Label]:
+def _distinct(names: Sequence[Label | None]) -> list[Label | None]:
     """The names, numbered where one occurs again: two segments may both be called "lesion"."""
-    distinct: list[Label] = []
+    distinct: list[Label | None] = []
     for name in names:
         number, candidate = 1, name
-        while candidate in distinct:
+        while candidate is not None and candidate in distinct:
             number += 1
             candidate = f"{name} ({number})"
         distinct.append(candidate)

@@ -5,7 +5,6 @@ probabilities. Readers raise short errors, and `read` puts the name of the file 
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -27,7 +26,6 @@ __all__ = [
     "Source",
     "as_colour",
     "as_label",
-    "distinct_names",
     "lps_to_ras",
     "meaning_of",
     "need",
@@ -63,7 +61,8 @@ class Image:
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
-    region_names: Sequence[Label] | None = None
+    region_labels: Sequence[int | None] | None = None  # the number of each region
+    region_names: Sequence[Label | None] | None = None  # whole numbers only without region_labels
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by number of the region
     beside: Path | None = None  # another file, whose geometry this image has
 
@@ -87,7 +86,8 @@ class Payload:
     regions: bool
     geometry: Geometry | None
     label_names: Mapping[int, str] = field(default_factory=dict)
-    region_names: Sequence[str] = ()
+    region_labels: Sequence[int | None] = ()
+    region_names: Sequence[str | None] = ()
     colours: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -162,14 +162,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def distinct_names(names: Mapping[int, str]) -> dict[int, str]:
-    """The names of labels; one that two labels share says nothing without the label."""
-    counts = Counter(names.values())
-    return {
-        label: name if counts[name] == 1 else f"{name} ({label})" for label, name in names.items()
-    }
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:

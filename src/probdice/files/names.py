@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from probdice.errors import FormatError, InputError
 from probdice.files.meaning import beyond_one
-from probdice.files.model import as_colour, as_label, distinct_names, printable
+from probdice.files.model import as_colour, as_label, printable
 from probdice.matching import listed
 from probdice.segmentation import COLOUR, Label, Segmentation
 
@@ -74,7 +74,7 @@ def called(segmentation: Segmentation, name: str) -> Segmentation:
             raise InputError(
                 f"holds {len(segmentation.regions)} regions, but {name!r} is the name of one"
             )
-        return replace(segmentation, regions=("background", name))
+        return replace(segmentation, names={0: "background", 1: name})
     other = beyond_one(segmentation.array)
     if other is not None:
         raise InputError(
@@ -253,34 +253,40 @@ def _named_labels(
     if not known:
         raise _none(called, sorted(present), "labels")
     chosen = {int(label): called[label].name for label in (known if table else called)}
-    names = {**segmentation.names, **(distinct_names(chosen) if table else chosen)}
+    names = {**segmentation.names, **chosen}
     colours = {int(label): colour for label in known if (colour := called[label].colour)}
     return replace(segmentation, names=names, colours={**segmentation.colours, **colours})
 
 
 def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) -> Segmentation:
     entries = {str(label): entry for label, entry in called.items()}
-    regions, colours = list(segmentation.regions), dict(segmentation.colours)
-    known = [k for k, region in enumerate(regions) if str(region) in entries]
-    if not known:
-        raise _none(called, regions, "regions")
-    for k in known:
-        entry = entries[str(regions[k])]
-        regions[k] = entry.name
+    labels, names = list(segmentation.labels), dict(segmentation.names)
+    colours = dict(segmentation.colours)
+    known = False
+    for k, region in enumerate(segmentation.regions):
+        label = region if labels[k] is None else labels[k]
+        entry = entries.get(str(label)) or entries.get(str(region))
+        if entry is None:
+            continue
+        known, names[k] = True, entry.name
+        if isinstance(label, int):  # of a channel without a label, the table is for its number
+            labels[k] = label
         if entry.colour:
             colours[k] = entry.colour
-    return replace(segmentation, regions=tuple(regions), colours=colours)
+    if not known:
+        raise _none(called, segmentation.regions, "regions")
+    return replace(segmentation, labels=tuple(labels), names=names, colours=colours)
 
 
 def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segmentation:
-    added = segmentation.regions[-1:] if segmentation.reading == "background" else ()
-    count = len(segmentation.regions) - len(added)
+    count = len(segmentation.regions) - (segmentation.reading == "background")
     if len(names) != count:
         raise InputError(
-            f"names must be a list of {count} names, one a region, found {len(names)}: "
+            f"names must be a list of {count} names, one per region, found {len(names)}: "
             f"{listed(names)}"
         )
-    return replace(segmentation, regions=(*map(str, names), *added))
+    called = {k: str(name) for k, name in enumerate(names)}
+    return replace(segmentation, names={**segmentation.names, **called})
 
 
 def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:

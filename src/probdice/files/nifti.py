@@ -33,7 +33,7 @@ from probdice.files.description import (
     description_of,
 )
 from probdice.files.headers import Header, affine_of, header_of, is_header
-from probdice.files.model import Format, Image, Payload, Source, as_colour, distinct_names
+from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
@@ -236,7 +236,7 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
         shares = [re.search(SHARE.format(name), attributes) for name in ("Red", "Green", "Blue")]
         if colour := as_colour([share and share[1] for share in shares], 1.0):
             colours[int(key)] = colour
-    return {"label_names": distinct_names(names), "colours": colours}
+    return {"label_names": names, "colours": colours}
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError
 from probdice.files.damage import check_memory, whole_number
 from probdice.files.description import DESCRIPTION, described
-from probdice.files.model import Image, as_colour, distinct_names
+from probdice.files.model import Image, as_colour
 
 __all__ = ["SEGMENT", "description_fields", "image_of_segments"]
 
@@ -101,11 +101,18 @@ def _layers(
     else:
         named = {label: s.name for label, s in zip(labels, segments, strict=True)}
         colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
-        return Image(combined, affine=affine, label_names=distinct_names(named), colours=colours)
+        return Image(combined, affine=affine, label_names=named, colours=colours)
     check_memory(len(segments) * claimed.size, (len(segments), *claimed.shape), max_bytes)
     masks = np.empty((len(segments), *claimed.shape), np.uint8)
     for number, segment in enumerate(segments):
         masks[number] = array[..., segment.layer] == segment.label
     names = [segment.name for segment in segments]
     colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
-    return Image(masks, regions=0, affine=affine, region_names=names, colours=colours)
+    return Image(
+        masks,
+        regions=0,
+        affine=affine,
+        region_labels=labels,
+        region_names=names,
+        colours=colours,
+    )

@@ -37,8 +37,15 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
             array = value.probabilities()[1]
         else:
             array, regions = _probabilities(value), True
-        names = tuple(str(region) for region in value.regions)
-        payload = Payload(array, regions, geometry, value.names, names, value.colours)
+        payload = Payload(
+            array,
+            regions,
+            geometry,
+            value.names if value.crisp else {},
+            value.labels if regions else (),
+            tuple(value.names.get(k) for k in range(len(value.labels))) if regions else (),
+            value.colours,
+        )
     else:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":

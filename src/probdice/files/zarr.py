@@ -29,7 +29,6 @@ from probdice.files.model import (
     Source,
     as_colour,
     as_label,
-    distinct_names,
     meaning_of,
     need,
 )
@@ -401,7 +400,7 @@ def _label_names(labels: Any) -> dict[int, str]:
             if entry.get("class"):
                 classes[value] = str(entry["class"])
     distinct = len(set(classes.values())) == len(classes)
-    return distinct_names(names) or (classes if distinct else {})
+    return names or (classes if distinct else {})
 
 
 def _colours(labels: Any) -> dict[int, str]:
@@ -489,7 +488,12 @@ class NewStore:
         colours = segmentation.colours
         if isinstance(segmentation, Payload):
             crisp, names = segmentation.labels, segmentation.label_names
-            regions = segmentation.region_names if segmentation.regions else ()
+            regions = [
+                str(label) if name is None else name
+                for label, name in zip(
+                    segmentation.region_labels, segmentation.region_names, strict=True
+                )
+            ]
         else:
             crisp, names = segmentation.crisp, segmentation.names
             regions = [str(region) for region in segmentation.regions]

@@ -143,7 +143,7 @@ def _given(comparison: Comparison) -> list[str | None]:
     for side in SIDES:
         regions = comparison.overlap.side(side)
         colours |= {
-            (side, regions.names.get(key, key)): colour for key, colour in regions.colours.items()
+            (side, regions.label_of(key)): colour for key, colour in regions.colours.items()
         }
     if not colours:
         return [None] * len(comparison.groups)

@@ -25,7 +25,8 @@ from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import TIE, find_groups
 from probdice.options import TOLERANCE, Options, as_workers
 from probdice.overlaps import Integers, Overlap, Pairs, Regions
-from probdice.segmentation import Label, Segmentation
+from probdice.region_labels import Label, shown_labels
+from probdice.segmentation import Segmentation
 from probdice.similarity import Absolute, Similarity
 
 __all__ = ["Common", "Panel", "RaterMatch", "Raters", "climb", "panel_of"]
@@ -47,13 +48,21 @@ class Common:
         The raters, in an order that depends on what they hold alone.
     numbers : tuple of dict
         For each of them, the number of the common region of every label or channel.
-    labels : tuple of int or str
-        What the common regions are called: the label that most raters give them.
+    region_labels : tuple of int or None
+        The number of every common region that has one: the label that most raters give it.
+    region_names : mapping of int to str
+        The name of every common region that has one, by its number among them.
     """
 
     names: tuple[str, ...]
     numbers: tuple[dict[int, int], ...]
-    labels: tuple[Label, ...]
+    region_labels: tuple[int | None, ...]
+    region_names: Mapping[int, str]
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """How the common regions are shown."""
+        return shown_labels(self.region_labels, self.region_names)
 
     def of(self, name: str) -> dict[int, int]:
         """The common regions of one rater."""
@@ -61,14 +70,13 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The common regions in ascending order of their labels, numbers before names."""
-        labels = self.labels
-        return tuple(
-            sorted(
-                range(len(labels)),
-                key=lambda k: (isinstance(labels[k], str), labels[k]),
-            )
-        )
+        """The common regions by number, then those that have only a name, by name."""
+
+        def order(k: int) -> tuple[bool, int, str]:
+            number = self.region_labels[k]
+            return number is None, number or 0, self.region_names.get(k, "")
+
+        return tuple(sorted(range(len(self.region_labels)), key=order))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +138,21 @@ class Panel:
             dict(zip(own, (order[number] for number in belongs), strict=True))
             for own, belongs in zip(keys, found, strict=True)
         )
-        labels = [
-            {number: self.label(name, key) for key, number in of.items()}
+        called = [
+            {number: self._called(name, key) for key, number in of.items()}
             for name, of in zip(ranked, numbers, strict=True)
         ]
-        return Common(ranked, numbers, _named(labels, len(order)))
+        return Common(ranked, numbers, *_elected(called, len(order)))
 
     def label(self, name: str, key: int) -> Label:
         """What a rater calls a region."""
-        return self.regions(name).names.get(key, key)
+        return self.regions(name).label_of(key)
+
+    def _called(self, name: str, key: int) -> tuple[int | None, str | None]:
+        """The number and the name that a rater gives a region; a bare channel is its number."""
+        regions = self.regions(name)
+        number, called = regions.number_of(key), regions.names.get(key)
+        return key if number is None and called is None else number, called
 
     def _keys(self, name: str) -> list[int]:
         """The regions of a rater that are not empty, by what they hold."""
@@ -257,27 +271,41 @@ def _worth(together: Overlap, numbers: Integers) -> float:
     return float(meeting.savings[agreeing].sum())
 
 
-def _named(labels: Sequence[Mapping[int, Label]], regions: int) -> tuple[Label, ...]:
-    """A label for every common region: the one that most raters give it, and nobody has yet.
+def _elected(
+    called: Sequence[Mapping[int, tuple[int | None, str | None]]], regions: int
+) -> tuple[tuple[int | None, ...], dict[int, str]]:
+    """A number and a name for every common region: those that most raters give it.
 
-    The order of raters does not matter: of equally frequent labels the lowest is taken, and where
-    two regions want the same one, the region with more votes gets it.
+    No two regions get the same number, or the same name where they have no number. The order of
+    raters does not matter: of equally frequent ones the lowest is taken, and where two regions
+    want the same one, the region with more votes gets it.
     """
-    votes = [Counter(of[k] for of in labels if k in of) for k in range(regions)]
-    wishes = sorted(
-        (-times, isinstance(label, str), label, k)
-        for k, vote in enumerate(votes)
-        for label, times in vote.items()
-    )
+    votes = [Counter(of[k] for of in called if k in of) for k in range(regions)]
+    wishes: Counter[tuple[Label, int]] = Counter()
+    for k, vote in enumerate(votes):
+        for (number, name), times in vote.items():
+            wishes[name or "" if number is None else number, k] += times
     chosen: dict[int, Label] = {}
-    taken: set[str] = set()
-    for _, _, label, k in wishes:
-        if k not in chosen and str(label) not in taken:
+    taken: set[Label] = set()
+    for label, k in sorted(
+        wishes, key=lambda wish: (isinstance(wish[0], str), -wishes[wish], wish[0], wish[1])
+    ):
+        if k not in chosen and label not in taken:
             chosen[k] = label
-            taken.add(str(label))
-    numbers = [label for vote in votes for label in vote if isinstance(label, int)]
-    free = (n for n in count(max(numbers, default=-1) + 1) if str(n) not in taken)
-    return tuple(chosen[k] if k in chosen else next(free) for k in range(regions))
+            taken.add(label)
+    free = count(max((label for label, _ in wishes if isinstance(label, int)), default=-1) + 1)
+    labels: list[int | None] = []
+    names: dict[int, str] = {}
+    for k, vote in enumerate(votes):
+        label = chosen[k] if k in chosen else next(free)
+        labels.append(None if isinstance(label, str) else label)
+        named: Counter[str] = Counter()
+        for (number, name), times in vote.items():
+            if name is not None and label in (number, name):
+                named[name] += times
+        if named:
+            names[k] = min(named, key=lambda name: (-named[name], name))
+    return tuple(labels), names
 
 
 def _place_of(regions: Regions, key: int) -> int:

@@ -99,7 +99,12 @@ def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...])
     return Segmentation(
         array,
         crisp=False,
-        regions=tuple(common.labels[k] for k in channels),
+        labels=tuple(common.region_labels[k] for k in channels),
+        names={
+            channel: common.region_names[k]
+            for channel, k in enumerate(channels)
+            if k in common.region_names
+        },
         colours=_colours(panel, common, channels),
         geometry=several.any.geometry,
     )

@@ -54,4 +54,4 @@ def demo_pair(
     prediction = permute(prediction, 12, seed=seed + 4)
     prediction = noise(prediction, 0.4, seed=seed + 5)
     numbers = tuple(range(11, 11 + len(prediction.regions)))
-    return reference, replace(prediction, regions=numbers)
+    return reference, replace(prediction, labels=numbers, names={})

@@ -5,7 +5,7 @@ sums are made there in torch, so that only the sums are ever copied.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -172,18 +172,22 @@ def check_values(preds: Batch, target: Batch) -> bool:
 def image_of(batch: Batch, names: Sequence[Label] | None) -> Segmentation:
     """A batch of one image, as `compare` takes it."""
     values = batch.values[0].cpu()
+    called = {k: name for k, name in enumerate(names or ()) if isinstance(name, str)}
     if batch.crisp:
-        named = None if names is None else [str(name) for name in names]
         array = _array(values).reshape(batch.shape)
-        return Segmentation.from_labels(array, ignore=batch.ignored, names=named)
+        return Segmentation.from_labels(array, ignore=batch.ignored, names=called)
+    return replace(_soft_image(batch, values), names=called)
+
+
+def _soft_image(batch: Batch, values: Tensor) -> Segmentation:
     if values.shape[0] < batch.regions:
         values = values.sigmoid() if batch.logits else values
         array = _array(values).reshape(batch.shape)
-        return Segmentation.from_probabilities(array, axis=None, names=names)
+        return Segmentation.from_probabilities(array, axis=None)
     rows = _array(values).reshape(-1, *batch.shape)
     if batch.logits:
-        return Segmentation.from_logits(rows, names=names)
-    return Segmentation.from_probabilities(rows, names=names)
+        return Segmentation.from_logits(rows)
+    return Segmentation.from_probabilities(rows)
 
 
 # -- sums ----------------------------------------------------------------------------------------

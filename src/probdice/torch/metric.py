@@ -279,8 +279,6 @@ class RegionDice(Metric):
             return None
         savings = sums.savings.cpu().numpy()
         volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
-        reference = {k: label for k, label in enumerate(self.classes) if crisp[0] or label != k}
-        prediction = {k: label for k, label in enumerate(self.clusters) if crisp[1] or label != k}
         kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
         savings = savings[np.ix_(*kept)]
         if all(crisp):
@@ -289,8 +287,8 @@ class RegionDice(Metric):
         overlap = Overlap(
             self.options.similarity,
             pixels,
-            _regions(volumes[0], kept[0], crisp[0], reference),
-            _regions(volumes[1], kept[1], crisp[1], prediction),
+            _regions(volumes[0], kept[0], crisp[0], self.classes),
+            _regions(volumes[1], kept[1], crisp[1], self.clusters),
             Pairs(rows, columns, savings[rows, columns]),
         )
         return overlap.compare(match=self.match, merge=self.options.merge)
@@ -420,7 +418,9 @@ def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:
 
 
 def _regions(
-    volumes: NDArray[Any], kept: NDArray[Any], crisp: bool, names: dict[int, Label]
+    volumes: NDArray[Any], kept: NDArray[Any], crisp: bool, labels: Sequence[Label]
 ) -> Regions:
+    names = {k: label for k, label in enumerate(labels) if isinstance(label, str)}
+    numbers = {k: k for k in range(volumes.size)}
     kind = np.int64 if crisp else np.float64
-    return Regions(kept, volumes[kept].astype(kind), crisp, names)
+    return Regions(kept, volumes[kept].astype(kind), crisp, names, numbers=numbers)
