@@ -444,6 +444,7 @@ def _write(
     import numpy as np
 
     from probdice.files import streaming, write
+    from probdice.files.writing import described_payload
 
     written = []
     images = result.need_images("a map")
@@ -465,10 +466,8 @@ def _write(
                 segmentation = result.relabelled(
                     into=partial(store.array, regions=not images.prediction.crisp)
                 )
-                store.describe(segmentation)
-        regions = ", ".join(map(str, segmentation.regions))  # most formats hold no names
-        order = f", regions in this order: {regions}" if regions else ""
-        written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")
+                store.describe(described_payload(segmentation, segmentation.array, geometry))
+        written.append(f"{outputs.relabelled}: the prediction with the reference's labels")
     if outputs.report is not None:
         from probdice import report
 

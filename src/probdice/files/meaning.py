@@ -44,7 +44,8 @@ def segmentation_of(
     priority: Sequence[str] = (),
 ) -> Segmentation:
     """The segmentation that one image is."""
-    image = _without_single_region(image)
+    if image.kind != "regions":
+        image = _without_single_region(image)
     if image.regions is not None and image.array.shape[image.regions] == 0:
         raise FormatError(f"holds no regions: its shape is {tuple(image.array.shape)}")
     ignore = tuple(ignore)
@@ -62,6 +63,12 @@ def segmentation_of(
             MASK,
             " instead",
         )
+    if image.kind == "foreground":
+        labels, names = _channels(image.region_labels, image.region_names, 2)
+        foreground = Segmentation.from_probabilities(
+            values, axis=None, labels=labels, geometry=geometry
+        )
+        return replace(foreground, names=names, colours=image.colours)
     if image.regions is None:
         (label,), names = _channels(image.region_labels, image.region_names, 1)
         foreground = Segmentation.from_probabilities(
@@ -212,7 +219,7 @@ def _are_labels(image: Image, values: Array) -> bool:
 
 def _are_masks(image: Image, values: Array) -> bool:
     """Whether every region holds 0 and 1 alone; integers were looked at before."""
-    if image.kind == "probabilities":
+    if image.kind in ("probabilities", "regions"):
         return False
     return values.dtype.kind in "biu" or beyond_one(values) is None
 

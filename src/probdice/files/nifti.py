@@ -188,9 +188,7 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(
-    path: Path, header: Header, head: bytes, max_bytes: int
-) -> tuple[NDArray[Any], bytes]:
+def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[NDArray[Any], bytes]:
     """The values as they are stored, without slope: mapped, or unpacked into memory.
 
     And what lies between the header of NIfTI-1 and them, or behind them in MGH.
@@ -212,7 +210,9 @@ def _values(
     if trailing:
         extensions = bytes(content[needed : needed + trailing])
     else:
-        extensions = bytes(content[HEADER : min(header.offset, LONGEST)]) if head[344:347] == b"n+1" else b""
+        extensions = (
+            bytes(content[HEADER : min(header.offset, LONGEST)]) if head[344:347] == b"n+1" else b""
+        )
     values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
     return values, extensions
 

@@ -48,7 +48,11 @@ def image_of_segments(
     names = {segment.label: segment.name for segment in segments}
     colours = {segment.label: segment.colour for segment in segments if segment.colour}
     image = Image(array, regions=regions, affine=affine, label_names=names, colours=colours)
-    parts = {int(match[3]): metadata[key] for key in metadata if (match := SEGMENT.fullmatch(key)) and match[3]}
+    parts = {
+        int(match[3]): metadata[key]
+        for key in metadata
+        if (match := SEGMENT.fullmatch(key)) and match[3]
+    }
     description = "".join(parts[number] for number in sorted(parts))
     return described(image, description) if description else image
 
