@@ -1,14 +1,18 @@
 """What `write` stores, `read` returns as the same segmentation, or `write` refuses it."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from typer.testing import CliRunner
 
 from probdice import Geometry, InputError, Segmentation, compare, read, write
+from probdice.cli.app import app
 
 FORMATS = (
     *(".nii", ".nii.gz", ".mgh", ".mgz", ".nrrd", ".seg.nrrd", ".mha"),
@@ -157,3 +161,128 @@ def test_a_segmentation_comes_back_or_is_refused(
     check_same(source, stored)
     if kind == "names":
         assert {k: stored.colours.get(k) for k in COLOURS} == COLOURS
+
+
+EXTREMES = (-(2**63), -(2**40), -(2**31), -1, 0, 2**31 - 1, 2**31, 2**40, 2**63 - 1)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("extreme", [*EXTREMES, 2**64 - 1], ids=str)
+def test_no_label_is_changed(suffix: str, extreme: int, tmp_path: Path) -> None:
+    """Each end of every integer type comes back as it is, or is refused with the number."""
+    labels = np.array([[0, 1, extreme]] * 2, np.uint64 if extreme >= 2**63 else np.int64)
+    path = tmp_path / f"a{suffix}"
+    try:
+        write(path, Segmentation.from_labels(labels))
+    except InputError as error:
+        assert suffix in (".mgh", ".mgz", ".png")
+        assert "holds labels from" in str(error) and str(extreme) in str(error)
+        assert not -(2**31) <= extreme < 2**31 or suffix == ".png"
+    else:
+        stored = read(path).array[:, :]
+        assert [int(label) for label in np.asarray(stored).ravel()] == labels.ravel().tolist()
+
+
+def test_relabelling_to_mgz_refuses_labels_that_it_would_change(tmp_path: Path) -> None:
+    labels = np.array([[-(2**40), 1], [1, 1]])[..., None]
+    write(tmp_path / "a.nii.gz", labels)
+    words = ["compare", str(tmp_path / "a.nii.gz"), str(tmp_path / "a.nii.gz")]
+    done = CliRunner().invoke(app, [*words, "--relabelled", str(tmp_path / "b.mgz")])
+    assert done.exit_code == 1
+    assert "MGH holds labels from −2³¹ to 2³¹ − 1" in " ".join(done.stderr.split())
+    assert not (tmp_path / "b.mgz").exists()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".tif", ".zarr"])
+@pytest.mark.parametrize("kind", SOURCES)
+def test_images_of_four_axes_come_back(suffix: str, kind: str, tmp_path: Path) -> None:
+    source = SOURCES[kind]((3, 2, 4, 2))
+    write(tmp_path / f"a{suffix}", source)
+    check_same(source, read(tmp_path / f"a{suffix}"))
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".mgz", ".nrrd", ".mha", ".npz", ".tif", ".zarr"])
+def test_thousands_of_long_names_come_back(suffix: str, tmp_path: Path) -> None:
+    count = 2000
+    names = [f"region {k}, which has a rather long name" for k in range(count)]
+    values = np.zeros((count, 40, 50), np.float32)
+    values.reshape(count, -1)[np.arange(2000), np.arange(2000)] = 1
+    source = Segmentation.from_probabilities(values, labels=range(7, 7 + count), names=names)
+    write(tmp_path / f"a{suffix}", source)
+    stored = read(tmp_path / f"a{suffix}")
+    assert stored.labels == source.labels
+    assert stored.regions == source.regions
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".mgz", ".nrrd", ".npz", ".tif", ".zarr"])
+def test_a_consensus_comes_back_with_labels_and_names(suffix: str, tmp_path: Path) -> None:
+    """Two of three raters agree on each voxel, so each probability is 0, 1/3, 2/3 or 1."""
+    shape = (6, 5, 4)
+    files = []
+    for k in range(3):
+        labels = numbers(shape)
+        labels[k] = 17
+        files.append(str(tmp_path / f"rater{k}.nii.gz"))
+        write(files[-1], Segmentation.from_labels(labels, names=NAMES, geometry=place(shape)))
+    output = tmp_path / f"c{suffix}"
+    words = ["consensus", *files, "--match", "labels", "-o", str(output)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    stored = read(output)
+    assert stored.labels == (0, 17, 53)
+    assert stored.regions == tuple(NAMES.values())
+    raters = [np.asarray(read(file).array) for file in files]
+    expected = [np.mean([rater == label for rater in raters], axis=0) for label in (0, 17, 53)]
+    assert stored.geometry is not None
+    assert stored.onto(place(shape)).probabilities() == pytest.approx(np.stack(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".mgz", ".nrrd", ".mha", ".npz", ".tif", ".zarr"])
+def test_relabelled_probabilities_correspond_by_label(suffix: str, tmp_path: Path) -> None:
+    reference = Segmentation.from_labels(numbers((5, 4, 3)), names=NAMES, geometry=place((5, 4, 3)))
+    certain = np.stack([numbers((5, 4, 3)) == label for label in (53, 0, 17)])
+    shares = certain * 0.75 + 0.125 * np.ones(3).reshape(3, 1, 1, 1)
+    prediction = Segmentation.from_probabilities(
+        shares / shares.sum(axis=0), geometry=place((5, 4, 3))
+    )
+    write(tmp_path / "r.nii.gz", reference)
+    write(tmp_path / "p.nii.gz", prediction)
+    output = tmp_path / f"o{suffix}"
+    words = ["compare", str(tmp_path / "r.nii.gz")]
+    done = CliRunner().invoke(
+        app, [*words, str(tmp_path / "p.nii.gz"), "--relabelled", str(output)]
+    )
+    assert done.exit_code == 0, done.output
+    stored = read(output)
+    assert stored.labels == (0, 17, 53)
+    assert stored.names == dict(enumerate(NAMES.values()))
+    done = CliRunner().invoke(app, [*words, str(output), "--match", "labels", "--json", "-"])
+    assert done.exit_code == 0, done.output
+    # Each voxel is 7/9 certain of its own label, so 1 − f is 2/9 for 60 voxels.
+    assert json.loads(done.stdout)["score"] == pytest.approx(7 / 9, abs=1e-6)
+
+
+def test_nibabel_keeps_the_description_of_other_values_which_is_ignored(tmp_path: Path) -> None:
+    source = SOURCES["regions"]((5, 4, 3))
+    write(tmp_path / "a.nii.gz", source)
+    image = nibabel.load(tmp_path / "a.nii.gz")
+    decided = np.asarray(image.dataobj).argmax(axis=-1).astype(np.uint8)
+    nibabel.save(nibabel.Nifti1Image(decided, image.affine, image.header), tmp_path / "b.nii.gz")
+    stored = read(tmp_path / "b.nii.gz")
+    assert stored.crisp
+    assert np.array_equal(np.asarray(stored.array), decided)
+    kept = read(image)
+    assert kept.labels == source.labels
+    assert kept.names == source.names
+
+
+def test_another_program_finds_names_and_values(tmp_path: Path) -> None:
+    source = SOURCES["names"]((5, 4, 3))
+    write(tmp_path / "a.nii.gz", source)
+    image = nibabel.load(tmp_path / "a.nii.gz")
+    assert np.array_equal(np.asarray(image.dataobj), np.asarray(source.array))
+    (extension,) = image.header.extensions
+    assert extension.get_code() == 30  # Caret, whose table Connectome Workbench shows
+    assert 'Key="17" Red="0.000000"' in extension.text
+    write(tmp_path / "a.mgz", source)
+    assert np.array_equal(np.asarray(nibabel.load(tmp_path / "a.mgz").dataobj), source.array)

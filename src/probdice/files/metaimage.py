@@ -5,6 +5,7 @@ is not used to read since damaged headers end it, and the process with it. It wr
 """
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,13 @@ TYPES = {"CHAR": "i1", "UCHAR": "u1", "SHORT": "i2", "USHORT": "u2", "INT": "i4"
 TYPES |= {"LONG": "i4", "ULONG": "u4", "LONG_LONG": "i8", "ULONG_LONG": "u8"}
 TYPES |= {"FLOAT": "f4", "DOUBLE": "f8"}
 MOST_AXES = 4
+OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 
 
 def _recognises(source: Source) -> bool:
-    return b"ElementType" in source.head[:2048] and b"=" in source.head[:2048]
+    head = source.head[:2048]
+    # Names of segments may come before the type of the values.
+    return b"=" in head and (b"ElementType" in head or OBJECT.match(head) is not None)
 
 
 def _read(source: Source) -> Image:
