@@ -286,3 +286,64 @@ def test_another_program_finds_names_and_values(tmp_path: Path) -> None:
     assert 'Key="17" Red="0.000000"' in extension.text
     write(tmp_path / "a.mgz", source)
     assert np.array_equal(np.asarray(nibabel.load(tmp_path / "a.mgz").dataobj), source.array)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[" * 100_000,
+        "[]",
+        '{"kind":"labels"}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":7,"names":[]}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":["a",1],"names":[null,null]}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":[1,1e30],"names":[null,null]}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":[1,1],"names":[null,null]}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":[1,2],"names":[null,null],"colours":5}',
+    ],
+)
+def test_a_damaged_description_is_refused_by_name(text: str, tmp_path: Path) -> None:
+    values = np.full((2, 2, 2, 2), 0.5, np.float32)
+    np.savez(tmp_path / "a.npz", regions=values, probdice=np.array(text))
+    with pytest.raises(InputError, match=r"a\.npz: "):
+        read(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind":"other","shape":[2,2,2]}',
+        '{"kind":"labels","shape":[2,2,2],"names":{"1":"a"}}',
+        '{"kind":"foreground","shape":[2,2,2],"labels":[0,1],"names":[null,"a"]}',
+        '{"kind":"probabilities","shape":[2,2,2],"labels":[1],"names":["a"]}',
+        '{"kind":"probabilities","shape":[2,4],"labels":[1,2],"names":["a","b"]}',
+    ],
+)
+def test_a_description_of_other_values_is_ignored(text: str, tmp_path: Path) -> None:
+    values = np.full((2, 2, 2, 2), 0.5, np.float32)
+    np.savez(tmp_path / "a.npz", regions=values, probdice=np.array(text))
+    stored = read(tmp_path / "a.npz")
+    assert stored.regions == (0, 1)
+    assert np.array_equal(stored.probabilities(), values)
+
+
+def test_names_in_npz_files_of_older_versions_are_read(tmp_path: Path) -> None:
+    labels, values = numbers((3, 2)), rows((3, 2))
+    np.savez(tmp_path / "a.npz", labels=labels, names=np.array([("17", "grey"), ("53", "white")]))
+    assert read(tmp_path / "a.npz").names == {17: "grey", 53: "white"}
+    np.savez(tmp_path / "b.npz", regions=values, names=np.array(["17", "white", "0"]))
+    assert read(tmp_path / "b.npz").regions == (17, "white", 0)
+
+
+def test_npy_output_is_refused_before_the_work(tmp_path: Path) -> None:
+    for name in "ab":
+        write(tmp_path / f"{name}.nii.gz", numbers((5, 4, 3)), place((5, 4, 3)))
+    files = [str(tmp_path / "a.nii.gz"), str(tmp_path / "b.nii.gz")]
+    outputs = {"compare": "--relabelled", "consensus": "--output"}
+    for command, option in outputs.items():
+        output = tmp_path / f"{command}.npy"
+        done = CliRunner().invoke(app, [command, *files, option, str(output)])
+        assert done.exit_code == 1
+        said = " ".join(done.stderr.split())
+        assert "so the geometry would be lost; write .npz, which holds all" in said
+        assert not output.exists()

@@ -19,7 +19,7 @@ from probdice.value_checks import scale_of_labels
 __all__ = ["infinite_notes", "intensities", "notes_of"]
 
 MANY = 100  # labels up to which a label map is not taken for a scan
-SAMPLE = 1 << 18  # voxels in the middle of an image that are looked at for changes of label
+SAMPLE = 1 << 16  # voxels in the middle of an image that are looked at for changes of label
 FEWEST = 100  # pairs of neighbours from which their changes of label are estimated
 CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
 SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20

@@ -73,10 +73,12 @@ def described(image: Image, text: str) -> Image:
             image = replace(
                 image,
                 kind="regions" if kind == "probabilities" else "foreground",
-                region_labels=[None if x is None else int(x) for x in content["labels"]],
+                region_labels=[_number(label) for label in content["labels"]],
                 region_names=[None if x is None else str(x) for x in content["names"]],
             )
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+    except (
+        *(AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError),
+    ) as error:
         raise FormatError(f"is damaged: its description cannot be understood ({error})") from error
     known = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
     return replace(
@@ -95,6 +97,14 @@ def description_in(content: bytes) -> str:
         return ""
     text = content[start + len(DESCRIPTION) :].partition(b"\0")[0]
     return text.decode("ascii", "replace")
+
+
+def _number(label: Any) -> int | None:
+    """The number of a region, as a label map could hold it."""
+    number = None if label is None else int(label)
+    if number is not None and not -(2**63) <= number < 2**64:
+        raise ValueError(f"{number} is no label of 64 bits")
+    return number
 
 
 def _shaped(
