@@ -68,3 +68,14 @@ def test_regions_away_from_the_middle_are_not_judged():
     labels = np.zeros((200, 200, 200), np.int16)
     labels[:10, :10, :10] = np.random.default_rng(3).integers(1, 300, (10, 10, 10))
     assert "intensities" not in [note.kind for note in compare(labels, labels).notes]
+
+
+def test_a_photograph_with_the_histogram_of_bytes_is_told_both_remedies(tmp_path):
+    x, y = np.meshgrid(np.arange(300), np.arange(200), indexing="ij")
+    photograph = np.clip(127.5 * (1 + np.sin(x / 31) * np.cos(y / 17)), 0, 255)
+    photograph += np.random.default_rng(2).normal(0, 8, photograph.shape)
+    file = tmp_path / "photograph.png"
+    write(file, np.clip(photograph, 0, 255).astype(np.int64))
+    text = CliRunner().invoke(app, ["info", str(file)], env={"COLUMNS": "400"}).output
+    assert "looks like a scan or a photograph" in " ".join(text.split())
+    assert "If it holds probabilities as bytes, use --scale 255" in " ".join(text.split())

@@ -46,16 +46,18 @@ def _misread_notes(result: Comparison) -> list[Note]:
         if not regions.crisp:
             continue
         scale = scale_of_labels(regions.keys, regions.volumes)
-        if scale is not None:
-            option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
-            text = f"the {side} looks like probabilities stored as bytes; "
-            notes.append(Note("bytes", (text, option, " reads them so")))
-        elif result.images is not None:
+        option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
+        warning = None
+        if result.images is not None:
             segmentation = result.images.side(side)
             warning = intensities(segmentation, regions.keys, regions.volumes)
-            if warning is not None:
-                text = f"{side}{file_of(segmentation)}: {warning}"
-                notes.append(Note("intensities", (text,)))
+        if warning is not None:
+            bytes_too = (" If it holds probabilities as bytes, use ", option) if scale else ()
+            text = f"{side}{file_of(segmentation)}: {warning}"
+            notes.append(Note("intensities", (text, *bytes_too)))
+        elif scale is not None:
+            text = f"the {side} looks like probabilities stored as bytes; "
+            notes.append(Note("bytes", (text, option, " reads them so")))
         if result.images is not None and regions.keys.tolist() == [0, 1]:
             segmentation = result.images.side(side)
             # One in every so many values is 1, or it is not worth looking at them.

@@ -177,12 +177,13 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     counts = np.array([pixel_counts[label] for label in labels])
     keys = np.array(labels)
     scale = scale_of_labels(keys, counts) if labels else None
+    option = Option("scale", scale).in_command()
     warning = intensities(segmentation, keys, counts)
-    if scale is not None:
-        option = Option("scale", scale).in_command()
+    if warning is not None:
+        bytes_too = f" If it holds probabilities as bytes, use {option}" if scale else ""
+        parts.append(note_line(f"{warning}{bytes_too}"))
+    elif scale is not None:
         parts.append(note_line(f"looks like probabilities stored as bytes; {option}"))
-    elif warning is not None:
-        parts.append(note_line(warning))
     return parts
 
 
