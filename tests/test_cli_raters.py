@@ -124,6 +124,6 @@ def test_files_that_unpack_to_more_than_allowed_are_refused(tmp_path, command):
 def test_a_mask_that_leaves_nothing_is_named(files, tmp_path):
     np.save(tmp_path / "nothing.npy", np.zeros((2, 3), np.uint8))
     done = run("agree", *files, "--mask", tmp_path / "nothing.npy")
-    assert done.code == 1 and f"the mask ({tmp_path / 'nothing.npy'}) is empty" in done.said
+    assert done.code == 1 and "the mask (nothing.npy) is empty" in done.said
     done = run("compare", *files[:2], "--mask", tmp_path / "nothing.npy")
-    assert done.code == 1 and f"mask ({tmp_path / 'nothing.npy'}) is empty" in done.said
+    assert done.code == 1 and "mask (nothing.npy) is empty" in done.said

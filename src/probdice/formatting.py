@@ -1,10 +1,13 @@
-"""Numbers as people read them: rounded, but never rounded up to certainty."""
+"""Numbers as people read them, rounded but never up to certainty, and short names of files."""
 
+import re
 from math import isnan
+from pathlib import PurePath
 
-__all__ = ["decimal", "millilitres", "percent"]
+__all__ = ["decimal", "millilitres", "percent", "short_paths"]
 
 ABSENT = "–"  # stands for a number that does not exist
+CONTAINER = re.compile(r".*\.zarr|.*\.\w+:.*", re.IGNORECASE)  # what follows lies inside a file
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
@@ -81,3 +84,44 @@ def _rounded(value: float, whole: int, digits: int) -> str:
         text = f"{whole - 10**-digits:.{digits}f}"
         return text if value > 0 else f"-{text}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def short_paths(*sources: str) -> tuple[str, ...]:
+    """Name files by the ends of their paths that tell them apart.
+
+    Parameters
+    ----------
+    *sources : str
+        Paths as `read` takes them. Of several files, the first is named and the others counted.
+
+    Examples
+    --------
+    >>> from probdice.formatting import short_paths
+    >>> short_paths("/data/truth/a.nii.gz", "/data/net/a.nii.gz", "/data/mask.nii.gz")
+    ('truth/a.nii.gz', 'net/a.nii.gz', 'mask.nii.gz')
+    >>> short_paths("maps/pve_0.nii,maps/pve_1.nii,maps/pve_2.nii", "maps/b.h5:/labels/fine")
+    ('pve_0.nii and 2 more', 'b.h5:/labels/fine')
+    """
+    listed = [_files(source) for source in sources]
+    parts = [re.split(r"[/\\]", files[0]) for files in listed]
+    lengths = []
+    for names in parts:
+        inside = next((k for k, name in enumerate(names) if CONTAINER.fullmatch(name)), None)
+        lengths.append(1 if inside is None else len(names) - inside)
+    ends = ["/".join(names[-length:]) for names, length in zip(parts, lengths, strict=True)]
+    while clash := [
+        k for k, end in enumerate(ends) if ends.count(end) > 1 and lengths[k] < len(parts[k])
+    ]:
+        for k in clash:
+            lengths[k] += 1
+            ends[k] = "/".join(parts[k][-lengths[k] :])
+    return tuple(
+        end + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        for end, files in zip(ends, listed, strict=True)
+    )
+
+
+def _files(source: str) -> list[str]:
+    """The files of a list with commas; a comma may also be part of a path."""
+    files = source.split(",")
+    return files if all(PurePath(file).suffix for file in files) else [source]

@@ -1,20 +1,29 @@
 """What is worth knowing about a comparison, in sentences that name options as data."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from probdice.comparison import Comparison
-from probdice.engine.images import one_hot_axis
+from probdice.engine.images import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.formatting import percent
 from probdice.matching import Given, listed
 from probdice.merging import sides_to_merge
 from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
+from probdice.segmentation import Segmentation
 from probdice.sides import SIDES, Both
 from probdice.value_checks import scale_of_labels
 
-__all__ = ["faint_notes", "infinite_notes", "notes_of"]
+__all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
+MANY = 100  # labels up to which a label map is not taken for a scan
+SAMPLE = 1 << 16  # voxels in the middle of an image that are looked at for changes of label
+FEWEST = 100  # pairs of neighbours from which their changes of label are estimated
+CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
+SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20
 FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
 
@@ -39,8 +48,16 @@ def _misread_notes(result: Comparison) -> list[Note]:
         if not regions.crisp:
             continue
         scale = scale_of_labels(regions.keys, regions.volumes)
-        if scale is not None:
-            option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
+        option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
+        warning = None
+        if result.images is not None:
+            segmentation = result.images.side(side)
+            warning = intensities(segmentation, regions.keys, regions.volumes)
+        if warning is not None:
+            bytes_too = (" If it holds probabilities as bytes, use ", option) if scale else ()
+            text = f"{side}{file_of(segmentation)}: {warning}"
+            notes.append(Note("intensities", (text, *bytes_too)))
+        elif scale is not None:
             text = f"the {side} looks like probabilities stored as bytes; "
             notes.append(Note("bytes", (text, option, " reads them so")))
         if result.images is not None and regions.keys.tolist() == [0, 1]:
@@ -75,6 +92,44 @@ def faint_notes(result: Comparison) -> list[Note]:
         f"to leave faint ones out"
     )
     return [Note("faint", (text,))]
+
+
+def intensities(
+    segmentation: Segmentation, labels: NDArray[Any], volumes: NDArray[Any]
+) -> str | None:
+    """The message where a label map with these labels looks like a scan; None otherwise.
+
+    Regions of a label map are compact: one of volume V in d dimensions begins V^((d−1)/d) times
+    along an axis, so V^(−1/d) of its voxels have another label before them. The values of a scan
+    change nearly everywhere. The neighbours are those in the middle of the image along the axis
+    with the fewest changes. The most frequent label is left out: it may be an empty background.
+    """
+    if labels.size <= MANY:
+        return None
+    shape = segmentation.shape
+    axes = [axis for axis, length in enumerate(shape) if length > 1]
+    edge = int(SAMPLE ** (1 / len(axes)))
+    starts = [max(0, (length - edge) // 2) for length in shape]
+    box = tuple(slice(start, start + edge) for start in starts)
+    middle = np.asarray(segmentation.array[box])
+    most_frequent = int(volumes.argmax())
+    others = np.delete(volumes, most_frequent).astype(np.float64)
+    compact = (others ** (1 - 1 / len(axes))).sum() / max(others.sum(), 1)
+    shares = []
+    for axis in axes:
+        lines = np.moveaxis(middle, axis, 0)
+        inside = lines != labels[most_frequent]
+        pairs = inside[1:] & inside[:-1]
+        count = np.count_nonzero(pairs)
+        if count >= FEWEST:
+            shares.append(np.count_nonzero(pairs & (lines[1:] != lines[:-1])) / count)
+    changes = min(shares, default=0.0)
+    if changes <= min(CHANGES, SCATTERED * compact):
+        return None
+    return (
+        f"{labels.size} labels, and {percent(changes)} of neighbouring voxels have different ones. "
+        f"It looks like a scan or a photograph, not a label map. Pass its segmentation instead."
+    )
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:

@@ -23,6 +23,7 @@ from probdice.arrays import (
     travels,
 )
 from probdice.errors import GeometryError, InputError, Note, Option
+from probdice.formatting import short_paths
 from probdice.geometry import Geometry
 from probdice.region_labels import (
     COLOUR,
@@ -485,7 +486,7 @@ class Segmentation:
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
                 for pixel in (fault.first, fault.worst)
             )
-            prefix = f"{self.source}: " if self.source else ""
+            prefix = f"{short_paths(self.source)[0]}: " if self.source else ""
             raise InputError(prefix, *fault.message(first, worst))
 
     def components(

@@ -45,7 +45,7 @@ from probdice.cli.options import (
     options_of,
 )
 from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, rehearse, write_text
+from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
 from probdice.cli.progress import Progress, progress
 from probdice.cli.streams import print_text
 
@@ -212,7 +212,7 @@ def run(
         if wanted.components:
             display.say("components")
             images = _divided(images, wanted.label)
-        _rehearse(images, outputs)
+        _rehearse(images, geometry, outputs)
         underlays = _underlays(images, options, inputs.images)
         result = _compared(images, options, outputs, display)
         written = _write(result, geometry, inputs, outputs, wanted, underlays, display)
@@ -375,19 +375,15 @@ def _refuse_scale(scale: float, images: "Images") -> None:
     )
 
 
-def _rehearse(images: "Images", outputs: Outputs) -> None:
+def _rehearse(images: "Images", geometry: "Geometry | None", outputs: Outputs) -> None:
     """Find out what cannot be written before the work, not after."""
     import numpy as np
 
-    from probdice.segmentation import Segmentation
-
-    pixel = np.ones((1,) * len(images.reference.shape), np.float32)
     if outputs.map is not None:
-        rehearse(outputs.map, pixel)
+        rehearse(outputs.map, np.ones((1,) * len(images.reference.shape), np.float32))
     if outputs.relabelled is not None:
         crisp = images.prediction.crisp
-        like = Segmentation.from_labels if crisp else Segmentation.from_probabilities
-        rehearse(outputs.relabelled, like(pixel if crisp else pixel[None]))
+        rehearse(outputs.relabelled, stand_in(images.reference.shape, geometry, crisp=crisp))
 
 
 def _underlays(
@@ -444,6 +440,7 @@ def _write(
     import numpy as np
 
     from probdice.files import streaming, write
+    from probdice.files.writing import described_payload
 
     written = []
     images = result.need_images("a map")
@@ -465,8 +462,8 @@ def _write(
                 segmentation = result.relabelled(
                     into=partial(store.array, regions=not images.prediction.crisp)
                 )
-                store.describe(segmentation)
-        regions = ", ".join(map(str, segmentation.regions))  # most formats hold no names
+                store.describe(described_payload(segmentation, segmentation.array, geometry))
+        regions = ", ".join(map(str, segmentation.regions))  # which other programs do not find
         order = f", regions in this order: {regions}" if regions else ""
         written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")
     if outputs.report is not None:

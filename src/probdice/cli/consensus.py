@@ -21,7 +21,7 @@ from probdice.cli.options import (
     options_of,
 )
 from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
 from probdice.cli.progress import progress
 from probdice.cli.raters import (
     FilesArgument,
@@ -112,6 +112,9 @@ def consensus(
 
             display.say("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
+            if output is not None:
+                image = panel.several.any
+                rehearse(output, stand_in(image.shape, image.geometry, crisp=False))
             display.say("comparing")
             result = consensus_of(panel, method.value, None)
             if json is not None or report is not None or not quiet:

@@ -149,6 +149,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     from probdice.engine.decode import Crisp
     from probdice.errors import Option
     from probdice.formatting import millilitres, percent
+    from probdice.notes import intensities
     from probdice.value_checks import scale_of_labels
 
     blocks = Blocks(segmentation)
@@ -175,9 +176,14 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
         table.add_row(str(label), name, *colour, f"{count:,}", *size, percent(count / total, 2))
     parts = [file, head, table, *_rest(len(labels), "labels")]
     counts = np.array([pixel_counts[label] for label in labels])
-    scale = scale_of_labels(np.array(labels), counts) if labels else None
-    if scale is not None:
-        option = Option("scale", scale).in_command()
+    keys = np.array(labels)
+    scale = scale_of_labels(keys, counts) if labels else None
+    option = Option("scale", scale).in_command()
+    warning = intensities(segmentation, keys, counts)
+    if warning is not None:
+        bytes_too = f" If it holds probabilities as bytes, use {option}" if scale else ""
+        parts.append(note_line(f"{warning}{bytes_too}"))
+    elif scale is not None:
         parts.append(note_line(f"looks like probabilities stored as bytes; {option}"))
     return parts
 

@@ -12,9 +12,10 @@ import typer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from probdice.geometry import Geometry
     from probdice.segmentation import Segmentation
 
-__all__ = ["check_outputs", "rehearse", "write_text"]
+__all__ = ["check_outputs", "rehearse", "stand_in", "write_text"]
 
 
 def check_outputs(
@@ -82,7 +83,21 @@ def _identity(file: Path) -> tuple[int, int, str]:
     return folder.st_dev, folder.st_ino, file.name
 
 
-def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:
+def stand_in(shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool) -> "Segmentation":
+    """One pixel of a segmentation of this kind, to try whether a format holds it."""
+    import numpy as np
+
+    from probdice.geometry import Geometry
+    from probdice.segmentation import Segmentation
+
+    pixel = (1,) * len(shape)
+    place = None if geometry is None else Geometry(pixel, geometry.affine)
+    if crisp:
+        return Segmentation.from_labels(np.ones(pixel, np.uint8), geometry=place)
+    return Segmentation.from_probabilities(np.full((2, *pixel), 0.5, np.float32), geometry=place)
+
+
+def rehearse(path: str, value: "Segmentation | NDArray[Any]") -> None:
     """Write something small of the same kind elsewhere: a PNG, say, cannot hold a map."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
@@ -92,7 +107,7 @@ def rehearse(path: str, stand_in: "Segmentation | NDArray[Any]") -> None:
     assert form.write is not None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            form.write(Path(folder, Path(path).name), payload_of(stand_in, None))
+            form.write(Path(folder, Path(path).name), payload_of(value, None))
         except ProbdiceError as error:
             raise error.prefixed(f"{path}: ") from error
 

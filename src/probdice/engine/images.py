@@ -24,6 +24,7 @@ from probdice.engine.passes import Pass
 from probdice.engine.sample_passes import count_pass, sample_pass
 from probdice.engine.threads import cores
 from probdice.errors import GeometryError, InputError, Note, Option
+from probdice.formatting import short_paths
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
@@ -223,7 +224,14 @@ class Images:
 
     def _nothing_left(self) -> list[str | Option]:
         if self.mask is not None:
-            return [f"mask{self.mask_file} is empty: it leaves no pixel to compare"]
+            inside = np.asarray(self.mask[(slice(None),) * len(self.mask.shape)]) != 0
+            if not inside.any():
+                return [f"mask{self.mask_file} is empty: it leaves no pixel to compare"]
+            return [
+                f"all {np.count_nonzero(inside)} pixels inside the mask{self.mask_file} have "
+                f"labels that are ignored {self.reference.ignore}, so none is left to compare; "
+                f"ignore fewer labels or use another mask"
+            ]
         if self.reference.ignore:
             return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
@@ -238,10 +246,10 @@ def aligned(
             return prediction.onto(reference.geometry, tolerance=tolerance)
         except GeometryError as error:
             raise GeometryError(
-                f"reference{file_of(reference)} and prediction{file_of(prediction)} do not lie on "
-                f"the same grid: ",
+                f"reference{file_of(reference, prediction)} and "
+                f"prediction{file_of(prediction, reference)} do not lie on the same grid: ",
                 *error.args,
-                f"\n{_side_by_side(reference, prediction)}\n"
+                f"\n{_side_by_side(reference=reference, prediction=prediction)}\n"
                 f"resample one of them onto the other first",
                 *_more_tolerance(reference.geometry, prediction.geometry),
             ) from None
@@ -289,12 +297,18 @@ def mask_on(
                 f"pass the mask as an array, or compare by array order with ",
                 IGNORE_GEOMETRY,
             )
-        if mask.geometry is not None and reference.geometry is not None:
+        grid = mask.geometry
+        if grid is not None and reference.geometry is not None:
             try:
                 mask = mask.onto(reference.geometry, tolerance=tolerance)
             except GeometryError as error:
-                raise error.prefixed(
-                    f"mask{file_of(mask)} does not lie on the reference's grid: "
+                raise GeometryError(
+                    f"mask{file_of(mask, reference)} and reference{file_of(reference, mask)} do "
+                    f"not lie on the same grid: ",
+                    *error.args,
+                    f"\n{_side_by_side(mask=mask, reference=reference)}\n"
+                    f"resample the mask onto the reference first",
+                    *_more_tolerance(reference.geometry, grid),
                 ) from None
         array = mask.array
     else:
@@ -371,18 +385,21 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     return ()
 
 
-def file_of(image: Segmentation | Array) -> str:
-    """The file of an image, as it stands in messages; nothing where it comes from none."""
-    source = image.source if isinstance(image, Segmentation) else ""
-    return f" ({source})" if source else ""
+def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
+    """The file of an image as in messages, told apart from those of others; "" without one."""
+    if not isinstance(image, Segmentation) or not image.source:
+        return ""
+    return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
 
 
-def _side_by_side(reference: Segmentation, prediction: Segmentation) -> str:
-    """Both geometries as a table."""
-    assert reference.geometry is not None and prediction.geometry is not None
-    left, right = reference.geometry.describe(), prediction.geometry.describe()
-    width = max(len(text) for text in (*left.values(), "reference"))
-    rows = [f"{'':>10}  {'reference':<{width}}  prediction"]
+def _side_by_side(**images: Segmentation) -> str:
+    """The geometries of two images as a table."""
+    (first, left), (second, right) = (
+        (name, {} if image.geometry is None else image.geometry.describe())
+        for name, image in images.items()
+    )
+    width = max(len(text) for text in (*left.values(), first))
+    rows = [f"{'':>10}  {first:<{width}}  {second}"]
     rows += [f"{key:>10}  {left[key]:<{width}}  {right[key]}" for key in left]
     return "\n".join(rows)
 

@@ -40,6 +40,7 @@ SUFFIXES = (
     *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
 )  # the longest first; a photograph is no segmentation
 SHOWN = 8  # names in a message
+BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # and the part that follows the case
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def pair(
             elif case in files:
                 missing.append(Missing(case, name, "reference"))
     if not jobs:
-        raise InputError(_nothing_in_common(reference, reference_files, folders, prediction_files))
+        raise _nothing_in_common(reference, reference_files, folders, prediction_files)
     return tuple(jobs), tuple(missing), folders
 
 
@@ -351,17 +352,49 @@ def _nothing_in_common(
     reference_files: Mapping[str, object],
     methods: Mapping[str, Path],
     prediction_files: Mapping[str, Mapping[str, object]],
-) -> str:
-    lines = [f"  {reference}: {_listed(sorted(reference_files, key=natural))}"]
-    lines += [
-        f"  {methods[name]}: {_listed(sorted(prediction_files[name], key=natural))}"
-        for name in methods
-    ]
-    return (
-        "no case has both a reference and a prediction; these were found:\n"
-        + "\n".join(lines)
-        + "\nwhere names differ, say how with a pattern such as '{case}_seg.nii.gz'"
+) -> InputError:
+    folders = {"reference": (reference, reference_files)}
+    folders |= {name: (methods[name], prediction_files[name]) for name in methods}
+    lines, patterns = [], {}
+    for name, (folder, cases) in folders.items():
+        contents = _listed(sorted(cases, key=natural))
+        if not cases and (deeper := _deeper_files(folder)):
+            patterns[name] = _pattern_for(deeper[0])
+            contents = f"{len(deeper)} files in subfolders, such as {deeper[0]}"
+        lines.append(f"  {folder}: {contents}")
+    message = "\n".join(
+        ["no case has both a reference and a prediction; these were found:", *lines, ""]
     )
+    if not patterns:
+        return InputError(
+            f"{message}where names differ, say how with a pattern such as '{CASE}_seg.nii.gz'"
+        )
+    distinct = set(patterns.values())
+    if len(distinct) == 1 and len(patterns) == len(folders):
+        (pattern,) = distinct
+        option = Option("pattern", python=f"pattern={pattern!r}", command=f"--pattern '{pattern}'")
+    else:
+        command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
+        option = Option("pattern", python=f"pattern={patterns!r}", command=command)
+    return InputError(f"{message}Only files and subfolders with files are cases; use ", option)
+
+
+def _deeper_files(folder: Path) -> list[str]:
+    """The files of known formats below a folder; label maps as BIDS calls them come first."""
+    files = [
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.name.lower().endswith(SUFFIXES) and not file.name.startswith(".")
+    ]
+    return sorted(files, key=lambda file: ("_dseg." not in file, natural(file)))
+
+
+def _pattern_for(file: str) -> str:
+    """The pattern for files like this one; the case of BIDS is the subject and the session."""
+    name = file.rpartition("/")[2]
+    if bids := BIDS.fullmatch(name):
+        return f"**/{CASE}_{bids[1]}"
+    return f"**/{CASE}{next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))}"
 
 
 def _listed(names: list[str]) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["CONSENSUS", "Yardstick", "check_raters", "write_consensus", "yardstick_of"]
 
 CONSENSUS = "consensus"  # the folder of the raters' means, and a name that no rater may have
-SUFFIXES = (".nii.gz", ".npy")  # where it is known where the image lies, and where it is not
+SUFFIXES = (".nii.gz", ".npz")  # where it is known where the image lies, and where it is not
 DIGITS = 3
 
 
@@ -181,6 +181,7 @@ def write_consensus(
             suffix = SUFFIXES[mean.geometry is None]
             target = out / CONSENSUS / f"{case}{suffix}"
             target.parent.mkdir(parents=True, exist_ok=True)
+            target.with_name(f"{Path(case).name}.npy").unlink(missing_ok=True)  # of older versions
             write(target, mean)
         except ProbdiceError as error:
             raise error.prefixed(f"{case}: the raters have no consensus: ") from None

@@ -215,20 +215,22 @@ def write(
 ) -> None:
     """Write a segmentation, or a map such as that of the similarity, in the format of the suffix.
 
-    The file appears under its name only when it is complete: it is written beside it, flushed to
-    the disk, and then renamed. A failure leaves what was there before.
+    `read` returns the same segmentation: labels, names, kind, shape, and geometry or its absence. A
+    format that cannot hold all of this refuses. The file appears under its name only when it is
+    complete: it is written beside it, flushed to the disk, and then renamed. A failure leaves what
+    was there before.
 
     Parameters
     ----------
     path : path
         Ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png; with the extra `itk` also in .nrrd,
-        .seg.nrrd or .mha, with `zarr` in .zarr. The suffixes .npy, .tif and .png hold no geometry.
+        .seg.nrrd or .mha, with `zarr` in .zarr. An .npy holds neither geometry nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that holds its labels. Probabilities are
         stored as they are compared (a background added, divided by the sum, …), regions last in
-        NIfTI, MGZ, NRRD and MHA and first elsewhere; those of a single foreground as one map. An
-        array of integers is a label map, one of floating numbers a map, stored as float32; NaN
-        stays NaN.
+        NIfTI, MGZ, NRRD and MHA and first elsewhere; those of a single foreground as one map, but
+        in .npy as two regions. An array of integers is a label map, one of floating numbers a map,
+        stored as float32; NaN stays NaN.
     geometry : Geometry, optional
         Where the image lies; that of the segmentation by default.
 

@@ -11,6 +11,7 @@ import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import FormatError
+from probdice.errors import FormatError, InputError
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.description import DESCRIPTION, described, description_of
 from probdice.files.meaning import beyond_one, fraction_in
 from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
 from probdice.files.strangers import archive_of
@@ -27,7 +29,8 @@ from probdice.segmentation import Array
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
-WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses, beside affine, names, numbers
+WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses for values
+BESIDE = ("affine", "names", DESCRIPTION)  # and for all else; older versions wrote names
 SMALL = 1 << 26  # bytes of an affine, or of all names
 PIECE = 1 << 18  # bytes read at once, which stay in the processor's cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
@@ -48,8 +51,32 @@ def _read_npy(source: Source) -> Image:
 
 
 def _write_npy(path: Path, payload: Payload) -> None:
+    array = payload.array
+    if payload.kind != "map":
+        _check_plain(payload)
+    if payload.kind == "foreground":  # a floating array has its regions along the first axis
+        array = np.stack([np.clip(1 - array, 0, 1), array])
     with path.open("wb") as stream:
-        np.save(stream, payload.array, allow_pickle=False)
+        np.save(stream, array, allow_pickle=False)
+
+
+def _check_plain(payload: Payload) -> None:
+    """Refuse a segmentation of which NPY would lose a part: it holds an array and nothing else."""
+    count = len(payload.region_labels)
+    lost = []
+    if payload.geometry is not None:
+        lost.append("the geometry")
+    if payload.label_names or any(name is not None for name in payload.region_names):
+        lost.append("the names")
+    if any(label not in (None, k) for k, label in enumerate(payload.region_labels)):
+        lost.append("the labels of the regions")
+    if count == 1:
+        lost.append("that it holds one region")
+    if lost:
+        raise InputError(
+            f"NPY holds an array and nothing else, so {' and '.join(lost)} would be lost; write "
+            f".npz, which holds all"
+        )
 
 
 NPY = Format("NPY", (".npy",), _is_npy, _read_npy, (".npy",), _write_npy)
@@ -68,45 +95,35 @@ def _read_npz(source: Source) -> Image:
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = member(archive, members[key], source.max_bytes)
-        affine = names = numbers = None
+        affine = names = description = None
         if key in WRITTEN:
             affine = member(archive, members["affine"], SMALL) if "affine" in members else None
             names = member(archive, members["names"], SMALL) if "names" in members else None
-            numbers = member(archive, members["numbers"], SMALL) if "numbers" in members else None
+            if DESCRIPTION in members:
+                description = str(member(archive, members[DESCRIPTION], SMALL))
     if affine is not None and affine.dtype.kind not in "iuf":
         raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
         return _nnunet(source.path, array)
-    if key == "labels":
-        label_names = {} if names is None else _label_names(names)
-        return Image(array, affine=affine, label_names=label_names)
-    if key == "map":
-        return Image(array, affine=affine)
-    if key == "regions":
-        if names is None or numbers is None:  # an older version wrote a label or a name for each
-            called = None if names is None else [as_label(str(name)) for name in names.ravel()]
-            return Image(array, regions=0, affine=affine, region_names=called)
-        return Image(
-            array,
-            regions=0,
-            affine=affine,
-            region_labels=[_whole(str(number)) for number in numbers.ravel()],
-            region_names=[str(name) or None for name in names.ravel()],
-        )
-    return Image(array, regions=regions_of_plain(array), assumed=True)
+    if key not in WRITTEN:
+        return Image(array, regions=regions_of_plain(array), assumed=True)
+    image = Image(array, regions=0 if key == "regions" else None, affine=affine)
+    if description is not None:
+        return described(image, description)
+    if names is None:
+        return image
+    if key == "labels":  # as older versions stored names
+        return replace(image, label_names=_label_names(names))
+    return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
 
 
 def _write_npz(path: Path, payload: Payload) -> None:
-    key = "labels" if payload.labels else "regions" if payload.regions else "map"
+    key = {"labels": "labels", "probabilities": "regions"}.get(payload.kind, "map")
     arrays: dict[str, Any] = {key: payload.array}
     if payload.geometry is not None:
         arrays["affine"] = payload.geometry.affine
-    if payload.labels and payload.label_names:
-        arrays["names"] = np.array([(str(k), v) for k, v in payload.label_names.items()])
-    if payload.regions:
-        labels = payload.region_labels
-        arrays["numbers"] = np.array(["" if label is None else str(label) for label in labels])
-        arrays["names"] = np.array([name or "" for name in payload.region_names])
+    if description := description_of(payload, names=True):
+        arrays[DESCRIPTION] = np.array(description)
     with path.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
 
@@ -188,14 +205,6 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
     return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
 
 
-def _whole(text: str) -> int | None:
-    """The label of a region; None where it has none."""
-    try:
-        return int(text) if text else None
-    except ValueError:
-        raise FormatError(f"has a region whose label is no whole number: {text!r}") from None
-
-
 def _label_names(pairs: NDArray[Any]) -> dict[int, str]:
     """The names of labels as `write` stores them: rows of a label and its name."""
     try:
@@ -212,7 +221,7 @@ def _key(wanted: str, keys: list[str]) -> str:
         return wanted
     if "probabilities" in keys:
         return "probabilities"
-    values = [key for key in keys if key not in ("affine", "names", "numbers")]
+    values = [key for key in keys if key not in BESIDE]
     if len(values) != 1:
         raise FormatError(
             f"holds {len(values)} arrays ({', '.join(values) or 'none'}): "

@@ -30,6 +30,7 @@ from probdice.files.damage import (
     library_call,
     whole_number,
 )
+from probdice.files.description import DESCRIPTION, described, description_of
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import unpack_pieces
 
@@ -68,10 +69,19 @@ def _read_png(source: Source) -> Image:
         image = _labels_of(picture)
     # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
     depth, colour = source.head[24], source.head[25]
-    stretched = colour == 0 and depth in (2, 4)
-    if not stretched:
-        return image
-    return replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
+    if colour == 0 and depth in (2, 4):
+        image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
+    description = _png_description(source.path.read_bytes())
+    return described(image, description) if description else image
+
+
+def _png_description(content: bytes) -> str:
+    """The text that `write` stores in a PNG; "" where there is none."""
+    match = re.search(rb"(.{4})tEXt" + DESCRIPTION.encode() + rb"\0", content, re.DOTALL)
+    if match is None:
+        return ""
+    start, length = match.start() + 8, int.from_bytes(match[1], "big")
+    return content[match.end() : start + length].decode("latin-1")
 
 
 def _labels_of(picture: Any) -> Image:
@@ -187,20 +197,25 @@ def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
 
 def _write_png(path: Path, payload: Payload) -> None:
     from PIL import Image as Pillow
+    from PIL.PngImagePlugin import PngInfo
 
     array = payload.array
     if not payload.labels:
-        raise InputError("PNG holds whole numbers only; write a map as .nii.gz, .tif or .npy")
+        raise InputError("PNG holds whole numbers only; write a map as .nii.gz, .tif or .npz")
     if array.ndim != 2:
         raise InputError(f"PNG holds 2 axes, found {array.ndim}; write .tif or .nii.gz")
     if array.dtype not in (np.uint8, np.uint16):
         if array.size and (array.min() < 0 or array.max() > 65535):
             raise InputError(
                 f"PNG holds labels from 0 to 65535, found {array.min()} to {array.max()}; "
-                f"write .tif or .npy"
+                f"write .tif or .npz"
             )
         array = array.astype(np.uint16)
-    Pillow.fromarray(np.ascontiguousarray(array)).save(path, format="PNG")
+    texts = PngInfo()
+    description = description_of(payload, names=True, affine=payload.geometry is not None)
+    if description:
+        texts.add_text(DESCRIPTION, description)
+    Pillow.fromarray(np.ascontiguousarray(array)).save(path, format="PNG", pnginfo=texts)
 
 
 PNG = Format("PNG", (".png",), _is_png, _read_png, (".png",), _write_png)
@@ -237,8 +252,17 @@ def _read_tiff(source: Source) -> Image:
             if colour:
                 raise FormatError(COLOUR)
             array = _tiff_values(source, series, file.byteorder)
+            with library_call():
+                metadata = file.shaped_metadata or ({},)
     if complaints:
         raise FormatError(f"is damaged or incomplete: {complaints[0]}")
+    description = metadata[0].get(DESCRIPTION)
+    image = _tiff_image(array, axes, palette)
+    return described(image, description) if isinstance(description, str) else image
+
+
+def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
+    """The image of these values, by what tifffile calls their axes."""
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))
@@ -350,10 +374,16 @@ def _write_tiff(path: Path, payload: Payload) -> None:
     if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
         raise InputError(
             f"TIFF holds images of 2 to 4 axes, found {payload.array.ndim - payload.regions}; "
-            f"write .npy"
+            f"write .npz"
         )
+    metadata = {"axes": axes}
+    description = description_of(
+        payload, names=True, affine=payload.geometry is not None, shape=1 in payload.shape
+    )
+    if description:
+        metadata[DESCRIPTION] = description
     tifffile.imwrite(
-        path, payload.array, photometric="minisblack", metadata={"axes": axes}, compression="zlib"
+        path, payload.array, photometric="minisblack", metadata=metadata, compression="zlib"
     )
 
 

@@ -23,8 +23,9 @@ from probdice.errors import FormatError, InputError
 from probdice.files.contained_images import answer_of, expect, image_of, impossible
 from probdice.files.containment import NUMBERS, Answer, contained, grant
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size
+from probdice.files.description import description_of
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
-from probdice.files.segments import SEGMENT, image_of_segments
+from probdice.files.segments import SEGMENT, description_fields, image_of_segments
 from probdice.files.sources import open_source
 from probdice.files.value_files import (
     Values,
@@ -46,6 +47,7 @@ VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
 )
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
+META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
 MOST_AXES = 4  # three of space, and one of regions
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
@@ -65,7 +67,9 @@ def _io(source: Source) -> str:
 
 
 def _is_metaimage(source: Source) -> bool:
-    return b"ElementType" in source.head[:2048] and b"=" in source.head[:2048]
+    head = source.head[:2048]
+    # Names of segments may come before the type of the values.
+    return b"=" in head and (b"ElementType" in head or META_OBJECT.match(head) is not None)
 
 
 def _recognises(source: Source) -> bool:
@@ -140,7 +144,7 @@ def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     axes = array.ndim - payload.regions
     if axes not in (2, 3):
-        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npy")
+        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npz")
     if array.dtype == np.float16:
         array = array.astype(np.float32)
     # (region, x, y, z) becomes z, y, x with the regions as components.
@@ -163,6 +167,9 @@ def _write(path: Path, payload: Payload) -> None:
             if colour := payload.colours.get(label):
                 shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
                 image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
+    description = description_of(payload, affine=payload.geometry is None)
+    for key, text in description_fields(description).items():
+        image.SetMetaData(key, text)
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
     except RuntimeError as error:  # which is what it makes of a full disk or a missing folder

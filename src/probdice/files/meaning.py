@@ -23,6 +23,7 @@ from probdice.errors import FormatError, GeometryError, InputError, Note, Option
 from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.files.masks import Claims, claims_of, settled
 from probdice.files.model import Image
+from probdice.formatting import short_paths
 from probdice.geometry import Geometry
 from probdice.options import TOLERANCE
 from probdice.region_labels import Label, as_channels, shown_labels
@@ -43,7 +44,8 @@ def segmentation_of(
     priority: Sequence[str] = (),
 ) -> Segmentation:
     """The segmentation that one image is."""
-    image = _without_single_region(image)
+    if image.kind != "regions":
+        image = _without_single_region(image)
     if image.regions is not None and image.array.shape[image.regions] == 0:
         raise FormatError(f"holds no regions: its shape is {tuple(image.array.shape)}")
     ignore = tuple(ignore)
@@ -61,6 +63,12 @@ def segmentation_of(
             MASK,
             " instead",
         )
+    if image.kind == "foreground":
+        labels, names = _channels(image.region_labels, image.region_names, 2)
+        foreground = Segmentation.from_probabilities(
+            values, axis=None, labels=labels, geometry=geometry
+        )
+        return replace(foreground, names=names, colours=image.colours)
     if image.regions is None:
         (label,), names = _channels(image.region_labels, image.region_names, 1)
         foreground = Segmentation.from_probabilities(
@@ -152,8 +160,8 @@ def segmentation_of_many(
             return settled(arrays, labels, called, priority, first.geometry, {})
         claims = claims_of(arrays, shown_labels(labels, called))
         if claims.pixels:
-            files = f"{images[0][0]} and {len(images) - 1} more: "
-            sums, notes = _shared(claims, sums, prefix=files)
+            (files,) = short_paths(",".join(file for file, _ in images))
+            sums, notes = _shared(claims, sums, prefix=f"{files}: ")
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
@@ -211,7 +219,7 @@ def _are_labels(image: Image, values: Array) -> bool:
 
 def _are_masks(image: Image, values: Array) -> bool:
     """Whether every region holds 0 and 1 alone; integers were looked at before."""
-    if image.kind == "probabilities":
+    if image.kind in ("probabilities", "regions"):
         return False
     return values.dtype.kind in "biu" or beyond_one(values) is None
 
@@ -263,6 +271,7 @@ def _geometry(image: Image) -> Geometry | None:
 
 def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str) -> Segmentation:
     """One region laid onto the grid of the first."""
+    file, first_file = short_paths(file, first_file)
     if region.geometry is not None and first.geometry is not None:
         try:
             return region.onto(first.geometry, tolerance=TOLERANCE)

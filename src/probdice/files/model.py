@@ -57,7 +57,9 @@ class Image:
     array: Array
     regions: int | None = None  # the axis of the regions, where there is one
     assumed: bool = False  # that axis is our rule for plain arrays, not the word of the file
-    kind: Literal["values", "labels", "probabilities"] = "values"  # "values": look at them
+    # "values": look at them; "regions": probabilities that keep the axis of a single region;
+    # "foreground": the probability of one, with labels and names of both regions.
+    kind: Literal["values", "labels", "probabilities", "regions", "foreground"] = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0
     inter: float = 0.0
@@ -81,10 +83,13 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """What is to be written: labels are integers, all else is floating, regions first."""
+    """What is to be written: labels are integers, all else is floating, regions first.
+
+    A foreground is one array, with the labels and names of both regions; a map is no segmentation.
+    """
 
     array: NDArray[Any]
-    regions: bool
+    kind: Literal["labels", "probabilities", "foreground", "map"]
     geometry: Geometry | None
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_labels: Sequence[int | None] = ()
@@ -93,7 +98,17 @@ class Payload:
 
     @property
     def labels(self) -> bool:
-        return self.array.dtype.kind in "iu"
+        return self.kind == "labels"
+
+    @property
+    def regions(self) -> bool:
+        """Whether the first axis is that of the regions."""
+        return self.kind == "probabilities"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the image."""
+        return self.array.shape[self.regions :]
 
 
 @dataclass(frozen=True)

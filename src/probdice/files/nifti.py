@@ -15,10 +15,10 @@ import mmap
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import unescape
+from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ from numpy.typing import NDArray
 from probdice.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.description import (
+    DESCRIPTION,
+    described,
+    description_in,
+    description_of,
+)
 from probdice.files.headers import Header, affine_of, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import gzip_module, is_gzipped, unpack
@@ -35,7 +41,14 @@ __all__ = ["NIFTI", "of_nibabel", "other_half"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
 LONGEST = 1 << 24  # bytes that are looked through for a label table
-LABEL = re.compile(r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[)?([^<\]]*)')
+CIFTI_INTENTS = range(3000, 3100)  # of dense labels, parcels, …
+CIFTI_EXTENSION = 32
+LONGEST_AXIS = 32767  # of NIfTI-1
+LONGEST_TRAILER = 1 << 22  # bytes behind the values of MGH that are looked through
+MGH_COMMAND = 3  # the tag of a command that was run on the image
+LABEL = re.compile(
+    r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
+)
 SHARE = r'{}="([\d.]+)"'  # of red, green or blue, from 0 to 1
 
 
@@ -57,17 +70,25 @@ def _read(source: Source) -> Image:
     head = source.head
     if header_path != source.path:
         head = open_source(str(header_path)).head
+    if _is_cifti(head):
+        raise FormatError(
+            "is CIFTI, which holds values of surfaces and not an image on a grid. Export its "
+            "volume first: wb_command -cifti-separate FILE COLUMN -volume-all OUT.nii.gz"
+        )
     header = header_of(head)
-    values, extensions = _values(data_path, header, source.max_bytes)
+    values, extensions = _values(data_path, header, head, source.max_bytes)
     array, regions = _axes(values)
-    return Image(
+    placeless = _is_mgh(head) and head[28:30] == b"\0\0"  # by its flag for a good place
+    image = Image(
         array,
         regions=regions,
-        affine=header.affine,
-        **(_label_table(extensions) if head[344:347] == b"n+1" else {}),
+        affine=None if placeless else header.affine,
+        **_label_table(extensions),
         slope=header.slope,
         inter=header.inter,
     )
+    description = description_in(extensions)
+    return described(image, description) if description else image
 
 
 def of_nibabel(image: Any) -> Image:
@@ -85,22 +106,24 @@ def of_nibabel(image: Any) -> Image:
     # A NIfTI or Analyze image that does not know where it lies has an affine all the same.
     guessed = has_type(image, "nibabel", "AnalyzeImage")
     affine = affine_of(image.header) if guessed else image.affine
-    stored = [_raw(part) for part in getattr(image.header, "extensions", ())]
-    return Image(
+    stored = b"".join(_raw(part) for part in getattr(image.header, "extensions", ()))
+    result = Image(
         array,
         regions=regions,
         affine=affine,
         slope=float(slope),
         inter=float(inter),
-        **_label_table(b"".join(stored)),
+        **_label_table(stored),
     )
+    description = description_in(stored)
+    return described(result, description) if description else result
 
 
 def _write(path: Path, payload: Payload) -> None:
     nibabel = import_module("nibabel")
     axes = payload.array.ndim - payload.regions
     if axes > 3:
-        raise InputError(f"holds images of up to 3 axes, found {axes}; write .npy or .tif")
+        raise InputError(f"holds images of up to 3 axes, found {axes}; write .npz or .tif")
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
     shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
     array = array.reshape(shape)
@@ -110,15 +133,28 @@ def _write(path: Path, payload: Payload) -> None:
         rows = [*range(axes), 3]
         affine[np.ix_(rows, rows)] = payload.geometry.affine
     if path.name.lower().endswith((".mgh", ".mgz")):
-        # Without an affine this means FreeSurfer's default orientation. A last axis of length 1
-        # is not stored.
+        # A last axis of length 1 is not stored.
         stored = array.reshape(shape[:3]) if shape[3:] == (1,) else array
         image = nibabel.MGHImage(_for_mgh(stored), affine)
+        image.header["goodRASFlag"] = payload.geometry is not None
+        description = description_of(payload, names=True, shape=axes < 3)
+        trailer = _mgh_trailer(description) if description else b""
     else:
+        if max(shape) > LONGEST_AXIS:
+            raise InputError(
+                f"NIfTI holds up to {LONGEST_AXIS} voxels or regions along an axis, found "
+                f"{max(shape)}; write .nrrd, .zarr or .npz"
+            )
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
         _place(image, affine)
+        description, trailer = description_of(payload, shape=axes < 3), b""
+        if description:
+            _extend(image, "comment", f"{DESCRIPTION} {description}\0")
+        if payload.labels and (payload.label_names or payload.colours):
+            _extend(image, "caret", _caret_table(payload))
     with _opened(path) as stream:
         image.to_file_map({"image": nibabel.FileHolder(fileobj=stream)})
+        stream.write(trailer)
 
 
 NIFTI = Format(
@@ -131,6 +167,19 @@ NIFTI = Format(
 )
 
 
+def _is_mgh(head: bytes) -> bool:
+    return head[:4] == b"\0\0\0\x01"
+
+
+def _is_cifti(head: bytes) -> bool:
+    """Whether a NIfTI-2 header is that of CIFTI: by its intent, or by its extension."""
+    if head[4:7] not in (b"n+2", b"ni2"):
+        return False
+    order: Literal["little", "big"] = "little" if head[:4] == b"\x1c\x02\0\0" else "big"
+    intent, extension = (int.from_bytes(head[k : k + 4], order) for k in (504, 548))
+    return intent in CIFTI_INTENTS or (head[540:541] == b"\x01" and extension == CIFTI_EXTENSION)
+
+
 def other_half(path: Path) -> Path | None:
     """The header of an .img file, or the values of an .hdr file, that lies beside it."""
     for suffix, other in ((".img", ".hdr"), (".hdr", ".img")):
@@ -139,25 +188,31 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(path: Path, header: Header, max_bytes: int) -> tuple[NDArray[Any], bytes]:
+def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[NDArray[Any], bytes]:
     """The values as they are stored, without slope: mapped, or unpacked into memory.
 
-    And what lies between the header and them.
+    And what lies between the header of NIfTI-1 and them, or behind them in MGH.
     """
     needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     content: bytes | mmap.mmap = mapped
+    trailing = LONGEST_TRAILER if _is_mgh(head) else 0
     if is_gzipped(mapped[:2]):
         check_size(needed, len(mapped), header.shape, ratio=DEFLATE_RATIO)
         check_memory(needed, header.shape, max_bytes)
-        content = unpack(path, needed)
+        content = unpack(path, needed, trailing)
     if len(content) < needed:
         raise FormatError(
             f"is incomplete: {len(content)} bytes, expected {needed} for {header.shape} values of "
             f"{header.dtype}; copy or write it again"
         )
-    extensions = bytes(content[HEADER : min(header.offset, LONGEST)])
+    if trailing:
+        extensions = bytes(content[needed : needed + trailing])
+    else:
+        extensions = (
+            bytes(content[HEADER : min(header.offset, LONGEST)]) if head[344:347] == b"n+1" else b""
+        )
     values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
     return values, extensions
 
@@ -174,9 +229,10 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
         return {}
     table = extensions.partition(b"<LabelTable>")[2].partition(b"</LabelTable>")[0]
     labels = LABEL.findall(table.decode("utf-8", "replace"))
-    names = {int(key): unescape(name.strip()) for _, key, name in labels}
+    texts = {int(key): literal or unescape(text) for _, key, literal, text in labels}
+    names = {key: text.strip() for key, text in texts.items() if text.strip()}
     colours = {}
-    for attributes, key, _ in labels:
+    for attributes, key, _, _ in labels:
         shares = [re.search(SHARE.format(name), attributes) for name in ("Red", "Green", "Blue")]
         if colour := as_colour([share and share[1] for share in shares], 1.0):
             colours[int(key)] = colour
@@ -215,9 +271,42 @@ def _for_mgh(array: NDArray[Any]) -> NDArray[Any]:
         return array.astype(np.float32)
     if array.dtype in (np.uint8, np.int16, np.int32):
         return array
-    if array.size and int(array.max()) >= 1 << 31:
-        raise InputError(f"MGH holds labels below 2³¹, found {array.max()}; write .nii.gz or .npy")
+    lowest, highest = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    if lowest < -(1 << 31) or highest >= 1 << 31:
+        raise InputError(
+            f"MGH holds labels from −2³¹ to 2³¹ − 1, found {lowest} to {highest}; "
+            f"write .nii.gz or .npz"
+        )
     return array.astype(np.int32)
+
+
+def _mgh_trailer(description: str) -> bytes:
+    """A description as the text of a command, which FreeSurfer's files hold behind the values."""
+    text = f"{DESCRIPTION} {description}\0".encode()
+    return MGH_COMMAND.to_bytes(4, "big") + len(text).to_bytes(8, "big") + text
+
+
+def _extend(image: Any, kind: str, text: str) -> None:
+    """Add an extension to a NIfTI header."""
+    nifti1 = import_module("nibabel.nifti1")
+    image.header.extensions.append(nifti1.Nifti1Extension(kind, text.encode()))
+
+
+def _caret_table(payload: Payload) -> str:
+    """Names and colours of labels as Connectome Workbench stores them."""
+    rows = []
+    for label in sorted({*payload.label_names, *payload.colours}):
+        shares = ""
+        if colour := payload.colours.get(label):
+            red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+            shares = f' Red="{red:.6f}" Green="{green:.6f}" Blue="{blue:.6f}" Alpha="1"'
+        name = escape(payload.label_names.get(label, ""))
+        rows.append(f'<Label Key="{label}"{shares}>{name}</Label>')
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?><CaretExtension><VolumeInformation Index="0">'
+        f"<LabelTable>{''.join(rows)}</LabelTable><VolumeType>Label</VolumeType>"
+        "</VolumeInformation></CaretExtension>"
+    )
 
 
 def _place(image: Any, affine: NDArray[np.float64] | None) -> None:

@@ -29,18 +29,20 @@ def is_gzipped(head: bytes) -> bool:
     return head[:2] == b"\x1f\x8b"
 
 
-def unpack(path: Path, size: int) -> bytes:
+def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     """The first `size` bytes of a gzipped file, or fewer where it holds fewer.
+
+    And up to `trailing` bytes that follow them.
 
     The check sum comes last, so what follows is unpacked and dropped; no more than `SURPLUS` of
     it, since a file of few bytes may unpack to more than there is memory or time for.
     """
     try:
-        whole = _unpack_at_once(path, size)
+        whole = _unpack_at_once(path, size, trailing)
         if whole is not None:
             return whole
         with path.open("rb") as stream, gzip_module().open(stream, "rb") as packed:
-            content: bytes = packed.read(size)
+            content: bytes = packed.read(size + trailing)
             surplus = 0
             while piece := packed.read(PIECE):
                 surplus += len(piece)
@@ -54,8 +56,8 @@ def unpack(path: Path, size: int) -> bytes:
     return content
 
 
-def _unpack_at_once(path: Path, size: int) -> bytes | None:
-    """The same by a single call, for a file of one member that holds `size` bytes; or None.
+def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
+    """The same by a single call, for a file of one member that holds no more; else None.
 
     A stream asks for the interpreter's lock every half megabyte, and may have to wait for it longer
     than it unpacks while another thread runs Python code.
@@ -65,9 +67,9 @@ def _unpack_at_once(path: Path, size: int) -> bytes | None:
         path.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as packed,
     ):
-        content: bytes = unpacker.decompress(packed, size)
+        content: bytes = unpacker.decompress(packed, size + trailing)
     unpacker.decompress(unpacker.unconsumed_tail, PIECE)
-    complete = unpacker.eof and not unpacker.unused_data and len(content) == size
+    complete = unpacker.eof and not unpacker.unused_data and len(content) >= size
     return content if complete else None
 
 

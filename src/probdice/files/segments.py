@@ -10,11 +10,16 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.damage import check_memory, whole_number
+from probdice.files.description import DESCRIPTION, described
 from probdice.files.model import Image, as_colour
 
-__all__ = ["SEGMENT", "image_of_segments"]
+__all__ = ["SEGMENT", "description_fields", "image_of_segments"]
 
-SEGMENT = re.compile(r"Segment(\d{1,9})_(LabelValue|Layer|Name|ID|Color)")
+# The fields of a header that are read: those of segments, and the parts of a description.
+SEGMENT = re.compile(
+    rf"Segment(\d{{1,9}})_(LabelValue|Layer|Name|ID|Color)|{DESCRIPTION}_(\d{{1,6}})"
+)
+PART = 4000  # characters of a description in one field, of which MetaImage holds few
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,21 @@ def image_of_segments(
         return _layers(array, segments, affine, max_bytes)
     names = {segment.label: segment.name for segment in segments}
     colours = {segment.label: segment.colour for segment in segments if segment.colour}
-    return Image(array, regions=regions, affine=affine, label_names=names, colours=colours)
+    image = Image(array, regions=regions, affine=affine, label_names=names, colours=colours)
+    parts = {
+        int(match[3]): metadata[key]
+        for key in metadata
+        if (match := SEGMENT.fullmatch(key)) and match[3]
+    }
+    description = "".join(parts[number] for number in sorted(parts))
+    return described(image, description) if description else image
+
+
+def description_fields(description: str) -> dict[str, str]:
+    """The fields of a header that hold a description; spaces at their ends would be lost."""
+    text = description.replace(" ", "\\u0020")
+    starts = range(0, len(text), PART)
+    return {f"{DESCRIPTION}_{k}": text[start : start + PART] for k, start in enumerate(starts)}
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:

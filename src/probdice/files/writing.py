@@ -20,7 +20,7 @@ from probdice.geometry import Geometry
 from probdice.segmentation import Array, Segmentation
 from probdice.value_checks import as_probabilities, examine_values
 
-__all__ = ["payload_of", "replacing_store", "write_atomically"]
+__all__ = ["described_payload", "payload_of", "replacing_store", "write_atomically"]
 
 BATCH = 2**24  # probabilities that are held at once, of an array that is read in parts
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
@@ -29,33 +29,40 @@ INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uin
 def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Payload:
     """The values to store, of the type they are stored in."""
     if isinstance(value, Segmentation):
-        geometry = value.geometry if geometry is None else geometry
-        regions = False
         if value.crisp:
             array = _smallest(_whole(value.array))
         elif value.reading == "foreground":  # one map says it all
             array = value.probabilities()[1]
         else:
-            array, regions = _probabilities(value), True
-        payload = Payload(
-            array,
-            regions,
-            geometry,
-            value.names if value.crisp else {},
-            value.labels if regions else (),
-            tuple(value.names.get(k) for k in range(len(value.labels))) if regions else (),
-            value.colours,
-        )
+            array = _probabilities(value)
+        payload = described_payload(value, array, geometry)
     else:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":
             raise InputError(f"expected labels or a map of numbers, found {array.dtype}")
-        array = array.astype(np.float32) if array.dtype.kind == "f" else _smallest(array)
-        payload = Payload(array, False, geometry)
-    shape = array.shape[1:] if payload.regions else array.shape
-    if geometry is not None and geometry.shape != shape:
-        raise InputError(f"geometry is that of an image of shape {geometry.shape}, found {shape}")
+        if array.dtype.kind == "f":
+            payload = Payload(array.astype(np.float32), "map", geometry)
+        else:
+            payload = Payload(_smallest(array), "labels", geometry)
+    place, shape = payload.geometry, payload.shape
+    if place is not None and place.shape != shape:
+        raise InputError(f"geometry is that of an image of shape {place.shape}, found {shape}")
     return payload
+
+
+def described_payload(value: Segmentation, array: Any, geometry: Geometry | None) -> Payload:
+    """All that is stored of a segmentation; the array may be one that is stored already."""
+    place = value.geometry if geometry is None else geometry
+    if value.crisp:
+        return Payload(array, "labels", place, label_names=value.names, colours=value.colours)
+    return Payload(
+        array,
+        "foreground" if value.reading == "foreground" else "probabilities",
+        place,
+        region_labels=value.labels,
+        region_names=tuple(value.names.get(k) for k in range(len(value.labels))),
+        colours=value.colours,
+    )
 
 
 def write_atomically(path: str, form: Format, payload: Payload) -> None:

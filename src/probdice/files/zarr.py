@@ -9,6 +9,7 @@ decoded when a block needs them.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.arrays import OBJECTS
 from probdice.files.damage import check_crumbs, check_memory
+from probdice.files.description import DESCRIPTION, described, description_of
 from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
 from probdice.files.model import (
     Content,
@@ -34,8 +36,8 @@ from probdice.files.model import (
 )
 from probdice.files.sources import is_store, is_url
 from probdice.geometry import Geometry
-from probdice.region_labels import Label
-from probdice.segmentation import Segmentation, reordered
+from probdice.region_labels import Label, shown_labels
+from probdice.segmentation import reordered
 
 __all__ = ["ZARR", "NewStore", "Stored", "streams"]
 
@@ -278,7 +280,8 @@ def _multiscale(group: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(scales[0], Mapping) or not scales[0].get("datasets"):
         raise FormatError("is damaged: its multiscales list no datasets")
-    return dict(scales[0]) | {"attributes": attributes}
+    description = group.attrs.get(DESCRIPTION)
+    return dict(scales[0]) | {"attributes": attributes, "description": description}
 
 
 def _level_of(store: str) -> dict[str, Any] | None:
@@ -311,7 +314,7 @@ def _image(array: Any, store: str, level: Mapping[str, Any]) -> Image:
     regions = next((k for k, (_, kind, _) in enumerate(axes) if kind == "channel"), None)
     attributes = level["attributes"]
     labels = attributes.get("image-label")
-    return Image(
+    image = Image(
         values,
         regions=regions,
         kind="values" if labels is None else "labels",
@@ -320,6 +323,8 @@ def _image(array: Any, store: str, level: Mapping[str, Any]) -> Image:
         region_names=None if regions is None else _channel_names(attributes, values.shape[regions]),
         colours=_colours(labels),
     )
+    description = level.get("description")
+    return described(image, description) if isinstance(description, str) else image
 
 
 def _plain(array: Any, store: str) -> Image:
@@ -328,9 +333,12 @@ def _plain(array: Any, store: str) -> Image:
     values = Stored(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
     if named:
-        return Image(values, regions=named[0])
-    channels = 0 if not names and len(values.shape) == 4 and values.dtype.kind == "f" else None
-    return Image(values, regions=channels, assumed=True)
+        image = Image(values, regions=named[0])
+    else:
+        plain = not names and len(values.shape) == 4 and values.dtype.kind == "f"
+        image = Image(values, regions=0 if plain else None, assumed=True)
+    description = array.attrs.get(DESCRIPTION)
+    return described(image, description) if isinstance(description, str) else image
 
 
 def _axes(level: Mapping[str, Any], count: int) -> list[tuple[str, str, str]]:
@@ -445,7 +453,7 @@ def _write(path: Path, payload: Payload) -> None:
         array = np.asarray(reordered(array, order, flips, int(payload.regions)))
     new = NewStore(path, payload.geometry)
     new.array(array.shape, array.dtype, regions=payload.regions)[...] = array
-    new.describe(payload)
+    new.describe(replace(payload, array=array))
 
 
 class NewStore:
@@ -459,6 +467,7 @@ class NewStore:
     ):
         self.path, self.geometry, self.chunks = path, geometry, chunks
         self._group: Any = None
+        self._array: Any = None
         self._ome: dict[str, Any] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
@@ -466,53 +475,52 @@ class NewStore:
         zarr = need("zarr", "zarr", "writing Zarr")
         axes = len(shape) - regions
         chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])
-        names = ["c"] * regions + list("zyx"[3 - axes :]) if 1 <= axes <= 3 else None
+        space = "zyx"[3 - axes :] if axes <= 3 else [f"axis{k}" for k in range(axes)]
         options = {
             "shape": shape,
             "chunks": (1,) * regions + tuple(max(n, 1) for n in chunks),
             "dtype": dtype,
             "fill_value": 0,
-            "dimension_names": names,
+            "dimension_names": [*["c"] * regions, *space],
         }
         if self.geometry is None:
-            return zarr.create_array(self.path, **options)
+            self._array = zarr.create_array(self.path, **options)
+            return self._array
         if axes not in (2, 3):
             raise InputError(f"OME-Zarr holds images of 2 or 3 axes, found {axes}")
         self._ome = {"version": VERSION, "multiscales": [_multiscales(self.geometry, regions)]}
         self._group = zarr.create_group(self.path, attributes={"ome": self._ome})
         return self._group.create_array("0", **options)
 
-    def describe(self, segmentation: Segmentation | Payload) -> None:
-        """Say what regions or labels are called, and how they are shown."""
-        if self._group is None:
+    def describe(self, payload: Payload) -> None:
+        """Store what regions or labels are called, and how they are shown."""
+        plain = self._group is None
+        description = description_of(payload, names=plain)
+        node = self._array if plain else self._group
+        if description:
+            node.attrs[DESCRIPTION] = description
+        if plain:
             return
-        colours = segmentation.colours
-        if isinstance(segmentation, Payload):
-            crisp, names = segmentation.labels, segmentation.label_names
-            regions = [
-                str(label) if name is None else name
-                for label, name in zip(
-                    segmentation.region_labels, segmentation.region_names, strict=True
-                )
-            ]
-        else:
-            crisp, names = segmentation.crisp, segmentation.names
-            regions = [str(region) for region in segmentation.regions]
-        if crisp:
+        colours = payload.colours
+        if payload.labels:
             self._ome["image-label"] = {
                 "version": VERSION,
-                "properties": [{"label-value": key, "name": name} for key, name in names.items()],
+                "properties": [
+                    {"label-value": key, "name": name} for key, name in payload.label_names.items()
+                ],
                 "colors": [
                     {"label-value": key, "rgba": [*bytes.fromhex(colour[1:]), 255]}
                     for key, colour in colours.items()
                 ],
             }
-        if regions:
+        if payload.regions:
             window = {"start": 0, "end": 1, "min": 0, "max": 1}
+            called = dict(enumerate(payload.region_names))
+            names = {k: name for k, name in called.items() if name is not None}
             self._ome["omero"] = {
                 "channels": [
-                    {"label": name, "color": colours.get(k, "#808080")[1:], "window": window}
-                    for k, name in enumerate(regions)
+                    {"label": str(label), "color": colours.get(k, "#808080")[1:], "window": window}
+                    for k, label in enumerate(shown_labels(payload.region_labels, names))
                 ]
             }
         self._group.attrs["ome"] = self._ome

@@ -1,0 +1,150 @@
+"""What a format has no field for, as one line of JSON that `write` stores beside the values.
+
+It holds the kind of segmentation, the shape of the image, and where the format has no other place
+for them the labels and names of regions and the geometry. A program that changes the values of a
+file may keep its text, so a description that does not fit the values is ignored.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError
+from probdice.files.model import Image, Payload
+from probdice.region_labels import COLOUR
+from probdice.segmentation import Array
+
+__all__ = ["DESCRIPTION", "described", "description_in", "description_of"]
+
+DESCRIPTION = "probdice"  # the key under which formats store it
+
+
+def description_of(
+    payload: Payload, *, names: bool = False, affine: bool = False, shape: bool = False
+) -> str:
+    """The description of what is written; "" where the format says it all.
+
+    Parameters
+    ----------
+    payload : Payload
+        What is written.
+    names : bool, optional
+        Whether the names and colours of a label map need a place here. Regions of probabilities
+        always do.
+    affine : bool, optional
+        Whether the geometry, or that there is none, needs a place here.
+    shape : bool, optional
+        Whether the format would return another shape.
+    """
+    if payload.kind == "map":
+        return ""
+    content: dict[str, Any] = {"kind": payload.kind, "shape": payload.shape}
+    if payload.kind != "labels":
+        content["labels"], content["names"] = payload.region_labels, payload.region_names
+        content["colours"] = dict(payload.colours)
+    elif names and (payload.label_names or payload.colours):
+        content["names"], content["colours"] = dict(payload.label_names), dict(payload.colours)
+    elif not affine and not shape:
+        return ""
+    if affine:
+        geometry = payload.geometry
+        content["affine"] = None if geometry is None else geometry.affine.tolist()
+    return json.dumps(content, separators=(",", ":"))
+
+
+def described(image: Image, text: str) -> Image:
+    """The image with what its description adds; without it where the description does not fit."""
+    try:
+        content = json.loads(text)
+        kind, shape = str(content["kind"]), tuple(int(length) for length in content["shape"])
+        array = _shaped(image, kind, shape, content)
+        if array is None:
+            return image
+        affine = _placed(image, len(shape), content)
+        if affine is not None and len(affine) != len(shape) + 1:
+            return image
+        colours = {int(key): str(colour) for key, colour in content.get("colours", {}).items()}
+        if kind == "labels":
+            names = {int(label): str(name) for label, name in content.get("names", {}).items()}
+            image = replace(image, label_names={**image.label_names, **names})
+        else:
+            image = replace(
+                image,
+                kind="regions" if kind == "probabilities" else "foreground",
+                region_labels=[_number(label) for label in content["labels"]],
+                region_names=[None if x is None else str(x) for x in content["names"]],
+            )
+    except (
+        *(AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError),
+    ) as error:
+        raise FormatError(f"is damaged: its description cannot be understood ({error})") from error
+    known = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
+    return replace(
+        image,
+        array=array,
+        regions=0 if kind == "probabilities" else None,
+        affine=affine,
+        colours={**image.colours, **known},
+    )
+
+
+def description_in(content: bytes) -> str:
+    """The description among other bytes, which ends with a zero; "" where there is none."""
+    start = content.find(f"{DESCRIPTION} {{".encode())
+    if start < 0:
+        return ""
+    text = content[start + len(DESCRIPTION) :].partition(b"\0")[0]
+    return text.decode("ascii", "replace")
+
+
+def _number(label: Any) -> int | None:
+    """The number of a region, as a label map could hold it."""
+    number = None if label is None else int(label)
+    if number is not None and not -(2**63) <= number < 2**64:
+        raise ValueError(f"{number} is no label of 64 bits")
+    return number
+
+
+def _shaped(
+    image: Image, kind: str, shape: tuple[int, ...], content: dict[str, Any]
+) -> Array | None:
+    """The values in the shape of the description; None where it is that of other values."""
+    array, axis = image.array, image.regions
+    floating = array.dtype.kind == "f" or (image.slope, image.inter) != (1, 0)
+    count = 1 if axis is None else array.shape[axis]
+    if kind == "probabilities":
+        fits = floating and count == len(content["labels"]) == len(content["names"])
+    else:
+        expected = {"labels": False, "foreground": True}.get(kind)
+        fits = axis is None and floating == expected
+    lengths = list(array.shape)
+    if axis is not None:
+        del lengths[axis]
+    if not fits or [n for n in lengths if n != 1] != [n for n in shape if n != 1]:
+        return None
+    if kind == "probabilities":
+        shape = (count, *shape)
+    if isinstance(array, np.ndarray):
+        return (array if axis is None else np.moveaxis(array, axis, 0)).reshape(shape)
+    return array if axis in (None, 0) and tuple(array.shape) == shape else None
+
+
+def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
+    """The affine of the axes of the image: that of the file, unless the file has none."""
+    affine = image.affine
+    if "affine" in content:
+        given = content["affine"]
+        if affine is None and given is not None:
+            return np.array(given, dtype=np.float64)
+        if affine is not None and given is None and (np.abs(affine) == np.eye(len(affine))).all():
+            return None
+    if affine is None or len(affine) == axes + 1:
+        return affine
+    # Further axes have a length of 1; where they are not separate, the file has another place now.
+    kept, further = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
+    if affine[np.ix_(kept, further)].any() or affine[np.ix_(further, kept)].any():
+        return affine
+    return affine[np.ix_(kept, kept)]
