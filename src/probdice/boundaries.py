@@ -30,7 +30,7 @@ from probdice.errors import InputError, MissingExtraError
 from probdice.formatting import decimal
 from probdice.geometry import Geometry
 from probdice.matching import listed
-from probdice.segmentation import Label
+from probdice.region_labels import Label
 from probdice.sides import SIDES, Both
 
 if TYPE_CHECKING:
