@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.streams import print_text, printing
+from probdice.cli.console import console
+from probdice.cli.streams import printing, write_output
 from probdice.cli.tables import Column, FittingTable
 from probdice.comparison import Comparison
 from probdice.errors import in_command
@@ -66,15 +67,13 @@ def show_comparison(
 def show(*parts: RenderableType) -> None:
     """Print to standard output, on a terminal in lines that are broken between words."""
     terminal = sys.stdout.isatty()
-    console = Console(
-        highlight=False, markup=False, soft_wrap=True, width=None if terminal else WIDE
-    )
-    with printing(), console.capture() as captured:  # Rich writes an empty text even so
+    screen = console(width=None if terminal else WIDE)
+    with printing(), screen.capture() as captured:  # Rich writes an empty text even so
         for part in parts:
             if terminal and isinstance(part, str | Text):
-                part = broken(part, console.width)
-            console.print(part)
-    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+                part = broken(part, screen.width)
+            screen.print(part)
+    write_output("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
 
 
 def broken(text: str | Text, width: int) -> Text:
