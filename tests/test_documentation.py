@@ -1,5 +1,6 @@
 """The documentation is complete and true: names, options, formats, fields, notes, claims."""
 
+import ast
 import doctest
 import re
 import sys
@@ -87,6 +88,19 @@ def test_every_command_and_option_is_in_the_reference():
     for command in typer.main.get_command(app).commands.values():
         for entry in command.params:
             assert all(word in text or word == entry.name for word in entry.opts)
+
+
+def test_docstrings_have_one_attribute_per_entry():
+    joined = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            _, _, section = (ast.get_docstring(node) or "").partition("Attributes\n----------\n")
+            for line in section.split("\n\n")[0].splitlines():
+                if not line.startswith(" ") and not re.fullmatch(r"\w+ : .+", line):
+                    joined.append(f"{path.name}:{node.lineno}: {line}")
+    assert joined == []
 
 
 # -- true ----------------------------------------------------------------------------------------
