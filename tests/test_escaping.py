@@ -140,6 +140,7 @@ def test_compare(files: list[Path], tmp_path: Path) -> None:
     first, second, _, names = files
     code, said = run("compare", first, second, "--names", names)
     assert code == 0 and "\\u001b]0;title\\u0007\\u009b31m\\u202e" in said
+    assert "\nerror: forged" not in said
     code, said = run("compare", first, second, "--names", names, "--json", "-")
     assert code == 0 and json.loads(said)["files"]["reference"]["path"] == str(first)
     assert run("compare", first, tmp_path / f"absent{HOSTILE}.npy")[0] == 1
@@ -150,7 +151,7 @@ def test_compare(files: list[Path], tmp_path: Path) -> None:
 
 def test_info(files: list[Path], tmp_path: Path) -> None:
     code, said = run("info", files[1], "--names", files[3])
-    assert code == 0 and "-five" in said
+    assert code == 0 and "-five" in said and "\nerror: forged" not in said
     parts = tmp_path / f"parts{HOSTILE}.npz"
     np.savez(parts, **{"a\x1b[2J": LABELS, "b": LABELS})
     code, said = run("info", parts)
@@ -208,7 +209,7 @@ def test_a_folder_of_cases_with_hostile_names(tmp_path: Path) -> None:
     names.write_text(json.dumps({"1": '=HYPERLINK("http://x")', "2": "@two"}))
     out = tmp_path / f"out{HOSTILE}"
     code, said = run("evaluate", reference, method, "-o", out, "--reference-names", names)
-    assert code != 0 and "\\u001b[2J<img src=x>" in said
+    assert code != 0 and "\\u001b[2J<img src=x>" in said and "failed: +broken" in said
 
     cases = without_formulas(out / "cases.csv")
     assert {unescaped(name) for name in cases["case"]} == {

@@ -14,6 +14,7 @@ from probdice.cli.streams import printing, write_output
 from probdice.cli.tables import Column, FittingTable
 from probdice.comparison import Comparison
 from probdice.errors import in_command
+from probdice.escaping import printable
 from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
 from probdice.scoring import NeedsImages
@@ -41,7 +42,12 @@ def show_comparison(
     detection: "Detection | None" = None,
 ) -> None:
     """Scores, groups, other numbers, notes and the files that were written."""
-    parts: list[RenderableType] = [Text(title, style="bold"), _asked(result), "", _headline(result)]
+    parts: list[RenderableType] = [
+        Text(printable(title), style="bold"),
+        _asked(result),
+        "",
+        _headline(result),
+    ]
     parts += [_groups(result)]
     if len(result.groups) > MOST:
         parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
@@ -60,7 +66,7 @@ def show_comparison(
                 )
             )
     parts += [note_line(in_command(note.message)) for note in notes]
-    parts += [f"wrote {line}" for line in written]
+    parts += [printable(f"wrote {line}") for line in written]
     show(*parts)
 
 
