@@ -100,11 +100,8 @@ def test_docstrings_have_one_attribute_per_entry():
             text = ast.get_docstring(node) or ""
             for heading in ("Attributes", "Returns", "Yields"):
                 _, _, section = text.partition(f"{heading}\n{'-' * len(heading)}\n")
-                for line in section.split("\n\n")[0].splitlines():
-                    if re.match(r"\w+, \w+", line):
-                        joined.append(f"{path.name}: {line}")
-                    elif heading == "Attributes" and not re.match(r" |\w+ : .", line):
-                        joined.append(f"{path.name}: {line}")
+                entries = [line for line in section.split("\n\n")[0].splitlines() if line[0] != " "]
+                joined += [f"{path.name}: {line}" for line in entries if re.match(r"\w+, \w", line)]
     assert joined == []
 
 
