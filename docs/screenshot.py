@@ -37,7 +37,7 @@ def main() -> None:
         page.wait_for_selector("#viewer[data-ready]", state="attached")
         below = page.locator(".panels").bounding_box()
         assert below is not None
-        height = below["y"] + below["height"] + 16
+        height = below["y"] + below["height"] + 4
         page.screenshot(
             path=TARGET, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
         )
