@@ -1,19 +1,19 @@
-# Each target makes and reuses .venv by itself; all it takes is Python 3.11 or newer, pip and make.
+# Each target sets up and reuses .venv. You need Python 3.11 or newer, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    compare two made-up segmentations and write a report"
+	@echo "make demo    compare two synthetic segmentations and write demo/page.html"
 	@echo "make test    run all tests"
-	@echo "make lint    ruff and mypy"
-	@echo "make bench   measure speed against other tools"
-	@echo "make fuzz    read mutants of files of every format, for hours"
-	@echo "make torture compare at random and hold it against the slow twin, for an hour"
-	@echo "make kills   kill evaluate a thousand times, and fill its disk"
-	@echo "make audit   look for known advisories of what is installed"
-	@echo "make docs    build docs/_build/html, with every example run and every link checked"
-	@echo "make dist    build dist/: the sdist and the wheel"
+	@echo "make lint    run ruff and mypy"
+	@echo "make bench   measure speed relative to other tools"
+	@echo "make fuzz    read mutated files of every format, for hours"
+	@echo "make torture compare random inputs with the reference implementation, for an hour"
+	@echo "make kills   kill evaluate a thousand times and simulate a full disk"
+	@echo "make audit   look up security advisories for installed packages"
+	@echo "make docs    build docs/_build/html, run all examples and check all links"
+	@echo "make dist    build the sdist and the wheel into dist/"
 
 demo: .venv/.base
 	$(BIN)/probdice demo -o demo
@@ -71,7 +71,7 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	@touch $@
 
-# Atheris, which lets coverage lead the way, is not made for every platform.
+# Atheris, for coverage-guided fuzzing, is not available on every platform.
 .venv/.fuzz: .venv/.test
 	$(BIN)/pip install --quiet --disable-pip-version-check atheris || true
 	@touch $@

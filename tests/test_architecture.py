@@ -16,6 +16,7 @@ TESTS = Path(__file__).parent
 ROOMS = [
     "version",
     "errors",
+    "escaping",
     "sides",
     "atomic_files",
     "formatting",

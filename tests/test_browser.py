@@ -697,6 +697,18 @@ def test_numbers_and_the_command_can_be_taken_out(visit, scan):
     assert text == "probdice compare 'a b.nii' c.nii --image t1.nii"
 
 
+def test_saved_tables_hold_no_formulas(visit, tmp_path):
+    labels = np.repeat(np.arange(4), 10).reshape(8, 5)
+    names = {0: "=1+1", 1: "'quoted", 2: "-3", 3: "@x, y"}
+    segmentation = Segmentation.from_labels(labels, names=names)
+    compare(segmentation, segmentation).report(tmp_path / "formulas.html")
+    page = visit(tmp_path / "formulas.html")
+    with page.expect_download() as download:
+        page.click("#save-csv")
+    rows = list(csv.DictReader(download.value.path().read_text().splitlines()))
+    assert [row["reference"] for row in rows] == ["'=1+1", "''quoted", "-3", "'@x, y"]
+
+
 def test_every_picture_is_saved_as_png_and_svg(visit, scan):
     page = visit(scan.file)
     for side in ("contours", "reference", "prediction", "f"):

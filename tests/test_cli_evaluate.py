@@ -230,7 +230,7 @@ def test_a_name_that_is_no_text_is_read_back(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = probdice("evaluate", *folders, "-o", out, "--parquet")
     assert done.returncode == 1
-    assert done.stderr.startswith("failed: caf? (bad)")
+    assert done.stderr.startswith("failed: caf\\udce9 (bad)")
     again = probdice("summarise", out)
     assert (again.returncode, again.stderr) == (0, "")
     assert probdice("show", out, name).returncode == 0

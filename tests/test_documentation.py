@@ -1,5 +1,6 @@
 """The documentation is complete and true: names, options, formats, fields, notes, claims."""
 
+import ast
 import doctest
 import re
 import sys
@@ -89,6 +90,21 @@ def test_every_command_and_option_is_in_the_reference():
             assert all(word in text or word == entry.name for word in entry.opts)
 
 
+def test_docstrings_have_one_attribute_per_entry():
+    """Sphinx splits the names of a joined entry under Parameters, but not elsewhere."""
+    joined = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            text = ast.get_docstring(node) or ""
+            for heading in ("Attributes", "Returns", "Yields"):
+                _, _, section = text.partition(f"{heading}\n{'-' * len(heading)}\n")
+                entries = [line for line in section.split("\n\n")[0].splitlines() if line[0] != " "]
+                joined += [f"{path.name}: {line}" for line in entries if re.match(r"\w+, \w", line)]
+    assert joined == []
+
+
 # -- true ----------------------------------------------------------------------------------------
 
 
@@ -117,13 +133,22 @@ def test_every_blind_spot_is_on_its_page():
         assert f'CASES["{name}"].figure()' in text and f'CASES["{name}"].table()' in text
 
 
-def test_every_leaf_of_the_tree_has_a_sentence_of_this_version():
-    require("sphinx")
+def test_every_answer_of_the_tree_leads_to_a_sentence_of_this_version():
     text = page("explanation/which-number.md")
-    for leaf in extension("tree").leaves():
-        section = text.split(f"({leaf.anchor})=")[1].split("\n(")[0]
+    questions, *sections = text.split("\n## ")
+    anchors = [re.sub(r"[^\w ]", "", s.splitlines()[0]).lower().replace(" ", "-") for s in sections]
+    answers = re.findall(r"^ +- (?:Yes|No): \[.+\]\(#([\w-]+)\)$", questions, re.MULTILINE)
+    assert sorted(answers) == sorted(anchors) and len(anchors) == 7
+    for section in sections:
         sentence = " ".join(re.findall(r"^> (.*)", section, re.MULTILINE))
         assert f"probdice {probdice.__version__}" in sentence
+
+
+def test_pages_read_well_outside_the_site():
+    """GitHub shows targets such as (name)= and empty directives as they are."""
+    for name in ("README.md", "CONTRIBUTING.md", "docs/explanation/which-number.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert not re.search(r"^\(.+\)=$|^```\{", text, re.MULTILINE)
 
 
 def test_the_newest_heading_and_the_citation_have_the_version():

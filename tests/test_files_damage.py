@@ -650,7 +650,7 @@ def test_what_a_file_says_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -
     (tmp_path / "names.json").write_text('{"1": "grey\\u001b[2J"}')
     np.save(tmp_path / "a.npy", NOISE)
     names = read(tmp_path / "a.npy", names=tmp_path / "names.json").names
-    assert names == {1: "grey\\x1b[2J"}
+    assert names == {1: "grey\\u001b[2J"}
     path = metaimage(tmp_path / "a.mha", "ElementType = MET_\x1b[2J\x07")
     with pytest.raises(FormatError) as caught:
         read(path)

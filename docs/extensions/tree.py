@@ -1,7 +1,8 @@
-"""The directive `decision-tree`: which number to report, drawn as a tree of questions.
+"""Draw the questions of explanation/which-number.md as a tree.
 
-A question has an answer for yes and one for no; an answer is another question, or a leaf with the
-anchor of the section that it leads to. It is drawn twice, for wide screens and for narrow ones.
+The page has them as a nested list, which reads well as plain Markdown: a question has one item for
+yes and one for no, and an answer is another question or a link to the section about a number. The
+site shows a drawing of the list instead, once for wide screens and once for narrow ones.
 """
 
 import textwrap
@@ -11,10 +12,10 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["TREE", "Leaf", "Question", "leaves", "setup"]
+__all__ = ["Leaf", "Question", "setup"]
 
+PAGE = "explanation/which-number"
 STEP = 30  # from one level to the next
 LINE = 18  # of text
 GAP = 16  # between two boxes
@@ -22,7 +23,7 @@ GAP = 16  # between two boxes
 
 @dataclass(frozen=True)
 class Leaf:
-    """A number to report, and the section that has the sentence for it."""
+    """A number to report, and the anchor of the section about it."""
 
     text: str
     anchor: str
@@ -39,52 +40,35 @@ class Question:
 
 LETTER = {Question: 7.4, Leaf: 8.6}  # width of a letter, at most on average: leaves are bold
 
-TREE = Question(
-    "Are regions many and small, and counted one by one? (cells, lesions, trees)",
-    Leaf("F1 and panoptic quality, with splits and merges", "instances"),
-    Question(
-        "Are labels agreed: does a label mean the same on both sides?",
-        Question(
-            "Are probabilities meant as such? (partial volumes, raters, a network’s doubt)",
-            Question(
-                "Does it matter whether a small probability is 0.01 or 0.001?",
-                Leaf("Aitchison score, with its floor", "ratios"),
-                Leaf("Score, and the fuzzy Dice of every region", "probabilities"),
-            ),
-            Leaf("Dice of every region, mean and lowest", "agreed-labels"),
-        ),
-        Question(
-            "May a region be split or joined?",
-            Leaf("Both explained shares", "split-or-joined"),
-            Question(
-                "Do numbers mean the same in every image? (clusters of one model)",
-                Leaf("Matched score by one correspondence for the whole set", "clusters"),
-                Leaf("Matched score and adjusted score", "one-to-one"),
-            ),
-        ),
-    ),
-)
+
+def draw_list(app: Sphinx, doctree: nodes.document) -> None:
+    """Replace the first list of the page by drawings of it."""
+    if app.env.docname != PAGE:
+        return
+    questions = next(doctree.findall(nodes.bullet_list))
+    (first,) = questions.children
+    tree = _read(first, "")
+    drawings = _drawn(tree, 760, "tree-wide") + _drawn(tree, 356, "tree-narrow")
+    html = f'<div class="decision-tree">{drawings}</div>'
+    questions.replace_self(nodes.raw("", html, format="html"))
 
 
-class DecisionTree(SphinxDirective):
-    """The tree as two SVG drawings, of which the page shows the one that fits."""
-
-    def run(self) -> list[nodes.Node]:
-        drawings = _drawn(760, "tree-wide") + _drawn(356, "tree-narrow")
-        return [nodes.raw("", f'<div class="decision-tree">{drawings}</div>', format="html")]
-
-
-def leaves(node: Question | Leaf = TREE) -> list[Leaf]:
-    """All leaves, from top to bottom."""
-    if isinstance(node, Leaf):
-        return [node]
-    return leaves(node.yes) + leaves(node.no)
+def _read(item: nodes.Node, answer: str) -> Question | Leaf:
+    """One item of the list, whose text starts with the answer that leads to it."""
+    text = item[0].astext()
+    if not text.startswith(answer):
+        raise ValueError(f"{PAGE}: expected an item that starts with {answer!r}, found {text!r}")
+    text = text.removeprefix(answer).replace("\n", " ")
+    if len(item) == 1:
+        return Leaf(text, next(item.findall(nodes.reference))["refid"])
+    yes, no = item[1]
+    return Question(text, _read(yes, "Yes: "), _read(no, "No: "))
 
 
-def _drawn(width: int, name: str) -> str:
+def _drawn(tree: Question | Leaf, width: int, name: str) -> str:
     shapes: list[str] = []
     step = STEP if width > 500 else STEP // 2
-    bottom = _draw(TREE, "", 0, 8, width, step, shapes)
+    bottom = _draw(tree, "", 0, 8, width, step, shapes)
     return (
         f'<svg class="{name}" viewBox="0 0 {width} {bottom}" role="group" '
         f'aria-label="A tree of questions that ends in the number to report">'
@@ -132,6 +116,6 @@ def _draw(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive."""
-    app.add_directive("decision-tree", DecisionTree)
+    """Draw the list after the page has been read."""
+    app.connect("doctree-read", draw_list)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -53,18 +53,28 @@ class Reliability:
 
     Attributes
     ----------
-    lower, upper : ndarray
-        Where each bin begins and ends; bins without pixels are left out.
+    lower : ndarray
+        Where each bin begins; bins without pixels are left out.
+    upper : ndarray
+        Where each bin ends.
     pixels : ndarray
         How many predictions lie in each.
-    predicted, observed : ndarray
-        Their mean, and the share that was right.
-    expected_error, maximum_error : float
-        ECE and MCE: the mean, over pixels, and the largest of |predicted − observed|.
-    chance_expected_error, chance_maximum_error : float
-        The mean of both for a calibrated predictor with the same probabilities.
-    chance_expected_limit, chance_maximum_limit : float
-        What 95 % of calibrated predictors stay below.
+    predicted : ndarray
+        The mean of these probabilities.
+    observed : ndarray
+        The share of them that was right.
+    expected_error : float
+        ECE: the mean of |predicted − observed| over pixels.
+    maximum_error : float
+        MCE: the largest |predicted − observed|.
+    chance_expected_error : float
+        The mean ECE of a calibrated predictor with the same probabilities.
+    chance_maximum_error : float
+        Its mean MCE.
+    chance_expected_limit : float
+        95 % of calibrated predictors have an ECE below this.
+    chance_maximum_limit : float
+        95 % of calibrated predictors have an MCE below this.
 
     Examples
     --------
@@ -140,8 +150,10 @@ class RegionCalibration:
 
     Attributes
     ----------
-    reference, prediction : tuple of int or str
-        The labels of the group.
+    reference : tuple of int or str
+        The reference labels of the group.
+    prediction : tuple of int or str
+        The prediction labels of the group.
     reliability : Reliability
         Of the group's probability at every pixel.
     brier : Brier

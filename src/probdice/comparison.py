@@ -221,14 +221,20 @@ class Group:
 
     Attributes
     ----------
-    reference, prediction : tuple of int or str
-        Labels of the regions; one of the two is empty for an unmatched region.
+    reference : tuple of int or str
+        Labels of the reference regions; empty for an unmatched prediction region.
+    prediction : tuple of int or str
+        Labels of the prediction regions; empty for an unmatched reference region.
     similarity : float
         D between the auxiliary segmentations of the two, by the similarity of the comparison.
-    dice, jaccard : float
-        Fuzzy Dice coefficient and Jaccard index.
-    reference_volume, prediction_volume : float
-        Sums of probability, in pixels.
+    dice : float
+        Fuzzy Dice coefficient, 2 Σ min(p, q) / (Σ p + Σ q).
+    jaccard : float
+        Fuzzy Jaccard index, Σ min(p, q) / Σ max(p, q).
+    reference_volume : float
+        Sum of probability of the reference regions, in pixels.
+    prediction_volume : float
+        Sum of probability of the prediction regions, in pixels.
     faint : bool
         Whether the group does not count in means over regions and in counts of regions. A group
         of probabilities is faint if none of its regions is the likeliest (within 1e-6) at any
@@ -307,12 +313,17 @@ class Comparison:
         D after matching and, where allowed, merging: 1 is equal.
     matched_score : float
         D after matching alone.
-    chance, chance_error, adjusted_score : float
-        The score of independent segmentations with the same regions, its standard error (0 where
-        it is exact), and (score − chance) / (1 − chance).
-    mean_dice, lowest_dice : float
-        Mean and lowest Dice of the groups that count, an unmatched region of either side counting
-        as 0. Faint groups (`Group.faint`) do not count.
+    chance : float
+        The score of independent segmentations with the same region sizes.
+    chance_error : float
+        The standard error of `chance`; 0 where it is exact.
+    adjusted_score : float
+        (score − chance) / (1 − chance).
+    mean_dice : float
+        Mean Dice of the groups that count, an unmatched region of either side counting as 0. Faint
+        groups (`Group.faint`) do not count.
+    lowest_dice : float
+        Lowest Dice of the groups that count.
     explained : dict
         Per side, the share of its variance that the other side explains.
     groups : tuple of Group
@@ -321,8 +332,10 @@ class Comparison:
         The group that counts with the lowest Dice.
     merges : tuple of Merge
         Spare regions that were merged, in order.
-    unmatched, empty : dict
-        Per side, the labels of unmatched regions that count, and of regions with nothing in Ω.
+    unmatched : dict
+        Per side, the labels of unmatched regions that count.
+    empty : dict
+        Per side, the labels of regions that are zero everywhere in Ω.
     notes : tuple of Note
         Sentences worth knowing.
     weights : ndarray
@@ -331,8 +344,12 @@ class Comparison:
         How many pixels are compared.
     pixel_volume : float or None
         What one pixel covers in mm³, where the images are three-dimensional and say so.
-    similarity, match, merge
-        What was asked for.
+    similarity : Absolute or Aitchison
+        The similarity that was used.
+    match : str, mapping or Comparison
+        The matching rule, the given pairs, or the comparison whose groups were used.
+    merge : str
+        Whose unmatched regions were allowed to merge.
 
     Examples
     --------

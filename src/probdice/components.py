@@ -102,8 +102,10 @@ class Component:
 
     Attributes
     ----------
-    reference, prediction : tuple of int or str
-        The labels of the group that it belongs to.
+    reference : tuple of int or str
+        The reference labels of the group that it belongs to.
+    prediction : tuple of int or str
+        The prediction labels of the group that it belongs to.
     number : int
         Which component of that group, from 1 on; 0 where the reference has none.
     reference_volume : float
@@ -111,8 +113,10 @@ class Component:
     prediction_volume : float
         What the prediction has of the group among the pixels that are nearer to this component
         than to any other one of the group: pixels, or a sum of probability.
-    dice, jaccard : float
-        Between the two.
+    dice : float
+        The Dice coefficient of the two.
+    jaccard : float
+        The Jaccard index of the two.
     """
 
     reference: tuple[Label, ...]
@@ -136,8 +140,10 @@ class ComponentScores:
     components : tuple of Component
         By group, then in the order of their first pixel. A group that only the prediction has is
         one row without a component, with a Dice coefficient of 0.
-    mean_dice, mean_jaccard : float
-        Over all of them; NaN where there is none.
+    mean_dice : float
+        The mean Dice coefficient over all of them; NaN where there is none.
+    mean_jaccard : float
+        The mean Jaccard index over all of them; NaN where there is none.
     per_group : dict
         The mean Dice coefficient by the labels of the reference (of the prediction, where the
         reference has none).

@@ -92,19 +92,28 @@ class Detection:
         FP: prediction regions that are in no such group.
     misses : int
         FN: reference regions that are in no such group.
-    precision, recall, f1 : float
-        TP/(TP + FP), TP/(TP + FN), TP/(TP + ½ FP + ½ FN).
-    recognition_quality, segmentation_quality, panoptic_quality : float
-        F1 again; the mean Jaccard index (or Dice) of what was found; and their product.
+    precision : float
+        TP / (TP + FP).
+    recall : float
+        TP / (TP + FN).
+    f1 : float
+        TP / (TP + ½ FP + ½ FN).
+    recognition_quality : float
+        The same as `f1`.
+    segmentation_quality : float
+        The mean Jaccard index (or Dice) of the regions that were found.
+    panoptic_quality : float
+        `recognition_quality` × `segmentation_quality`.
     average_precision : float
         The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as the 2018 Data
         Science Bowl defines it. No confidence ranks the instances, so this is not COCO's.
     f1_area : float
         Of the curve of F1 over all thresholds from 0 to 1, exactly.
-    splits, merges : tuple of Split
-        Reference regions of which the prediction has at least two parts, and prediction regions
-        of which the reference has. A region is part of another one if more than half of it lies
-        there, however small it is.
+    splits : tuple of Split
+        Reference regions of which the prediction has at least two parts. A region is part of
+        another one if more than half of it lies there, however small it is.
+    merges : tuple of Split
+        Prediction regions of which the reference has at least two parts.
     matched : Detection
         Before regions were merged: one to one.
 

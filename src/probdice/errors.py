@@ -47,9 +47,10 @@ class Option:
         Its name in Python; the command line has hyphens for underscores.
     value : str, int, float or None
         What to set it to; None for an option that is only switched on.
-    python, command : str
-        How Python and the command line write it, where that is neither ``name=value`` nor
-        ``--name value``.
+    python : str
+        How Python writes it, where that is not ``name=value``.
+    command : str
+        How the command line writes it, where that is not ``--name value``.
     """
 
     name: str

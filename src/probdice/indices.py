@@ -55,24 +55,35 @@ class Indices:
     adjusted_rand : float
         The same with chance taken out (Hubert and Arabie): 1 for equal partitions, 0 on average
         for shuffled pixels. Label maps.
-    rand_precision, rand_recall : float
+    rand_precision : float
         Of the pairs of distinct pixels that the prediction keeps together, the share that the
-        reference does, and the other way round: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1), and over
-        Σ a_i (a_i − 1). Label maps.
+        reference keeps together: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1). Label maps.
+    rand_recall : float
+        The same with the sides exchanged: Σ n_ij (n_ij − 1) / Σ a_i (a_i − 1). Label maps.
     adapted_rand_error : float
         As the script of the SNEMI3D challenge computes it: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²), a
         pixel with itself being a pair as well. Where a background is named, pixels that the
         *reference* calls background are left out. The c others that the prediction calls
         background count in a_i, but not in n_ij and b_j: instead the script adds c/N to
         Σ n_ij² and to Σ b_j². Label maps.
-    variation_of_information, variation_split, variation_merge : float
-        In bits. H(prediction | reference) = −Σ n_ij/N log₂(n_ij/a_i) is the part of splits,
-        H(reference | prediction) that of merges; the variation is their sum. Label maps.
+    variation_of_information : float
+        `variation_split` + `variation_merge`, in bits. Label maps.
+    variation_split : float
+        H(prediction | reference) = −Σ n_ij/N log₂(n_ij/a_i), in bits. Label maps.
+    variation_merge : float
+        H(reference | prediction) = −Σ n_ij/N log₂(n_ij/b_j), in bits. Label maps.
     mutual_information : float
         I = Σ n_ij/N log₂(N n_ij / (a_i b_j)), in bits. Label maps.
-    nmi_min, nmi_max, nmi_arithmetic, nmi_geometric, nmi_joint : float
-        I over the lesser, the greater, the arithmetic or the geometric mean of the two entropies,
-        or over the joint entropy. Label maps.
+    nmi_min : float
+        I over the smaller of the two entropies. Label maps.
+    nmi_max : float
+        I over the larger of the two entropies. Label maps.
+    nmi_arithmetic : float
+        I over the arithmetic mean of the two entropies. Label maps.
+    nmi_geometric : float
+        I over the geometric mean of the two entropies. Label maps.
+    nmi_joint : float
+        I over the joint entropy. Label maps.
     covering : dict
         Per side, the mean over its pixels of the best Jaccard index that their region has with one
         of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
@@ -80,19 +91,23 @@ class Indices:
         ``["reference"]`` is the share of pixels that would be right if every prediction region
         were given the best single label of the reference: 1/N Σ_j max_i n_ij.
         ``["prediction"]`` is that with the sides exchanged. Label maps.
-    under_segmentation_error, over_segmentation_error : float
-        As Neubert and Protzel define it for super-pixels: 1/N Σ_ij min(n_ij, b_j − n_ij), what
-        prediction regions leak over the borders of reference regions. The other is that with
-        the sides exchanged. Label maps.
+    under_segmentation_error : float
+        As Neubert and Protzel define it for super-pixels: 1/N Σ_ij min(n_ij, b_j − n_ij). Per
+        pair of regions that overlap, this counts the smaller of the two parts of the prediction
+        region, inside and outside the reference region. Label maps.
+    over_segmentation_error : float
+        The same with the sides exchanged. Label maps.
     accuracy : float
         The share of pixels whose regions correspond; for probabilities the share of probability
         that corresponding regions have in common, Σ min(p, q) / N.
     kappa : float
         Cohen's κ: (accuracy − e) / (1 − e), with e the sum over the groups of the product of both
         sides' shares of the pixels.
-    mean_iou, weighted_iou : float
-        Mean Jaccard index of the groups that count, unmatched regions counting as 0; and weighted
-        by the volume in the reference. Faint groups (`Group.faint`) do not count.
+    mean_iou : float
+        Mean Jaccard index of the groups that count; unmatched regions count as 0. Faint groups
+        (`Group.faint`) do not count.
+    weighted_iou : float
+        The same, weighted by the volume in the reference.
     mean_dice : float
         Mean Dice coefficient of the groups that count, unmatched regions counting as 0.
     mean_foreground_dice : float

@@ -64,8 +64,12 @@ def join_spares(
 
     Returns
     -------
-    groups, costs, joins
-        The groups after all joins, numbered anew, what each costs, and the joins in order.
+    groups
+        The groups after all joins, numbered anew.
+    costs
+        The cost of each group.
+    joins
+        The joins in order.
     """
     if not groups.matched or not any(groups.spare(side).size for side in sides):
         return groups, costs, ()

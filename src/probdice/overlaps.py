@@ -231,8 +231,10 @@ class Overlap:
         How regions are compared.
     pixels : int
         How many pixels are compared.
-    reference, prediction : Regions
-        Labels, volumes and what each region costs alone.
+    reference : Regions
+        Labels and volumes of the reference, and the cost of each region alone.
+    prediction : Regions
+        The same for the prediction.
     meeting : Pairs
         What every pair of regions that meet saves: pixels in common for two label maps.
 

@@ -37,8 +37,10 @@ class SetComparison:
         both are equally large.
     iou : ndarray
         Raters × samples.
-    rater_diversity, sample_diversity : float
-        E d(R, R′) and E d(S, S′).
+    rater_diversity : float
+        E d(R, R′).
+    sample_diversity : float
+        E d(S, S′).
     volume_scores : dict
         For every common region the continuous ranked probability score of its volume, in pixels:
         the samples' volumes as a forecast of each rater's, E|S − r| − ½ E|S − S′|, averaged over

@@ -55,8 +55,10 @@ class Interval:
 
     Attributes
     ----------
-    low, high : float
-        Its ends; NaN where it was withheld.
+    low : float
+        The lower end; NaN where the interval was withheld.
+    high : float
+        The upper end; NaN where the interval was withheld.
     kind : {"bca", "percentile", "withheld"}
         Bias-corrected and accelerated, by percentiles, or not given at all.
     reason : str
@@ -87,9 +89,20 @@ class Summary:
         How many values were counted.
     missing : int
         How many were not, because they are not numbers.
-    mean, median, deviation : float
-        The deviation is that of a sample (n − 1); NaN for fewer than two values.
-    lower_quartile, upper_quartile, lowest, highest : float
+    mean : float
+        The mean.
+    median : float
+        The median.
+    deviation : float
+        The standard deviation of a sample (n − 1); NaN for fewer than two values.
+    lower_quartile : float
+        A quarter of the values are below.
+    upper_quartile : float
+        A quarter of the values are above.
+    lowest : float
+        The lowest value.
+    highest : float
+        The highest value.
     interval : Interval
         Of the mean.
     """
@@ -112,16 +125,22 @@ class Difference:
 
     Attributes
     ----------
-    first, second : str
-        The methods; differences are first − second.
+    first : str
+        The method that is compared.
+    second : str
+        The method whose values are subtracted.
     n : int
         The number of cases.
-    mean, median : float
-        Of the differences.
+    mean : float
+        The mean of the differences first − second.
+    median : float
+        Their median.
     interval : Interval
         Of the mean difference.
-    statistic, p : float
-        Wilcoxon's signed rank test, two-sided: the smaller sum of ranks, and the probability.
+    statistic : float
+        Wilcoxon's signed rank test, two-sided: the smaller sum of ranks.
+    p : float
+        Its probability.
     p_holm : float
         The probability after Holm's correction for all pairs that were tested together.
     reason : str
@@ -156,8 +175,10 @@ class Rank:
     place : int or None
         One more than the number of methods with a better mean rank, as in sports: 1, 2, 2, 4.
         None for a method without a case to be ranked by.
-    mean_rank_interval, place_interval : Interval
-        Over cases drawn again and again, all methods on the same ones.
+    mean_rank_interval : Interval
+        Bootstrap interval of the mean rank, over cases, the same for all methods.
+    place_interval : Interval
+        Bootstrap interval of the place, over the same resamples.
     kept : float
         In what share of these draws the method has the place it has; NaN where they are withheld.
     shares : tuple of float

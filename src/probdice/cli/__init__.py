@@ -12,7 +12,12 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from probdice.cli.streams import open_closed_streams, silence_output, unwritable
+from probdice.cli.streams import (
+    open_closed_streams,
+    print_message,
+    silence_output,
+    unwritable,
+)
 
 __all__ = ["INTERRUPTED", "REFUSED", "main"]
 
@@ -51,7 +56,7 @@ def main() -> None:
     except OSError as error:  # of a command's help: commands answer for their own errors
         silence_output()
         with suppress(OSError):
-            print(f"error: {unwritable(error)}", file=sys.stderr)
+            print_message(f"error: {unwritable(error)}")
         sys.exit(REFUSED)
     finally:
         if interruptible:

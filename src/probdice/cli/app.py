@@ -1,9 +1,11 @@
 """All commands under one name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from probdice.cli.agree import agree
 from probdice.cli.compare import compare
@@ -16,9 +18,12 @@ from probdice.cli.rank import rank
 from probdice.cli.show import show
 from probdice.cli.summarise import summarise
 from probdice.cli.warm_up import warm_up
+from probdice.escaping import visible
 from probdice.version import __version__
 
 __all__ = ["COMMANDS", "EXAMPLES", "app"]
+
+UsageError: Any = typer.BadParameter.__base__  # Click's, or that of Typer's own copy of Click
 
 # In the order of the help; the name of the function is that of the command.
 COMMANDS: tuple[Callable[..., Any], ...] = (
@@ -81,8 +86,31 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "warm_up": ("probdice warm-up",),
 }
 
+
+class _Group(TyperGroup):
+    """The commands, with names in usage errors escaped for the terminal."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _escaped_usage():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _escaped_usage():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _escaped_usage() -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        error.message = visible(error.message)
+        raise
+
+
 app = typer.Typer(
     name="probdice",
+    cls=_Group,
     help="Compare two segmentations of one image, crisp or probabilistic, with any number of "
     "regions and no agreed labels.",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from probdice.cli.streams import print_text, printing
+from probdice.cli.console import console
+from probdice.cli.streams import printing, write_output
 from probdice.cli.tables import Column, FittingTable
 from probdice.comparison import Comparison, Group
 from probdice.errors import in_command
+from probdice.escaping import printable
 from probdice.formatting import decimal, millilitres
 from probdice.matching import listed
 from probdice.scoring import NeedsImages
@@ -40,7 +42,12 @@ def show_comparison(
     detection: "Detection | None" = None,
 ) -> None:
     """Scores, groups, other numbers, notes and the files that were written."""
-    parts: list[RenderableType] = [Text(title, style="bold"), _asked(result), "", _headline(result)]
+    parts: list[RenderableType] = [
+        Text(printable(title), style="bold"),
+        _asked(result),
+        "",
+        _headline(result),
+    ]
     parts += [_groups(result)]
     if len(result.groups) > MOST:
         parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
@@ -59,22 +66,20 @@ def show_comparison(
                 )
             )
     parts += [note_line(in_command(note.message)) for note in notes]
-    parts += [f"wrote {line}" for line in written]
+    parts += [printable(f"wrote {line}") for line in written]
     show(*parts)
 
 
 def show(*parts: RenderableType) -> None:
     """Print to standard output, on a terminal in lines that are broken between words."""
     terminal = sys.stdout.isatty()
-    console = Console(
-        highlight=False, markup=False, soft_wrap=True, width=None if terminal else WIDE
-    )
-    with printing(), console.capture() as captured:  # Rich writes an empty text even so
+    screen = console(width=None if terminal else WIDE)
+    with printing(), screen.capture() as captured:  # Rich writes an empty text even so
         for part in parts:
             if terminal and isinstance(part, str | Text):
-                part = broken(part, console.width)
-            console.print(part)
-    print_text("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+                part = broken(part, screen.width)
+            screen.print(part)
+    write_output("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
 
 
 def broken(text: str | Text, width: int) -> Text:

@@ -360,7 +360,6 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     A bar on a terminal, and failures as they come.
     """
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -369,18 +368,18 @@ def _display(quiet: bool) -> Iterator[Any]:
     )
     from rich.progress import Progress as Bar
 
+    from probdice.cli.console import console
     from probdice.cli.standings import Failures
     from probdice.errors import in_command
 
     failures = Failures()
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
-        console=console,
+        console=console(stderr=True),
         transient=True,
         disable=quiet or not sys.stderr.isatty(),
     )

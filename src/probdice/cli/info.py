@@ -280,7 +280,9 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
     from rich.table import Table
     from rich.text import Text
 
-    file = Text(segmentation.source, style="bold")
+    from probdice.escaping import printable
+
+    file = Text(printable(segmentation.source), style="bold")
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from probdice.cli import INTERRUPTED, REFUSED
-from probdice.cli.streams import is_plain
+from probdice.cli.streams import is_plain, print_message
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
 __all__ = ["INTERRUPTED", "REFUSED", "answering"]
@@ -22,6 +22,7 @@ def answering(*, debug: bool = False) -> Iterator[None]:
         # What a comparison warns of is among its notes, and those are shown.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.simplefilter("ignore", ProbdiceWarning)
+        warnings.showwarning = _show_warning  # restored with the filters
         try:
             yield
         except BrokenPipeError:  # whoever read the output has seen enough
@@ -36,6 +37,17 @@ def answering(*, debug: bool = False) -> Iterator[None]:
             _refuse(f"unexpected {type(error).__name__}: {error}; --debug shows where", debug)
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    print_message(warnings.formatwarning(message, category, filename, lineno, line))
+
+
 def _message(error: Exception) -> str:
     if isinstance(error, ProbdiceError):
         return error.in_command()
@@ -48,8 +60,8 @@ def _message(error: Exception) -> str:
 
 def _refuse(message: str, debug: bool) -> NoReturn:
     if debug:
-        traceback.print_exc()
+        print_message(traceback.format_exc())
     word = "error: "
     typer.echo(word if is_plain() else typer.style(word, fg="red", bold=True), err=True, nl=False)
-    typer.echo(message, err=True)
+    print_message(message)
     raise typer.Exit(REFUSED) from None

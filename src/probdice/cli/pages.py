@@ -33,13 +33,13 @@ def write_pages(
     evaluation: "Evaluation", reports: str, *, workers: int | None, quiet: bool
 ) -> None:
     """Write the pages into the folder of the run, and print where."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    from probdice.cli.console import console
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     hidden = quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=hidden) as bar:
         task = bar.add_task("pages", total=None)
 
         def show_progress(done: int, total: int, trouble: str) -> None:

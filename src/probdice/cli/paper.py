@@ -10,7 +10,7 @@ import typer
 
 from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
-from probdice.cli.streams import print_text
+from probdice.cli.streams import print_message, print_text
 
 __all__ = ["paper"]
 
@@ -53,10 +53,11 @@ def paper(
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """A bar on the terminal; a line for each step where there is none."""
     if not sys.stderr.isatty():
-        yield lambda what, done, steps: typer.echo(f"{done}/{steps} {what}", err=True)
+        yield lambda what, done, steps: print_message(f"{done}/{steps} {what}")
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from probdice.cli.console import console
 
     columns = (
         BarColumn(),
@@ -64,7 +65,7 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
         yield lambda what, done, steps: bar.update(
             task, description=what, completed=done, total=steps

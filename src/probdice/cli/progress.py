@@ -45,11 +45,12 @@ class Progress:
 
     def start(self) -> None:
         """Show the bar."""
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+        from probdice.cli.console import console
+
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        bar = Progress(*columns, console=console(stderr=True), transient=True)
         with self._lock:
             if self._over:
                 return

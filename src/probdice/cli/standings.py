@@ -11,6 +11,7 @@ from rich.text import Text
 
 from probdice.cli.display import note_line, show
 from probdice.cli.tables import Column, FittingTable, plain_table
+from probdice.escaping import printable
 from probdice.evaluation.publishing import RULES
 from probdice.evaluation.record import NAMES
 from probdice.formatting import decimal, percent
@@ -45,8 +46,8 @@ class Failures:
         self.counts[kind] += 1
         if self.counts[kind] > ALIKE:
             return ""
-        self.last[kind] = f"{case} ({method})"
-        line = f"{case} ({method}): {message}"
+        self.last[kind] = printable(f"{case} ({method})")
+        line = printable(f"{case} ({method}): {message}")
         return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
     def rest(self) -> list[str]:
@@ -285,7 +286,8 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
         cases.setdefault((one["method"], one["side"]), []).append(one["case"])
     return [
         Text.assemble(
-            ("missing: ", "red"), f"{method}: no {side} for {len(names)}: {listed(names, NAMED)}"
+            ("missing: ", "red"),
+            printable(f"{method}: no {side} for {len(names)}: {listed(names, NAMED)}"),
         )
         for (method, side), names in cases.items()
     ]

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 
+from probdice.escaping import visible
+
 __all__ = [
     "is_plain",
     "open_closed_streams",
+    "print_message",
     "print_text",
     "printing",
     "silence_output",
     "unwritable",
+    "write_output",
 ]
 
 
@@ -41,7 +45,17 @@ def is_plain() -> bool:
 
 
 def print_text(text: str) -> None:
-    """Print to standard output, all of it now; unlike Rich's own printing it raises what fails."""
+    """Print a text to standard output, without the control codes that it contains."""
+    write_output(visible(text))
+
+
+def print_message(text: str) -> None:
+    """Print a line to standard error, without the control codes that it contains."""
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def write_output(text: str) -> None:
+    """Write to standard output as it is and at once; unlike Rich this raises what fails."""
     with printing():
         sys.stdout.write(text)
         sys.stdout.flush()

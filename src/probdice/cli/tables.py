@@ -9,6 +9,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from probdice.escaping import printable
+
 __all__ = ["Column", "FittingTable", "plain_table", "wrapped"]
 
 Cell = str | Text
@@ -54,7 +56,7 @@ class FittingTable:
 
     def add_row(self, *cells: Cell, style: str | None = None) -> None:
         """One more row, a cell for every column."""
-        self.rows.append(_Row(cells, style, False))
+        self.rows.append(_Row(tuple(map(_escaped, cells)), style, False))
 
     def add_section(self) -> None:
         """A line below the last row."""
@@ -159,6 +161,15 @@ def wrapped(text: str, width: int) -> list[str]:
         while len(lines[-1].rstrip()) > width:  # a word that is longer than the line
             lines[-1:] = [lines[-1][:width], lines[-1][width:]]
     return [line.rstrip() for line in lines]
+
+
+def _escaped(cell: Cell) -> Cell:
+    """A cell on one line, before its width is measured."""
+    if isinstance(cell, str):
+        return printable(cell)
+    if not cell.plain.isprintable():
+        return Text(printable(cell.plain), style=cell.style)
+    return cell
 
 
 def _fitted(cell: Cell, width: int) -> Cell:

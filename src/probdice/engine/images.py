@@ -47,8 +47,10 @@ class Images:
 
     Attributes
     ----------
-    reference, prediction : Segmentation
-        On one grid: that of the reference.
+    reference : Segmentation
+        The reference; its grid is the grid of all.
+    prediction : Segmentation
+        The prediction, on the grid of the reference.
     mask : array or None
         What is not 0 is compared.
     workers : int

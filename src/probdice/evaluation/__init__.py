@@ -80,9 +80,12 @@ class Progress:
     doing : {"comparisons", "overlaps"}
         What is counted: comparisons, one per case and method; or, for one correspondence over all
         cases, first the overlaps that it is found on.
-    total, done, failed : int
-        In all, finished (those of earlier runs and the failed ones included), and failed in this
-        run.
+    total : int
+        The number of cases and methods in all.
+    done : int
+        How many are finished, including those of earlier runs and those that failed.
+    failed : int
+        How many failed in this run.
     resumed : int
         How many were finished by earlier runs.
     latest : Record or None

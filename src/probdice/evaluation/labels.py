@@ -36,8 +36,10 @@ class Exchange:
     method : str
     labels : tuple of int or str
         Each corresponds to the next one, in the prediction, and the last to the first.
-    cases, of : int
-        In how many cases, of how many that were scored.
+    cases : int
+        The number of cases in which it happens.
+    of : int
+        The number of cases that were scored.
     """
 
     method: str

@@ -66,7 +66,10 @@ class Missing:
 
     Attributes
     ----------
-    case, method : str
+    case : str
+        The case.
+    method : str
+        The method.
     side : {"reference", "prediction"}
         The side that is missing.
     """

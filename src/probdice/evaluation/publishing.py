@@ -3,12 +3,15 @@
 All of it is written from what summary.json holds, so that it says the same.
 """
 
+import csv
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from probdice.escaping import markdown, printable, tex
 from probdice.evaluation.folders import relative_path
 from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.record import NAMES, Record
@@ -30,11 +33,6 @@ RANKING = (
     *("ranked_cases", "last", "cases", "scored", "failed", "missing", "remarks"),
 )
 FILES = ("role", "method", "case", "file", "bytes", "sha256")
-TEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
-    "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "–": "--", "−": "$-$", "↔": r"$\leftrightarrow$",
-}  # fmt: skip
 
 Summary = Mapping[str, Any]
 
@@ -78,9 +76,9 @@ def table_md(summary: Summary) -> str:
     lines = [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' if head == 'method' else '---:' for head in heads)}|",
-        *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows),
+        *(f"| {' | '.join(map(markdown, row))} |" for row in rows),
         "",
-        *(f"{text}  " for text in _remarks(summary)),
+        *(f"{markdown(text)}  " for text in _remarks(summary)),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -92,12 +90,12 @@ def table_tex(summary: Summary) -> str:
     lines = [
         rf"\begin{{tabular}}{{{columns}}}",
         r"\hline",
-        " & ".join(map(_tex, heads)) + r" \\",
+        " & ".join(map(tex, heads)) + r" \\",
         r"\hline",
-        *(" & ".join(map(_tex, row)) + r" \\" for row in rows),
+        *(" & ".join(map(tex, row)) + r" \\" for row in rows),
         r"\hline",
         r"\end{tabular}",
-        *(f"% {text}" for text in _remarks(summary)),
+        *(f"% {printable(text)}" for text in _remarks(summary)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -132,22 +130,22 @@ def how_made(summary: Summary, files: bytes) -> str:
         "image": summary["image"],
     }
     machine = ", ".join(summary["environment"].values())
-    number = len(files.splitlines()) - 1
+    number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
     lines = [
         "# How this was made",
         "",
-        text,
+        markdown(text),
         "",
         *(
-            f"{method}: {'; '.join(texts)}."
+            markdown(f"{method}: {'; '.join(texts)}.")
             for method, texts in summary["remarks"].items()
             if texts
         ),
-        *(f"Note: {note}." for note in summary["notes"]),
+        *(markdown(f"Note: {note}.") for note in summary["notes"]),
         "",
         "| option | value |",
         "|---|---|",
-        *(f"| {name} | {_value(value)} |" for name, value in asked.items()),
+        *(f"| {name} | {markdown(_value(value))} |" for name, value in asked.items()),
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
@@ -224,10 +222,6 @@ def _remarks(summary: Summary) -> list[str]:
     return [*texts, *(f"Note: {note}." for note in summary["notes"])]
 
 
-def _tex(text: str) -> str:
-    return "".join(TEX.get(character, character) for character in text)
-
-
 def _value(value: Any) -> str:
     """A value of an option as a cell of a table."""
     if isinstance(value, Mapping):
@@ -236,7 +230,7 @@ def _value(value: Any) -> str:
         return ", ".join(map(_value, value)) or "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "–" if value is None else str(value).replace("|", "\\|")
+    return "–" if value is None else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -42,16 +42,22 @@ class Record:
 
     Attributes
     ----------
-    case, method : str
+    case : str
+        The case.
+    method : str
+        The method.
     comparison : Comparison or None
         The comparison, without its images; None where the case failed.
     failure : Note or None
         Why it failed; None where it did not.
     seconds : float
         How long it took.
-    reference, prediction, mask : tuple of str
-        The full paths of the files, one per region where there are several; of the mask none where
-        there is no mask.
+    reference : tuple of str
+        The full paths of the reference files, one per region where there are several.
+    prediction : tuple of str
+        The full paths of the prediction files.
+    mask : tuple of str
+        The full paths of the mask files; empty where there is no mask.
     inputs : dict
         What identifies every file that was read, for each of the three: its name, size,
         modification time and SHA-256.

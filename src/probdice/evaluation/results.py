@@ -145,8 +145,10 @@ class Evaluation:
         How a case that a method lacks, or that failed, enters means and ranks.
     rank_by : str
         The measure by which methods are ranked.
-    mask, image : str or None
-        The folders of the masks, and of the images that were segmented.
+    mask : str or None
+        The folder of the masks.
+    image : str or None
+        The folder of the images that were segmented.
     patterns : Patterns
         By which patterns the cases of every folder were found.
     probabilities : bool

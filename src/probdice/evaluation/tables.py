@@ -1,15 +1,14 @@
 """Records as tidy tables: rows, and the same as CSV, Parquet or a frame of pandas."""
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from io import StringIO
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from probdice.comparison import Comparison
 from probdice.detection import COUNTS
 from probdice.errors import InputError, Message, MissingExtraError
+from probdice.escaping import csv_text
 from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.files.sources import natural
@@ -128,13 +127,10 @@ def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
     """Numbers as Python writes them, which reads back to the same number; NaN as nothing.
 
     Bytes of a name that are no text are written as escapes, so that the file is text all over.
+    Names that look like formulas are escaped as in `probdice.escaping.csv_text`.
     """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_cell(row.get(column, "")) for column in columns])
-    return text.getvalue().encode(errors="backslashreplace")
+    cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
+    return csv_text([columns, *cells]).encode(errors="backslashreplace")
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":

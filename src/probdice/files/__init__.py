@@ -23,6 +23,7 @@ from probdice.errors import (
     ProbdiceError,
     TooLargeError,
 )
+from probdice.escaping import printable
 from probdice.files.arrays import NPY, NPZ
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
@@ -30,7 +31,7 @@ from probdice.files.images import BMP, JPEG, PNG, TIFF
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.model import Content, Format, Image, Source, printable
+from probdice.files.model import Content, Format, Image, Source
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.sources import names_of, open_source, parts_of

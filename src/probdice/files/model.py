@@ -30,7 +30,6 @@ __all__ = [
     "lps_to_ras",
     "meaning_of",
     "need",
-    "printable",
 ]
 
 
@@ -171,13 +170,6 @@ def as_label(name: str) -> Label:
     """The name of a region: an integer where it is a whole number, as the labels of a map are."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
-
-
-def printable(text: str) -> str:
-    """The text without what would move the cursor or colour the terminal: a file may hold it."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from probdice.errors import FormatError, InputError
+from probdice.escaping import printable
 from probdice.files.meaning import beyond_one
-from probdice.files.model import as_colour, as_label, printable
+from probdice.files.model import as_colour, as_label
 from probdice.matching import listed
 from probdice.region_labels import COLOUR, Label
 from probdice.segmentation import Segmentation

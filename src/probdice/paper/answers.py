@@ -9,6 +9,7 @@ from pathlib import Path
 
 from probdice.atomic_files import replacing
 from probdice.errors import FormatError
+from probdice.escaping import csv_text
 
 RANKING = ("person", "image", "segmentation", "rank")
 
@@ -66,8 +67,8 @@ def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Sco
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table that `read_rankings` or `read_scores` reads."""
-    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    with replacing(path) as partial:
+        partial.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")
 
 
 def _rows(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:

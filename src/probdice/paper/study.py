@@ -31,12 +31,20 @@ class Fit:
 
     Attributes
     ----------
-    slope, intercept : float
-        Line of best fit: rank by score against average human rank.
-    pearson, spearman : float
-        Correlations; NaN where one of the two ranks never changes.
-    slope_interval, pearson_interval, spearman_interval : Interval
-        Bootstrap intervals, by percentiles.
+    slope : float
+        Slope of the line of best fit of rank by score against average human rank.
+    intercept : float
+        Intercept of that line.
+    pearson : float
+        Pearson's correlation; NaN where one of the two ranks never changes.
+    spearman : float
+        Spearman's correlation; NaN likewise.
+    slope_interval : Interval
+        Percentile bootstrap interval of the slope.
+    pearson_interval : Interval
+        Percentile bootstrap interval of Pearson's correlation.
+    spearman_interval : Interval
+        Percentile bootstrap interval of Spearman's correlation.
     """
 
     slope: float

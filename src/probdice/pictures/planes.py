@@ -31,10 +31,14 @@ class Plane:
     ----------
     name : str
         What a slice of this kind is called.
-    rows, columns : int
-        The axis that runs down and the one that runs to the right; −1 for no axis.
-    flip_rows, flip_columns : bool
-        Whether they run the other way.
+    rows : int
+        The axis that runs down; −1 for no axis.
+    columns : int
+        The axis that runs to the right; −1 for no axis.
+    flip_rows : bool
+        Whether the axis of the rows runs the other way.
+    flip_columns : bool
+        Whether the axis of the columns runs the other way.
     edges : tuple of str
         What lies at the top, right, bottom and left; empty where nobody knows.
     aspect : float

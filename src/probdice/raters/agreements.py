@@ -33,8 +33,10 @@ class AgainstOthers:
     Attributes
     ----------
     name : str
-    score, adjusted_score : float
-        Of the rater against that mean.
+    score : float
+        The score of the rater against that mean.
+    adjusted_score : float
+        The adjusted score of the rater against that mean.
     explained : float
         The share of the rater's variance that the others determine.
     """
@@ -53,8 +55,10 @@ class Agreement:
     ----------
     names : tuple of str
         The raters, in the order in which they were given.
-    score, adjusted_score : ndarray
-        Of every pair, rater × rater; 1 on the diagonal.
+    score : ndarray
+        The score of every pair, rater × rater; 1 on the diagonal.
+    adjusted_score : ndarray
+        The adjusted score of every pair, rater × rater; 1 on the diagonal.
     explained : ndarray
         The share of the row's rater that the column's rater determines.
     others : tuple of AgainstOthers

@@ -42,9 +42,10 @@ class Rater:
     confusion : ndarray
         P(said | true): the probability that the rater says the row's common region where the
         column's is true; columns sum to 1. Regions are those of `Consensus.segmentation`.
-    sensitivity, specificity : ndarray
-        Of every common region: how probably the rater says it where it is, and does not where it
-        is not.
+    sensitivity : ndarray
+        Per common region, the probability that the rater marks it where it is.
+    specificity : ndarray
+        Per common region, the probability that the rater does not mark it where it is not.
     accuracy : float
         The expected share of pixels that the rater gets right.
 

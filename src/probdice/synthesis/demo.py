@@ -29,8 +29,10 @@ def demo_pair(
 
     Returns
     -------
-    reference, prediction : Segmentation
+    reference : Segmentation
         Probabilities in float32 with a geometry.
+    prediction : Segmentation
+        The same.
 
     Examples
     --------

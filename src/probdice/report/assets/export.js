@@ -28,8 +28,14 @@
     return new TextDecoder().decode(await unpackBytes(packed));
   }
 
+  // As probdice.escaping writes CSV: an apostrophe before what a spreadsheet takes for a formula.
+  const isFormula = (text) =>
+    /^([\t\r\n']|\s*[=+@＝＋－＠-])/.test(text) &&
+    !/^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$/.test(text);
+
   const quoted = (value) => {
-    const text = Array.isArray(value) ? value.join("; ") : String(value ?? "");
+    const plain = Array.isArray(value) ? value.join("; ") : String(value ?? "");
+    const text = isFormula(plain) ? `'${plain}` : plain;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
