@@ -96,16 +96,12 @@ def settled(
     """The label map in which every pixel belongs to the first region that claims it.
 
     Regions that `priority` does not name come last; where two of those claim a pixel that none
-    before them does, nothing says whose it is.
+    before them does, nothing says whose it is. Each name in `priority` that is no region is a note
+    of kind "priority".
     """
     places = {str(name): k for k, name in enumerate(names)}
     unknown = [name for name in priority if name not in places]
-    if unknown:
-        raise InputError(
-            _option(priority),
-            f" names {listed(unknown)}, but the regions are {listed(names, 20)}",
-        )
-    first = [places[name] for name in priority]
+    first = [places[name] for name in priority if name in places]
     last = [k for k in range(len(masks)) if k not in first]
     shape = tuple(masks[0].shape)
     labels: NDArray[np.uint16] = np.zeros(shape, np.uint16)
@@ -120,9 +116,11 @@ def settled(
             for k in first:
                 several &= ~blocks[k]
             unsettled += int(np.count_nonzero(several))
+    regions = f", but the regions are {listed(names, 20)}"
     if unsettled:
         raise InputError(
             _option(priority),
+            f" names {listed(unknown)}{regions}; it" if unknown else "",
             f" leaves {unsettled} pixels that several of the other masks claim: name more of "
             f"{listed([names[k] for k in last], 20)}",
         )
@@ -134,6 +132,8 @@ def settled(
         count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
         text = f"{count} claimed by several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
+    for name in unknown:
+        notes += (Note("priority", (_option(priority), f" names {name}", regions)),)
     small = labels.astype(np.uint8) if len(masks) < 256 else labels
     return Segmentation(small, crisp=True, names=called, geometry=geometry, notes=notes)
 
