@@ -46,6 +46,7 @@ from probdice.evaluation.yardstick import (
     write_consensus,
     yardstick_of,
 )
+from probdice.files.sources import natural
 from probdice.matching import Given, listed
 from probdice.options import (
     Correspondence,
@@ -519,13 +520,13 @@ def _check_priority(jobs: Sequence[Job], options: Options) -> None:
     file are for `_check_noted_priority`.
     """
     for side in SIDES:
-        regions = dict.fromkeys(name for job in jobs for name in job.regions(side))
+        regions = {name for job in jobs for name in job.regions(side)}
         unknown = [name for name in options.priority[side] if name not in regions]
         if regions and unknown:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
                 f" names {listed(unknown)}, which no case of the {side} has; the regions are "
-                f"{listed(list(regions), 20)}",
+                f"{listed(sorted(regions, key=natural), 20)}",
             )
 
 

@@ -720,12 +720,12 @@ class Evaluation:
 
     def _rater_notes(self) -> Iterator[Note]:
         """Cases that a rater lacks, and cases that the comparison with the raters lacks."""
-        if self.yardstick is None or not self.yardstick.files:
+        if self.yardstick is None:
             return
         by_rater = self.yardstick.cases
-        cases = sorted({*self.cases, *(case for own in by_rater.values() for case in own)})
+        cases = {*self.cases, *(case for own in by_rater.values() for case in own)}
         for rater, own in by_rater.items():
-            absent = sorted((case for case in cases if case not in own), key=natural)
+            absent = sorted(cases.difference(own), key=natural)
             if absent:
                 text = (
                     f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "

@@ -79,6 +79,8 @@ class Yardstick:
         Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
         The mean of every method and rater (first) against every rater (second).
+    cases : dict of str to tuple of str
+        The cases of every rater.
     files : tuple of RaterFile
         Every file of the raters that was read.
     left_out : dict of str to Note
@@ -94,17 +96,10 @@ class Yardstick:
     methods: dict[str, Summary]
     baselines: dict[str, Summary]
     means: dict[str, dict[str, float]]
+    cases: dict[str, tuple[str, ...]] = field(default_factory=dict)
     files: tuple[RaterFile, ...] = ()
     left_out: dict[str, Note] = field(default_factory=dict)
     reference_is_mean: bool = False
-
-    @property
-    def cases(self) -> dict[str, set[str]]:
-        """The cases of every rater."""
-        cases: dict[str, set[str]] = {name: set() for name in self.raters}
-        for file in self.files:
-            cases[file.rater].add(file.case)
-        return cases
 
     def sentence(self, method: str) -> str:
         """How a method compares with the raters."""
@@ -139,6 +134,7 @@ class Yardstick:
             "baselines": {name: asdict(one) for name, one in self.baselines.items()},
             "means": self.means,
             "sentences": {name: self.sentence(name) for name in self.methods},
+            "cases": {name: list(cases) for name, cases in self.cases.items()},
             "files": [asdict(file) for file in self.files],
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
             "reference_is_mean": self.reference_is_mean,
@@ -164,6 +160,7 @@ class Yardstick:
             methods,
             baselines | {name: _summary(one) for name, one in stored.items()},
             {name: _numbers(row) for name, row in content["means"].items()},
+            {name: tuple(cases) for name, cases in content.get("cases", {}).items()},
             tuple(RaterFile(**file) for file in content.get("files", ())),
             {case: Note.from_dict(one) for case, one in content.get("left_out", {}).items()},
             content.get("reference_is_mean", False),
@@ -214,6 +211,7 @@ def yardstick_of(
             name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
             for name in (*methods, *raters)
         },
+        {rater: evaluation.cases for rater, evaluation in evaluations.items()},
         tuple(_files(evaluations)),
         dict(left_out),
         reference_is_mean,
