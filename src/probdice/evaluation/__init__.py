@@ -520,13 +520,13 @@ def _check_priority(jobs: Sequence[Job], options: Options) -> None:
     file are for `_check_noted_priority`.
     """
     for side in SIDES:
-        regions = {name for job in jobs for name in job.regions(side)}
+        regions = sorted({name for job in jobs for name in job.regions(side)}, key=natural)
         unknown = [name for name in options.priority[side] if name not in regions]
         if regions and unknown:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
                 f" names {listed(unknown)}, which no case of the {side} has; the regions are "
-                f"{listed(sorted(regions, key=natural), 20)}",
+                f"{listed(regions, 20)}",
             )
 
 
