@@ -110,24 +110,30 @@ def test_left_out_cases_let_the_easy_team_share_the_first_place(
     assert "are left out of the ranking for all methods (exclude)" in runs["exclude"].stdout
 
 
-def test_the_tables_say_why(
+def test_the_tables_have_the_reasons(
     root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
 ) -> None:
     text = runs["zero"].stdout
     assert "ranking by score; missing and failed cases rank last and count as 0" in text
     assert "easy: 4 missing of 10 cases, which rank last and count as 0 in means" in text
     assert "broken: 10 failed of 10 cases, which rank last and count as 0 in means" in text
-    assert "swapped: labels 2 and 3 are exchanged in 10 of 10 cases; with equal labels" in text
-    assert "intervals over fewer than 50 cases (here 6) hold the mean less often" in text
+    remark = (
+        "different labels are matched in 10 of 10 cases (reference 2 to prediction 3 in 10, "
+        "reference 3 to prediction 2 in 10)"
+    )
+    assert f"swapped: {remark}" in text
+    assert "swapped: with equal labels, the mean score is " in text
+    assert (
+        "With 6 cases, 95 % confidence intervals may be too narrow. Use at least 50 cases." in text
+    )
     last = root / "out"  # the rule of the last run
-    said = "swapped: labels 2 and 3 are exchanged in 10 of 10 cases"
     for name in ("table.md", "table.tex", "how.md", "report.html"):
-        assert said in (last / name).read_text(encoding="utf-8"), name
+        assert remark in (last / name).read_text(encoding="utf-8"), name
         assert "missing: exclude" in (last / name).read_text() or name == "how.md"
-    assert "labels 2 and 3" in ranking(root, "score")["swapped"]["remarks"]
+    assert remark in ranking(root, "score")["swapped"]["remarks"]
 
 
-def test_the_summary_has_rule_counts_and_exchanges(
+def test_the_summary_has_rule_counts_and_differing_labels(
     root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
 ) -> None:
     assert set(runs) == set(RULES)
@@ -137,12 +143,20 @@ def test_the_summary_has_rule_counts_and_exchanges(
     assert counts["easy"] == {"cases": 10, "scored": 6, "failed": 0, "missing": 4}
     assert counts["broken"] == {"cases": 10, "scored": 0, "failed": 10, "missing": 0}
     assert summary["labels"]["agree"] is True
-    assert summary["labels"]["exchanged"] == [
-        {"method": "swapped", "labels": [2, 3], "cases": 10, "of": 10}
+    assert summary["labels"]["differing"] == [
+        {"method": "swapped", "cases": 10, "of": 10, "pairs": [[2, 3, 10], [3, 2, 10]]}
     ]
-    by_labels = {one["method"]: one["mean"] for one in summary["labels"]["scores"]}
-    scores = {one["method"]: one["mean"] for one in summary["measures"]["score"]["methods"]}
-    assert by_labels["right"] == scores["right"] == scores["swapped"] > by_labels["swapped"]
+    scores = {one["method"]: one for one in summary["measures"]["score"]["methods"]}
+    assert scores["right"]["mean"] == scores["swapped"]["mean"]
+    expected = []
+    for k in range(CASES):
+        truth, team = (
+            np.asarray(nibabel.load(root / name / f"case{k}.nii.gz").dataobj)
+            for name in ("reference", "swapped")
+        )
+        expected.append(np.mean(truth == team))
+    assert scores["swapped"]["equal_labels"] == pytest.approx(np.mean(expected))
+    assert [scores[team]["equal_labels"] for team in TEAMS if team != "swapped"] == [None] * 4
 
 
 def test_what_is_published_names_no_folder_of_ours(

@@ -401,7 +401,7 @@ def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
     page = (out / "report.html").read_text(encoding="utf-8")
     data = json.loads(page.split('id="records">')[1].split("</script>")[0])
     assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 7}
-    assert "mean score 0.9999 over 6, 95 % interval 0.9999 to 0.9999" in repr(Evaluation.load(out))
+    assert "mean score 0.9999 over 6, 95 % CI 0.9999 to 0.9999" in repr(Evaluation.load(out))
     table = page.split("<table")[1].split("</table>")[0]
     assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
 
@@ -474,8 +474,8 @@ def test_missing_partners_are_listed(folders: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "few" / "case0", REFERENCE)
     done = probdice("evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out")
     assert done.returncode == 0
-    assert "missing: few: no prediction for" in done.stdout
-    assert "intervals are withheld: 1 case, fewer than 6" in done.stdout
+    assert "missing: few: no prediction of" in done.stdout
+    assert "no confidence interval: 1 case, fewer than 6" in done.stdout
 
 
 def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:

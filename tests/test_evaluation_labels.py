@@ -5,15 +5,15 @@ from math import isnan
 import numpy as np
 import pytest
 
-from probdice import Aitchison, Segmentation, compare
+from probdice import Aitchison, Comparison, Segmentation, compare
 from probdice.evaluation.labels import (
-    Exchange,
-    exchanged,
-    exchanges,
+    LabelDifference,
+    different_labels,
+    equal_labels_value,
+    label_difference,
     labels_mean_the_same,
-    labels_score,
-    one_label_set,
 )
+from probdice.evaluation.record import Record
 
 TRUTH = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 
@@ -23,56 +23,70 @@ def relabelled(*labels: int) -> list[int]:
     return [labels[k] for k in TRUTH]
 
 
+def record_of(comparison: Comparison) -> Record:
+    return Record("case", "m", comparison, None, 0.0, (), (), (), {})
+
+
 @pytest.mark.parametrize(
-    ("labels", "cycles"),
+    ("labels", "pairs"),
     [
         ((0, 1, 2, 3), []),
-        ((0, 1, 3, 2), [(2, 3)]),
-        ((1, 0, 3, 2), [(0, 1), (2, 3)]),
-        ((1, 2, 3, 0), [(0, 1, 2, 3)]),
-        ((1, 2, 3, 4), []),  # shifted: no permutation of the labels of both sides
-        ((5, 6, 7, 8), []),
+        ((0, 1, 3, 2), [(2, 3), (3, 2)]),
+        ((1, 2, 3, 0), [(0, 1), (1, 2), (2, 3), (3, 0)]),
+        ((5, 6, 7, 8), [(0, 5), (1, 6), (2, 7), (3, 8)]),
     ],
 )
-def test_exchanged_labels_are_the_cycles_of_the_correspondence(
-    labels: tuple[int, ...], cycles: list[tuple[int, ...]]
+def test_pairs_of_different_labels_are_found(
+    labels: tuple[int, ...], pairs: list[tuple[int, int]]
 ) -> None:
-    assert exchanged(compare(TRUTH, relabelled(*labels))) == cycles
+    assert different_labels(compare(TRUTH, relabelled(*labels))) == pairs
 
 
-def test_merged_regions_do_not_hide_an_exchange() -> None:
+def test_a_case_that_lacks_a_label_counts() -> None:
+    assert different_labels(compare([0, 0, 1, 1], [0, 0, 2, 2])) == [(1, 2)]
+
+
+def test_regions_that_are_merged_into_a_pair_do_not_count() -> None:
     truth, split = [1] * 4 + [2] * 4, [2, 2, 2, 9, 1, 1, 1, 1]
-    assert exchanged(compare(truth, split, merge="prediction")) == [(1, 2)]
+    assert different_labels(compare(truth, split, merge="prediction")) == [(1, 2), (2, 1)]
+    assert different_labels(compare([1] * 4, [1, 1, 1, 9], merge="prediction")) == []
 
 
-def test_equal_labels_are_scored_from_the_same_overlap() -> None:
-    result = compare(TRUTH, relabelled(0, 1, 3, 2))
-    assert (result.score, labels_score(result)) == (1.0, 0.5)
+def test_measures_under_equal_labels_come_from_the_same_overlap() -> None:
+    record = record_of(compare(TRUTH, relabelled(0, 1, 3, 2)))
+    assert (record.value("score"), equal_labels_value(record, "score", None)) == (1.0, 0.5)
+    assert equal_labels_value(record, "mean_dice", None) == 0.5  # (1 + 1 + 0 + 0) / 4
+    # Without the background: (1 + 0 + 0) / 3.
+    assert equal_labels_value(record, "foreground_dice", 0) == pytest.approx(1 / 3)
+    assert equal_labels_value(record, "explained_reference", None) == 1.0
 
 
-def test_a_case_without_a_label_in_common_scores_nothing_by_labels() -> None:
-    assert labels_score(compare([1, 1, 1], [2, 2, 2])) == 0.0
+def test_a_case_without_a_label_in_common_is_0_with_equal_labels() -> None:
+    assert equal_labels_value(record_of(compare([1, 1, 1], [2, 2, 2])), "score", None) == 0.0
 
 
 def test_equal_labels_of_probabilities_under_aitchison_need_the_images() -> None:
     soft = Segmentation.from_probabilities(np.array([[0.9, 0.4], [0.1, 0.6]]))
     result = compare(soft, soft, similarity=Aitchison()).detach()
-    assert isnan(labels_score(result))
+    assert isnan(equal_labels_value(record_of(result), "score", None))
 
 
-def test_exchanges_are_counted_over_cases_those_of_most_first() -> None:
+def test_cases_and_pairs_are_counted_the_most_frequent_pair_first() -> None:
     swapped, turned = relabelled(0, 1, 3, 2), relabelled(1, 2, 0, 3)
     cases = [compare(TRUTH, prediction) for prediction in (swapped, turned, swapped, TRUTH)]
-    found = exchanges("m", cases)
-    assert found == (Exchange("m", (2, 3), 2, 4), Exchange("m", (0, 1, 2), 1, 4))
-    assert str(found[0]) == "labels 2 and 3 are exchanged in 2 of 4 cases"
-    assert str(found[1]) == "labels 0, 1 and 2 are exchanged in 1 of 4 cases"
+    difference = label_difference("m", cases, frozenset(range(4)))
+    assert difference == LabelDifference(
+        "m", 3, 4, ((2, 3, 2), (3, 2, 2), (0, 1, 1), (1, 2, 1), (2, 0, 1))
+    )
+    assert str(difference).startswith(
+        "different labels are matched in 3 of 4 cases (reference 2 to prediction 3 in 2, "
+    )
 
 
-def test_clusters_with_labels_of_their_own_exchange_nothing() -> None:
+def test_labels_that_the_reference_does_not_have_mean_something_else() -> None:
     cases = [compare(TRUTH, relabelled(1, 0, 4, 5))]
-    assert not one_label_set(cases)
-    assert exchanges("m", cases) == ()
+    assert label_difference("m", cases, frozenset(range(4))) is None
+    assert label_difference("m", cases, frozenset(range(6))) is not None
 
 
 def photographs(count: int) -> list[tuple[str, object]]:

@@ -60,15 +60,14 @@ def test_the_yardstick_is_what_raters_reach_among_themselves(result, folders):
     )
 
 
-def test_sentences_say_who_is_as_good_as_a_rater(result):
+def test_remarks_compare_methods_with_inter_rater_agreement(result):
     among = result.yardstick.among
-    interval = f"[{among.interval.low:.3f}, {among.interval.high:.3f}]"
+    interval = f"95 % CI {among.interval.low:.3f}–{among.interval.high:.3f}"
     poor = result.yardstick.methods["poor"].mean
     assert result.remarks["poor"][0] == (
-        f"agrees with the raters less well than they agree among themselves: {poor:.3f} against "
-        f"{among.mean:.3f} {interval}"
+        f"below inter-rater agreement on 8 cases: {poor:.3f} vs {among.mean:.3f} ({interval})"
     )
-    assert "as well as they" in result.remarks["good"][0] or "better" in result.remarks["good"][0]
+    assert result.remarks["good"][0].startswith(("at inter-rater", "above inter-rater"))
 
 
 def test_the_reference_is_the_consensus_of_the_raters(result, folders):
@@ -119,19 +118,19 @@ def test_few_cases_give_numbers_without_a_verdict(folders, tmp_path):
         np.save(tmp_path / name / "a.npy", np.load(folders[name] / "case0.npy"))
     raters = {name: tmp_path / name for name in ("anna", "ben")}
     few = evaluate(None, {"good": tmp_path / "good"}, raters=raters)
-    assert few.remarks["good"][0].endswith("fewer than 6, too few to say more)")
-    assert "less well" not in few.remarks["good"][0]
+    assert few.remarks["good"][0].startswith("compared with inter-rater agreement on 1 case: ")
+    assert few.remarks["good"][0].endswith("(no confidence interval: 1 case, fewer than 6)")
 
 
-def test_the_command_says_it_on_the_terminal_and_on_the_page(folders, tmp_path):
+def test_the_terminal_and_the_page_show_inter_rater_agreement(folders, tmp_path):
     words = [f"--rater={name}={folders[name]}" for name in ("anna", "ben", "eva")]
     done = run("evaluate", "consensus", f"good={folders['good']}", *words, "-o", tmp_path / "out",
                "--reports", "none")  # fmt: skip
     assert done.code == 0, done.err
-    assert "they agree among themselves: " in done.out
-    assert "raters among themselves" in done.out
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "they agree among themselves: " in page and "raters among themselves" in page
+    for text in (done.out, page):
+        assert "inter-rater agreement on 8 cases: " in text
+        assert "95 % CI (raters)" in text
 
 
 @pytest.mark.parametrize(

@@ -657,8 +657,8 @@ def test_the_page_of_a_run_shows_statistics_failures_and_what_is_missing(evaluat
     assert f"{difference.mean:+.4f}" in words
     for summary in evaluation.regions().values():
         assert f"{summary.mean:.4f}" in words
-    assert "starts with '<img src" in words and "has no prediction" in words
-    assert "14 scored, 1 failed, 1 without a partner" in words
+    assert "starts with '<img src" in words and "no prediction" in words
+    assert "14 scored, 1 failed, 1 missing" in words
 
 
 @pytest.mark.parametrize(("reports", "count"), [("worst:2", 5), ("worst:0", 0), ("all", 14)])

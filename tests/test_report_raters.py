@@ -82,3 +82,11 @@ def test_pictures_of_any_number_of_raters_can_be_drawn(count):
     assert figure.axes[0].images[0].get_array().shape == (count, count)
     titles = [ax.get_title() for ax in consensus.plot().axes]
     assert titles[0] == f"consensus of {count} raters (mean)" and "rater 2" in titles
+
+
+def test_the_page_has_a_picture_of_every_rater_and_a_figure_says_how_many_it_has():
+    many = {f"r{k:02}": RATERS["anna"] for k in range(21)}
+    consensus = probdice.consensus(many)
+    assert [picture.name for picture in raters_page(consensus).pictures[2:]] == list(many)
+    figure = consensus.plot()
+    assert figure.get_suptitle() == "first 12 of 21 raters"

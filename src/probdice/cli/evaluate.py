@@ -1,4 +1,4 @@
-"""`probdice evaluate`: folders of cases."""
+"""`probdice evaluate`: score and rank methods over a folder of cases."""
 
 import os
 import sys
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-CONSENSUS = "consensus"  # in place of the folder of a reference
-FAILED = REFUSED  # some case could not be compared
+CONSENSUS = "consensus"  # instead of the folder of the reference
+FAILED = REFUSED  # the exit code if a case could not be compared
 
 
 def evaluate(
@@ -57,8 +57,9 @@ def evaluate(
         typer.Argument(
             metavar="REFERENCE_DIR",
             show_default=False,
-            help="The folder of the reference: a file or a subfolder for every case. With --rater "
-            "also the word consensus, for the mean of the raters (./consensus for such a folder).",
+            help="The folder of reference segmentations (ground truth), with a file or a subfolder "
+            "per case. With --rater, the word consensus stands for the mean of the raters (use "
+            "./consensus for a folder of that name).",
         ),
     ],
     predictions: Annotated[
@@ -66,7 +67,7 @@ def evaluate(
         typer.Argument(
             metavar="PREDICTION_DIR…",
             show_default=False,
-            help="A folder for every method, as DIR or name=DIR.",
+            help="A folder per method, as DIR or name=DIR.",
         ),
     ],
     out: Annotated[
@@ -75,8 +76,8 @@ def evaluate(
             "--output", "-o",
             metavar="OUT",
             rich_help_panel=OUTPUT,
-            help="The folder for the results. The same command continues what is there; another "
-            "one replaces its tables.",
+            help="The results folder. The same command continues an interrupted run in it; another "
+            "command replaces its tables.",
         ),
     ],
     rater: Annotated[
@@ -84,8 +85,9 @@ def evaluate(
         typer.Option(
             metavar="NAME=DIR",
             rich_help_panel=COMPARING,
-            help="A folder of one rater's segmentations, of two raters or more: every method is "
-            "compared with each rater too, and held to what raters reach among themselves.",
+            help="A folder of one rater's segmentations. Repeat it for two or more raters "
+            "(annotators): every method is also compared with each rater and with inter-rater "
+            "agreement.",
         ),
     ] = None,
     similarity: SimilarityOption = SimilarityName.absolute,
@@ -97,8 +99,8 @@ def evaluate(
         typer.Option(
             metavar="OF",
             rich_help_panel=COMPARING,
-            help="case: regions correspond anew in every case; set: by one correspondence for all "
-            "cases of a method, as clusters and classes do.",
+            help="case: match regions in every case; set: use one correspondence for all cases of "
+            "a method, as for clusters and classes.",
         ),
     ] = CorrespondenceName.case,
     ignore: IgnoreOption = None,
@@ -108,7 +110,7 @@ def evaluate(
             min=1,
             metavar="N",
             rich_help_panel=COMPARING,
-            help="Cores, by processes and threads together; all by default.",
+            help="The number of cores for processes and threads together; all by default.",
         ),
     ] = None,
     scheduler: Annotated[
@@ -116,7 +118,7 @@ def evaluate(
         typer.Option(
             metavar="ADDRESS",
             rich_help_panel=COMPARING,
-            help="Compare on a cluster of Dask, tcp://host:8786, a case a task; its workers must "
+            help="Run on a Dask cluster, tcp://host:8786, with one task per case. Its workers must "
             "see the files under the same paths.",
         ),
     ] = None,
@@ -125,8 +127,8 @@ def evaluate(
         typer.Option(
             metavar="PATTERN",
             rich_help_panel=READING,
-            help="Where the case stands in the names, such as '{case}_seg.nii.gz'. For one side "
-            "or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
+            help="The position of the case in file names, such as '{case}_seg.nii.gz'. For one "
+            "side or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
             "name:PATTERN. 'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be "
             "repeated.",
         ),
@@ -137,7 +139,7 @@ def evaluate(
             "--probabilities",
             metavar="",
             rich_help_panel=READING,
-            help="Take nnU-Net's .npz of probabilities, not the label map it lies beside.",
+            help="Read nnU-Net's .npz files of probabilities instead of its label maps.",
         ),
     ] = False,
     mask: Annotated[
@@ -145,7 +147,7 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             rich_help_panel=COMPARING,
-            help="A folder with a mask for every case: compare only where it is not 0.",
+            help="A folder with a mask per case. Only voxels where it is not 0 are compared.",
         ),
     ] = None,
     image: Annotated[
@@ -153,7 +155,7 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             rich_help_panel=OUTPUT,
-            help="A folder with the images that were segmented, for the pages of cases to show.",
+            help="A folder with the segmented images, to show on the pages of cases.",
         ),
     ] = None,
     missing: Annotated[
@@ -161,8 +163,9 @@ def evaluate(
         typer.Option(
             metavar="RULE",
             rich_help_panel=RANKING,
-            help="How a case that a method lacks, or that fails, counts. worst: it ranks last; "
-            "zero: it also is 0 in means; exclude: no method is ranked by it.",
+            help="How missing and failed cases of a method count. worst: they rank last; zero: "
+            "they rank last and count as 0 in means; exclude: they are left out of the ranking for "
+            "all methods.",
         ),
     ] = MissingName.worst,
     rank_by: Annotated[
@@ -171,7 +174,7 @@ def evaluate(
             metavar="MEASURE",
             show_default=False,
             rich_help_panel=RANKING,
-            help="The measure to rank methods by: score (the default), adjusted_score (the default "
+            help="The measure that ranks methods: score (the default), adjusted_score (the default "
             "with --merge), foreground_dice (the default with --background), matched_score, "
             "explained_reference, explained_prediction, mean_dice or lowest_dice.",
         ),
@@ -182,7 +185,7 @@ def evaluate(
             "--verify",
             metavar="",
             rich_help_panel=READING,
-            help="Recognise finished cases by the content of their files, not by size and time.",
+            help="Identify finished cases by the content of their files, not by size and time.",
         ),
     ] = False,
     sums: SumsOption = None,
@@ -200,8 +203,8 @@ def evaluate(
             "--indices",
             metavar="",
             rich_help_panel=OUTPUT,
-            help="Add columns of other fields to cases.csv: Rand, variation of information, "
-            "covering, mean IoU and others.",
+            help="Add other indices to cases.csv: Rand, variation of information, covering, mean "
+            "IoU and others.",
         ),
     ] = False,
     background: Annotated[
@@ -209,8 +212,8 @@ def evaluate(
         typer.Option(
             metavar="LABEL",
             rich_help_panel=RANKING,
-            help="The label, or its name, that is no foreground (none where there is none): rank "
-            "by the mean Dice of the foreground, and add columns of which instances were found.",
+            help="The label of the background, or its name (none if there is none). Methods are "
+            "ranked by the mean Dice of the foreground, and cases.csv counts detected instances.",
         ),
     ] = None,
     parquet: Annotated[
@@ -219,7 +222,7 @@ def evaluate(
             "--parquet",
             metavar="",
             rich_help_panel=OUTPUT,
-            help="Write the tables as Parquet too.",
+            help="Also write the tables as Parquet.",
         ),
     ] = False,
     reports: Annotated[
@@ -227,8 +230,8 @@ def evaluate(
         typer.Option(
             metavar=REPORTS,
             rich_help_panel=OUTPUT,
-            help="Which cases get a page of their own, with images, that OUT/report.html links "
-            "to: all, the N lowest of every method by what ranks, or none.",
+            help="Cases that get a page with images, linked from OUT/report.html: all, the N "
+            "lowest of every method by the measure that ranks, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
@@ -238,27 +241,27 @@ def evaluate(
             rich_help_panel=OUTPUT,
             is_eager=True,
             callback=load_configuration,
-            help="A TOML file with all that this command line has; what is said here goes first.",
+            help="Read options from a TOML file. Command-line options override it.",
         ),
     ] = None,
     save_config: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT, help="Write what was said to such a file."
+            metavar="FILE", rich_help_panel=OUTPUT, help="Write the options to a TOML file."
         ),
     ] = None,
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print failures alone."
+            "--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print failures only."
         ),
     ] = False,
     debug: DebugOption = False,
 ) -> None:  # fmt: skip
-    """Compare every case of a folder with one method or several, and say what follows.
+    """Score one or more methods against a folder of reference segmentations and rank them.
 
-    Every finished case is kept at once. The exit code is 1 where a case could not be compared.
-    At the end OUT/report.html is a page to look at.
+    Every finished case is stored immediately. A case that cannot be compared does not stop the
+    others; the exit code is then 1. OUT/report.html shows the results.
     """
     check_reports(reports)
     methods = _methods(predictions)
@@ -287,7 +290,7 @@ def evaluate(
         from probdice.evaluation import evaluate_folders
         from probdice.evaluation.tables import Others
 
-        with _display(quiet) as (notify, say_compiling):
+        with _display(quiet) as (notify, show_compiling):
             result = evaluate_folders(
                 None if raters and reference == CONSENSUS else reference,
                 methods,
@@ -307,35 +310,38 @@ def evaluate(
                 others=Others(indices, background is not None, background_of(background)),
                 words="command",
                 progress=notify,
-                compiling=say_compiling,
+                compiling=show_compiling,
             )
-        unprinted = None
+        print_error = None
         if not quiet:
             from probdice.cli.standings import show_summary
 
             try:
                 show_summary(result.summary, out, None)
-            except BrokenPipeError:  # whoever read it has seen enough; the pages are still wanted
+            except BrokenPipeError:  # the reader of the pipe closed it; the pages are still written
                 pass
             except FormatError as error:
-                unprinted = error
+                print_error = error
         write_pages(result, reports, workers=workers, quiet=quiet)
-        if unprinted is not None:
-            raise FormatError(*unprinted.args, f"; all results are in {out}")
-    if result.failures:
+        if print_error is not None:
+            raise FormatError(*print_error.args, f"; all results are in {out}")
+    if result.failures or (result.yardstick is not None and result.yardstick.left_out):
         raise typer.Exit(FAILED)
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
-    """The folder of every method or rater; its own name where none is given."""
+    """The folder of every method or rater; its default name is that of the folder."""
+    from probdice.evaluation.folders import as_name
+
     methods: dict[str, str] = {}
     for word in words:
         name, equals, folder = word.partition("=")
         if not equals or os.path.isdir(word):
             name, folder = os.path.basename(os.path.abspath(word)), word
+        name = as_name(name)
         if name in methods:
             raise typer.BadParameter(
-                f"two are called {name!r}; name them, as in first={folder}",
+                f"{name!r} is the name of two folders; give them names, as in first={folder}",
                 param_hint=hint,
             )
         methods[name] = folder
@@ -343,10 +349,13 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """The pattern of each side or method; a plain one is for both sides."""
+    """The pattern of every side and method; one without a prefix is for all of them."""
+    from probdice.evaluation.folders import as_name
+
     patterns: dict[str, str] = {}
     for word in words:
         which, _, rest = word.partition(":")
+        which = as_name(which)
         if which in ("reference", "prediction", "mask", "image", *methods):
             patterns[which] = rest
         else:
@@ -356,9 +365,9 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
-    """What to call after every case, and when kernels are compiled.
+    """Show a progress bar on a terminal, and print failures when they happen.
 
-    A bar on a terminal, and failures as they come.
+    Yields a function to call after every case, and one to call when kernels are compiled.
     """
     from rich.progress import (
         BarColumn,
@@ -385,8 +394,8 @@ def _display(quiet: bool) -> Iterator[Any]:
     )
     task = bar.add_task("comparisons", total=None, rate="")
 
-    def complain(line: str) -> None:
-        with suppress(OSError):  # standard error that cannot be written to stops no run
+    def print_line(line: str) -> None:
+        with suppress(OSError):  # an unwritable standard error does not stop the run
             bar.console.print(line)
 
     def notify(progress: "Progress") -> None:
@@ -394,7 +403,7 @@ def _display(quiet: bool) -> Iterator[Any]:
         if latest is not None and latest.failure is not None:
             message = in_command(latest.failure.message)
             if line := failures.line(latest.case, latest.method, message):
-                complain(f"failed: {line}")
+                print_line(f"failed: {line}")
         elapsed = bar.tasks[0].elapsed or 0.0
         done = progress.done - progress.resumed
         failed = f", {progress.failed} failed" if progress.failed else ""
@@ -407,14 +416,14 @@ def _display(quiet: bool) -> Iterator[Any]:
             rate=rate,
         )
 
-    def say_compiling() -> None:
+    def show_compiling() -> None:
         bar.update(task, description=COMPILING)
 
     with bar:
         try:
-            yield notify, say_compiling
+            yield notify, show_compiling
         except KeyboardInterrupt:
-            complain("interrupted: every finished case is kept; the same command continues")
+            print_line("interrupted: finished cases are stored; run the same command to continue")
             raise
         for line in failures.rest():
-            complain(f"failed: {line}")
+            print_line(f"failed: {line}")

@@ -30,8 +30,10 @@ def show(
         from probdice.cli.display import show_comparison
         from probdice.errors import in_command
         from probdice.evaluation import Evaluation
+        from probdice.evaluation.folders import as_name
 
         result = Evaluation.load(out)
+        case, method = as_name(case), None if method is None else as_name(method)
         records = [r for r in result.records if r.case == case and method in (None, r.method)]
         if not records:
             result.comparison(case, method or next(iter(result.methods)))  # which says why

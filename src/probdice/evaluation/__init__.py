@@ -1,9 +1,9 @@
-"""A folder of cases, and one of predictions per method, to scores and statistics.
+"""Score the cases of one or more methods against a reference, and rank the methods.
 
-`pairing` finds the jobs (by `patterns`), `running` has them scored (`scoring`) by processes
-(`worker`), `journal` keeps each the moment it is finished, and `results` makes of the records what
-is shown, with `labels` for what labels say over all cases, `yardstick` for what several raters
-reach among themselves, and `tables` and `publishing` for what is written.
+`pairing` finds the jobs (by `patterns`); `running` scores them (`scoring`) in processes (`worker`);
+`journal` stores each as soon as it is finished; `results` computes statistics from the records.
+`labels` compares labels over all cases, `yardstick` computes inter-rater agreement, and `tables`
+and `publishing` write the files.
 """
 
 import os
@@ -13,13 +13,15 @@ from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from json import dumps, loads
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Literal, cast
 
 from probdice.engine.threads import cores
-from probdice.errors import InputError, MissingExtraError, Words
+from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
 from probdice.evaluation.journal import Journal, locked, read_lines
@@ -27,7 +29,15 @@ from probdice.evaluation.pairing import Job, Missing, find_images, pair
 from probdice.evaluation.record import MEASURES, Measure, Record
 from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
 from probdice.evaluation.running import run, run_on_cluster
-from probdice.evaluation.scoring import Inputs, Request, files_of, inputs_of, same_inputs
+from probdice.evaluation.scoring import (
+    Inputs,
+    Request,
+    files_of,
+    inputs_of,
+    regions_of,
+    same_inputs,
+    unscored,
+)
 from probdice.evaluation.tables import Others
 from probdice.evaluation.yardstick import (
     CONSENSUS,
@@ -36,7 +46,8 @@ from probdice.evaluation.yardstick import (
     write_consensus,
     yardstick_of,
 )
-from probdice.matching import Given
+from probdice.files.sources import natural
+from probdice.matching import Given, listed
 from probdice.merging import Merging
 from probdice.options import (
     Correspondence,
@@ -48,7 +59,7 @@ from probdice.options import (
 )
 from probdice.overlaps import Overlap
 from probdice.region_labels import Label
-from probdice.sides import Side
+from probdice.sides import SIDES, Side
 from probdice.similarity import Similarity
 from probdice.statistics import MissingRule
 from probdice.value_checks import Sums
@@ -69,6 +80,8 @@ __all__ = [
     "evaluate_folders",
     "read_summary",
 ]
+
+NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -241,8 +254,8 @@ def evaluate(
     >>> truth, mine = (os.path.join(folder.name, name) for name in ("truth", "mine"))
     >>> result = evaluate(truth, {"mine": mine})
     >>> result
-    Evaluation (absolute): 2 cases, 1 method: 2 scored, 0 failed, 0 without a partner
-      mine: mean score 0.7500 over 2, 95 % interval withheld
+    Evaluation (absolute): 2 cases, 1 method: 2 scored, 0 failed, 0 missing
+      mine: mean score 0.7500 over 2, 95 % CI withheld
     >>> result.summaries("lowest_dice")["mine"].interval.reason
     '2 cases, fewer than 6'
     >>> folder.cleanup()
@@ -368,18 +381,22 @@ def _with_raters(
             folder, compared, out=place / "raters" / rater, pattern=patterns or None
         )
     first = next(iter(against.values()))
-    found = [name for name in first.methods if name not in raters]
-    yardstick = yardstick_of(against, found, raters, first.rank_by)
-    spanning = write_consensus(against, first.options, place, cores())
+    spanning, failed = write_consensus(against, first.options, place, cores())
+    yardstick = yardstick_of(
+        against,
+        [name for name in first.methods if name not in raters],
+        raters,
+        first.rank_by,
+        failed,
+        reference_is_mean=reference is None,
+    )
     patterns = {name: general[name] for name in methods if name in general} | besides
     if spanning is not None:
         patterns["reference"] = spanning
+    of_mean = partial(run_one, place / CONSENSUS, methods, pattern=patterns or None, failed=failed)
     if reference is None:
-        return run_one(
-            place / CONSENSUS, methods, out=out, pattern=patterns or None, yardstick=yardstick
-        )
-    beside = place / "raters" / CONSENSUS
-    run_one(place / CONSENSUS, methods, out=beside, pattern=patterns or None)
+        return of_mean(out=out, yardstick=yardstick)
+    of_mean(out=place / "raters" / CONSENSUS)
     return run_one(reference, methods, out=out, pattern=pattern, yardstick=yardstick)
 
 
@@ -404,8 +421,12 @@ def _evaluated(
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
     yardstick: Yardstick | None = None,
+    failed: Mapping[str, Note] = NO_FAILURES,
 ) -> Evaluation:
-    """One reference and all methods."""
+    """One reference and all methods.
+
+    Cases in `failed` have a reference that could not be made. They fail with these notes.
+    """
     if parquet:
         _check_parquet()
     rule = as_missing_rule(missing)
@@ -417,7 +438,9 @@ def _evaluated(
         patterns=patterns,
         mask=None if mask is None else Path(mask),
         probabilities=probabilities,
+        failed=failed,
     )
+    _check_priority(jobs, options)
     if image is not None:
         find_images(Path(image), patterns.image, dict.fromkeys(job.case for job in jobs))
 
@@ -431,6 +454,7 @@ def _evaluated(
             workers=workers,
             scheduler=scheduler,
             verify=verify,
+            failed=failed,
             progress=progress,
             compiling=compiling,
         )
@@ -441,8 +465,10 @@ def _evaluated(
             found = _over_set(finished(requests, "overlaps"), options)
         asked = {name: options.given(found[name]) if name in found else options for name in folders}
         requests = _requests(jobs, inputs, asked, folder)
+        records = finished(requests, "comparisons")
+        _check_noted_priority(records)
         return Evaluation(
-            finished(requests, "comparisons"),
+            records,
             lacking,
             os.fspath(reference),
             {name: os.fspath(path) for name, path in folders.items()},
@@ -488,6 +514,39 @@ def _folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
     except OSError as error:
         raise InputError(f"{out}: cannot be made: {error.strerror}") from error
     return out
+
+
+def _check_priority(jobs: Sequence[Job], options: Options) -> None:
+    """Reject names in the priority of a side that are no region of any of its cases.
+
+    Names are known before files are read where files are one region each. Regions inside of one
+    file are for `_check_noted_priority`.
+    """
+    for side in SIDES:
+        regions = sorted({name for job in jobs for name in job.regions(side)}, key=natural)
+        unknown = [name for name in options.priority[side] if name not in regions]
+        if regions and unknown:
+            raise InputError(
+                Option("priority", ",".join(options.priority[side])),
+                f" names {listed(unknown)}, which no case of the {side} has; the regions are "
+                f"{listed(regions, 20)}",
+            )
+
+
+def _check_noted_priority(records: Iterable[Record]) -> None:
+    """Reject names in the priority that are noted as absent in every case that was scored."""
+    absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
+        {
+            note.message[:3]: note.message
+            for note in record.comparison.notes
+            if note.kind == "priority"
+        }
+        for record in records
+        if record.comparison is not None
+    ]
+    for key, message in absent[0].items() if absent else ():
+        if all(key in notes for notes in absent):
+            raise InputError(*message, ", and so it is in every case")
 
 
 def _inputs(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
@@ -538,20 +597,23 @@ def _finished(
     workers: int,
     scheduler: str | None,
     verify: bool,
+    failed: Mapping[str, Note],
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> tuple[Record, ...]:
     """The records of all requests: from the journal where they are finished, and else computed."""
     with Journal(out) as journal:
         records = _recorded(requests, journal, verify)
-        resumed, failed = len(records), 0
+        resumed, failures = len(records), 0
         waiting = [request for key, request in requests.items() if key not in records]
+        unmade = [request for request in waiting if request.job.case in failed]
+        waiting = [request for request in waiting if request.job.case not in failed]
 
         def notify(latest: Record | None) -> None:
             if progress is None:
                 return
-            now = Progress(doing, len(requests), len(records), failed, resumed, latest)
-            # What fails while overlaps are computed will fail again, and is told then.
+            now = Progress(doing, len(requests), len(records), failures, resumed, latest)
+            # A case that fails while overlaps are computed fails again, and is reported then.
             progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
 
         notify(None)
@@ -561,11 +623,13 @@ def _finished(
             else run_on_cluster(waiting, scheduler)
         )
         with closing(running) as lines:
-            for line in lines:
+            for line in chain(
+                (unscored(request, *failed[request.job.case].message) for request in unmade), lines
+            ):
                 journal.append(line)
                 record = Record.from_line(loads(line), out)
                 records[record.case, record.method] = record
-                failed += record.comparison is None
+                failures += record.comparison is None
                 notify(record)
     return tuple(records[key] for key in requests)
 
@@ -573,9 +637,9 @@ def _finished(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """What the journal holds of these requests: of this version, these options and these files.
+    """The records of these requests in the journal: of this version, these options and files.
 
-    The latest line of a case is the one that counts.
+    The latest line of a case counts.
     """
     asked = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
@@ -588,7 +652,11 @@ def _recorded(
             continue
         records.pop(key, None)
         moved.pop(key, None)
-        if "comparison" in line and same_inputs(line["inputs"], request.inputs, verify=verify):
+        if (
+            "comparison" in line
+            and line.get("regions", {}) == regions_of(request.job)
+            and same_inputs(line["inputs"], request.inputs, verify=verify)
+        ):
             with suppress(InputError):  # what cannot be read is computed again
                 records[key] = Record.from_line(line | {"files": request.files}, out)
                 if line["files"] != request.files:

@@ -58,7 +58,15 @@ def compare_again(
     [1.0, 1.0, 0.0, 1.0]
     >>> folder.cleanup()
     """
-    job = Job(record.case, record.method, record.reference, record.prediction, record.mask)
+    job = Job(
+        record.case,
+        record.method,
+        record.reference,
+        record.prediction,
+        record.mask,
+        record.regions.get("reference", ()),
+        record.regions.get("prediction", ()),
+    )
     try:
         names = None if seen_from is None else files_of(job, seen_from)
         comparison = compared(job, options, as_workers(workers), names)

@@ -1,13 +1,22 @@
 """The folders and patterns of a run, as users give them, checked before any file is touched."""
 
 import os
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from probdice.errors import InputError
 
-__all__ = ["NO_PATTERNS", "Folder", "Patterns", "methods_of", "patterns_of", "relative_path"]
+__all__ = [
+    "NO_PATTERNS",
+    "Folder",
+    "Patterns",
+    "as_name",
+    "methods_of",
+    "patterns_of",
+    "relative_path",
+]
 
 Folder = str | os.PathLike[str]
 OTHERS = ("reference", "mask", "image")  # folders that are no method's
@@ -26,16 +35,32 @@ class Patterns:
 NO_PATTERNS = Patterns()
 
 
+def as_name(text: str) -> str:
+    """A name of a case, method or rater in one Unicode spelling (NFC).
+
+    macOS writes é as two characters and most other systems as one. Paths stay as they are.
+    """
+    return unicodedata.normalize("NFC", text)
+
+
 def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
     """The folder of every method."""
     if not isinstance(predictions, Mapping):
-        folder = Path(predictions)
-        predictions = {folder.name or folder.resolve().name: folder}
+        single = Path(predictions)
+        predictions = {single.name or single.resolve().name: single}
     if not predictions:
         raise InputError("predictions must name at least one method, found none")
     if "" in predictions:
         raise InputError("predictions must name every method, found an empty name")
-    return {str(name): os.fspath(folder) for name, folder in predictions.items()}
+    methods: dict[str, str] = {}
+    for given, folder in predictions.items():
+        name = as_name(str(given))
+        if name in methods:
+            raise InputError(
+                f"predictions: {name!r} is the name of two methods; rename one of them"
+            )
+        methods[name] = os.fspath(folder)
+    return methods
 
 
 def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str]) -> Patterns:
@@ -43,6 +68,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
     methods = list(methods)
     if not isinstance(pattern, Mapping):
         return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))
+    pattern = {as_name(name): text for name, text in pattern.items()}
     if unknown := pattern.keys() - {*OTHERS, "prediction", *methods}:
         raise InputError(
             f"pattern: expected 'reference', 'prediction', 'mask', 'image' or a method, found "

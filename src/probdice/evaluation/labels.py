@@ -1,102 +1,119 @@
-"""What labels say over many cases: whether they mean the same in each, and which are exchanged.
+"""Labels over many cases: whether they mean the same in each, and where matching ignores them.
 
-All of it is read from the overlaps that the scores were read from.
+Everything is computed from the overlaps that the scores were computed from.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import nan
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError
+from probdice.evaluation.record import Measure, Record
 from probdice.files.sources import natural
-from probdice.matching import find_groups
 from probdice.region_labels import Label
-from probdice.scoring import NeedsImages, measure
+from probdice.scoring import NeedsImages
+from probdice.sides import SIDES
 
 __all__ = [
-    "Exchange",
-    "exchanges",
+    "LabelDifference",
+    "different_labels",
+    "equal_labels_value",
+    "label_difference",
     "label_order",
     "labels_mean_the_same",
-    "labels_score",
-    "one_label_set",
 ]
 
 MOSTLY = 0.5  # a share of cases from which on something holds for the run
+EXPLAINED = ("explained_reference", "explained_prediction")  # need no correspondence
+SHOWN = 5  # pairs of labels in a sentence
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """Labels of both sides that a method exchanges.
+class LabelDifference:
+    """Cases of a method in which regions with different labels are matched.
 
     Attributes
     ----------
     method : str
-    labels : tuple of int or str
-        Each corresponds to the next one, in the prediction, and the last to the first.
     cases : int
-        The number of cases in which it happens.
+        The number of such cases.
     of : int
-        The number of cases that were scored.
+        The number of scored cases.
+    pairs : tuple of (label, label, int)
+        Reference label, prediction label and the number of cases that match them, the most
+        frequent pair first.
     """
 
     method: str
-    labels: tuple[Label, ...]
     cases: int
     of: int
+    pairs: tuple[tuple[Label, Label, int], ...]
 
     def __str__(self) -> str:
-        *others, last = (str(label) for label in self.labels)
+        pairs = [
+            f"reference {reference} to prediction {prediction} in {count}"
+            for reference, prediction, count in self.pairs[:SHOWN]
+        ]
+        if len(self.pairs) > SHOWN:
+            pairs.append(f"{len(self.pairs) - SHOWN} more pairs are in summary.json")
         cases = f"{self.cases} of {self.of} case{'s' * (self.of != 1)}"
-        return f"labels {', '.join(others)} and {last} are exchanged in {cases}"
+        return f"different labels are matched in {cases} ({', '.join(pairs)})"
 
 
-def exchanges(method: str, comparisons: Sequence[Comparison]) -> tuple[Exchange, ...]:
-    """Which labels a method exchanges, those of most cases first.
+def label_difference(
+    method: str, comparisons: Iterable[Comparison], labels: frozenset[Label]
+) -> LabelDifference | None:
+    """The cases in which a method's labels differ from those that they are matched to.
 
-    Empty where the two sides do not use one set of labels.
+    None where equal labels are matched throughout, or where the method uses a label that is not
+    among `labels`, those of the reference: then its labels have a meaning of their own.
     """
-    if not one_label_set(comparisons):
-        return ()
-    counts = Counter(cycle for comparison in comparisons for cycle in exchanged(comparison))
-    return tuple(
-        Exchange(method, cycle, count, len(comparisons))
-        for cycle, count in sorted(
-            counts.items(), key=lambda item: (-item[1], [label_order(x) for x in item[0]])
-        )
+    counts: Counter[tuple[Label, Label]] = Counter()
+    cases = total = 0
+    for comparison in comparisons:
+        if not labels.issuperset(comparison.prediction_labels):
+            return None
+        pairs = different_labels(comparison)
+        counts.update(pairs)
+        cases += bool(pairs)
+        total += 1
+    if not cases:
+        return None
+    ordered = sorted(
+        counts.items(), key=lambda item: (-item[1], [label_order(label) for label in item[0]])
     )
+    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in ordered))
 
 
-def exchanged(comparison: Comparison) -> list[tuple[Label, ...]]:
-    """The labels of both sides on which the correspondence is a permutation, cycle by cycle."""
-    groups, table = comparison._correspondence.matched, comparison.overlap
-    partners = {
-        number: table.prediction.label(k)
-        for k, number in enumerate(groups.prediction.tolist())
-        if 0 <= number < groups.matched
-    }
-    following: dict[Label, Label] = {}
-    for k, number in enumerate(groups.reference.tolist()):
-        label = table.reference.label(k)
-        if number in partners and partners[number] != label:
-            following[label] = partners[number]
-    cycles = []
-    for start in sorted(following, key=label_order):
-        cycle = [start]
-        while cycle[-1] in following and (label := following.pop(cycle[-1])) != start:
-            cycle.append(label)
-        if len(cycle) > 1 and label == start:
-            cycles.append(tuple(cycle))
-    return cycles
+def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
+    """Pairs (reference label, prediction label) that matching made of different labels.
+
+    Regions that are merged into a pair do not count.
+    """
+    groups = comparison._correspondence.matched
+    pairs = []
+    for number in range(groups.matched):
+        reference, prediction = (
+            [comparison.overlap.side(side).label(k) for k in groups.regions(side, number).tolist()]
+            for side in SIDES
+        )
+        if reference and prediction and not set(reference) & set(prediction):
+            pairs.append((reference[0], prediction[0]))
+    return pairs
 
 
-def labels_score(comparison: Comparison) -> float:
-    """What the case scores when equal labels correspond; NaN where that needs the images."""
+def equal_labels_value(record: Record, measure: Measure, background: Label | None) -> float:
+    """A measure of a case if equal labels are matched.
+
+    NaN where the case failed, or where the number needs the images.
+    """
+    if record.comparison is None or measure in EXPLAINED:
+        return record.value(measure)
     try:
-        groups = find_groups(comparison.overlap, "labels")
-        return measure(comparison.overlap, groups, None, None).score
+        comparison = record.comparison.overlap.compare(match="labels")
+        return replace(record, comparison=comparison).value(measure, background)
     except NeedsImages:
         return nan
     except InputError:  # no label in common
@@ -104,11 +121,11 @@ def labels_score(comparison: Comparison) -> float:
 
 
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
-    """Whether a label of the reference stands for the same thing in every case, by all signs.
+    """Whether a label of the reference means the same region in every case.
 
-    It does where labels have names, where most cases have the same ones, or where two cases mostly
-    give a label the same partner in the prediction of a method. It does not in photographs that
-    people divided as they saw fit.
+    It does if labels have names, if at least half of the cases have the same labels, or if a
+    method mostly matches a label to the same prediction label in two cases. It does not in
+    photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     partners: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()
@@ -131,15 +148,5 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
 
 
 def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
-    """Numbers by size, then names."""
+    """A sort key: numbers by size, then names."""
     return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))
-
-
-def one_label_set(comparisons: Iterable[Comparison]) -> bool:
-    """Whether the predictions use the labels of the references, over all cases."""
-    reference: set[Label] = set()
-    prediction: set[Label] = set()
-    for comparison in comparisons:
-        reference.update(comparison.reference_labels)
-        prediction.update(comparison.prediction_labels)
-    return prediction <= reference and len(prediction) > 1

@@ -10,16 +10,16 @@ segmentation; and ``case.npz`` beside it holds the probabilities that the label 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from probdice.errors import InputError, Option
-from probdice.evaluation.folders import Patterns
+from probdice.evaluation.folders import Patterns, as_name
 from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
-from probdice.files.sources import natural
+from probdice.files.sources import natural, region_names, split_inside
 from probdice.sides import Side
 
 __all__ = [
@@ -45,19 +45,28 @@ BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # and the part that follows
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one method: its files, one per region where there are several."""
+    """One case of one method: its files, and the names of regions where files are one region each.
+
+    A case without files of the reference fails.
+    """
 
     case: str
     method: str
     reference: tuple[str, ...]
     prediction: tuple[str, ...]
     mask: tuple[str, ...] = ()
+    reference_regions: tuple[str, ...] = ()
+    prediction_regions: tuple[str, ...] = ()
 
     def files(self, role: Role) -> tuple[str, ...]:
         """The files of one side, or of the mask."""
         if role == "mask":
             return self.mask
         return self.reference if role == "reference" else self.prediction
+
+    def regions(self, side: Side) -> tuple[str, ...]:
+        """The names of the regions of one side, in the order of its files; else empty."""
+        return self.reference_regions if side == "reference" else self.prediction_regions
 
 
 @dataclass(frozen=True)
@@ -86,13 +95,18 @@ def pair(
     patterns: Patterns,
     mask: Path | None = None,
     probabilities: bool = False,
+    failed: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
-    """The jobs, case by case; what has no partner; and the folder of every method.
+    """The jobs, case by case; cases without one of their sides; and the folder of every method.
 
-    A pattern with ``{method}`` in it finds the methods of its folder.
+    A pattern with ``{method}`` in it finds the methods of its folder. Cases in `failed` have a
+    reference that could not be made; their jobs have no files of it.
     """
     reference_files = find_cases(reference, patterns.reference, probabilities=False)
+    reference_files |= dict.fromkeys(failed, ())
+    reference_regions = name_regions(reference, patterns.reference, reference_files)
     prediction_files: dict[str, dict[str, tuple[str, ...]]] = {}
+    prediction_regions: dict[str, dict[str, tuple[str, ...]]] = {}
     folders: dict[str, Path] = {}
     for name, folder in methods.items():
         pattern = patterns.methods[name]
@@ -108,6 +122,7 @@ def pair(
                     f"{folder}: two methods are called {method!r}; give folders other names"
                 )
             prediction_files[method], folders[method] = found[method], folder
+            prediction_regions[method] = name_regions(folder, pattern, found[method], method)
     masks: dict[str, tuple[str, ...]] = {}
     if mask is not None:
         masks = find_cases(mask, patterns.mask, probabilities=False)
@@ -121,8 +136,17 @@ def pair(
     for case in cases:
         for name, files in prediction_files.items():
             if case in reference_files and case in files:
-                sides = reference_files[case], files[case]
-                jobs.append(Job(case, name, *sides, masks.get(case, ())))
+                jobs.append(
+                    Job(
+                        case,
+                        name,
+                        reference_files[case],
+                        files[case],
+                        masks.get(case, ()),
+                        reference_regions.get(case, ()),
+                        prediction_regions[name].get(case, ()),
+                    )
+                )
             elif case in reference_files:
                 missing.append(Missing(case, name, "prediction"))
             elif case in files:
@@ -151,6 +175,58 @@ def find_cases(
         return _by_subfolder(folder, probabilities)
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
+
+
+def name_regions(
+    folder: Path, pattern: str | None, files: Mapping[str, tuple[str, ...]], method: str = ""
+) -> dict[str, tuple[str, ...]]:
+    """The names of the regions of the cases of a folder whose files are one region each.
+
+    They are the parts in which the names of all files differ, without the names of cases. So a
+    region has one name in all cases, also in those that lack other regions. A case of one file
+    belongs to them where another case has such a file beside others.
+    """
+    several = [case for case, paths in files.items() if len(paths) > 1]
+    if not several:
+        return {}
+    for without_case in (False, True) if pattern is None else (True,):
+        stems = {
+            case: [_stem(folder, pattern, case, method, path, without_case) for path in paths]
+            for case, paths in files.items()
+        }
+        known = sorted({stem for case in several for stem in stems[case]}, key=natural)
+        distinct = all(len(set(stems[case])) == len(stems[case]) for case in several)
+        shared = len(several) == 1 or len(known) < sum(len(files[case]) for case in several)
+        if distinct and shared:
+            break
+    else:  # no two cases have a name in common
+        return {case: tuple(map(str, region_names(files[case]))) for case in several}
+    names = dict(zip(known, map(str, region_names(known)), strict=True))
+    return {
+        case: tuple(names[stem] for stem in stems[case])
+        for case in files
+        if stems[case] and names.keys() >= set(stems[case])
+    }
+
+
+def _stem(
+    folder: Path, pattern: str | None, case: str, method: str, path: str, without_case: bool
+) -> str:
+    """The name of a file of a case, without the name of the case where that is asked for."""
+    file, inside = split_inside(path)
+    text = as_name(file.relative_to(folder).as_posix())
+    if not without_case:
+        pass
+    elif pattern is None:
+        text = text.replace(case, "")
+    else:
+        methods = [method] if METHOD in pattern else []
+        match = Pattern.of(pattern, cases=[case], methods=methods).expression.fullmatch(text)
+        assert match is not None
+        groups = [name for name in match.re.groupindex if name.startswith(("case", "method"))]
+        for start, end in sorted(map(match.span, groups), reverse=True):
+            text = text[:start] + text[end:]
+    return text.rpartition("/")[2] + (f":{inside}" if inside else "")
 
 
 def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
@@ -182,7 +258,7 @@ def _fitting(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[s
     files = {}
     try:
         for file in folder.glob(pattern.glob):
-            match = pattern.expression.fullmatch(file.relative_to(folder).as_posix())
+            match = pattern.expression.fullmatch(as_name(file.relative_to(folder).as_posix()))
             if match and not file.is_dir():
                 files[file] = match
     except (ValueError, NotImplementedError, RuntimeError) as error:
@@ -305,10 +381,15 @@ def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...
     cases = {}
     for case in folder.iterdir():
         if case.is_dir() and not case.name.startswith("."):
-            files = _readable(case)
-            chosen = [_one(f"{case.name}/{stem}", files[stem], probabilities) for stem in files]
+            name, files = as_name(case.name), _readable(case)
+            chosen = [_one(f"{name}/{stem}", files[stem], probabilities) for stem in files]
+            if chosen and name in cases:
+                raise InputError(
+                    f"{folder}: case {name} has two subfolders, whose names are two Unicode "
+                    f"spellings of it; rename one of them"
+                )
             if chosen:
-                cases[case.name] = tuple(
+                cases[name] = tuple(
                     str(file) for file in sorted(chosen, key=lambda file: natural(file.name))
                 )
     return cases
@@ -319,7 +400,7 @@ def _readable(folder: Path) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
         suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
-        stem = file.name[: len(file.name) - len(suffix)]
+        stem = as_name(file.name[: len(file.name) - len(suffix)])
         if suffix and stem and not file.name.startswith(".") and not file.is_dir():
             files.setdefault(stem, []).append(file)
     images = {stem for stem in files if re.sub(r"_\d{4}$", "", stem) in files.keys() - {stem}}

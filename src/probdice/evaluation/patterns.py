@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import PureWindowsPath
 
 from probdice.errors import InputError
+from probdice.evaluation.folders import as_name
 from probdice.files.sources import INSIDE
 
 __all__ = ["CASE", "METHOD", "SPANNING", "Pattern"]
@@ -32,8 +33,8 @@ class Pattern:
     glob : str
         Lists the files that may fit.
     expression : re.Pattern
-        Fits the path of a file below the folder; its groups are "case", where `touched` also
-        "region", and "method" where the pattern has one.
+        Fits the path of a file below the folder, as `as_name` spells it; its groups are "case",
+        where `touched` also "region", and "method" where the pattern has one.
     inside : str
         What follows the name of the file, where a part inside of it is meant.
     touched : bool
@@ -53,7 +54,7 @@ class Pattern:
         Where one ends and the other begins in ``{case}_{method}`` is told by the names of known
         cases or methods.
         """
-        one_name = text.replace(SPANNING, CASE)
+        one_name = as_name(text).replace(SPANNING, CASE)
         inside = PART.fullmatch(one_name)
         path, within = inside.groups() if inside else (one_name, "")
         path = re.sub(r"^(?:\./+)+", "", path)
@@ -99,14 +100,17 @@ def _check_pattern(text: str, path: str) -> None:
 
 
 def _glob(path: str, spans: bool) -> str:
-    """A pattern of `Path.glob` that lists at least the files that are meant."""
+    """A pattern of `Path.glob` that lists at least the files that are meant.
+
+    Characters beyond ASCII have several spellings, so they match anything here.
+    """
     parts = []
     for part in path.split("/"):
         if spans and CASE in part:
             parts.append("**")
             part = f"*{part.rpartition(CASE)[2]}"
         text = "".join("[[]" if token == "[" else token for token in TOKEN.split(part))
-        text = text.replace(CASE, "*").replace(METHOD, "*")
+        text = re.sub(r"[^\x00-\x7f]", "*", text.replace(CASE, "*").replace(METHOD, "*"))
         parts.append(text if text == "**" else re.sub(r"\*+", "*", text))
     return "/".join(parts)
 
@@ -116,16 +120,19 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
-    """The pattern as a regular expression; {case} is the same wherever it stands."""
+    """The pattern as a regular expression; {case} is the same wherever it stands.
+
+    Groups whose names start with "case" or "method" hold these names.
+    """
     wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     any_name = {CASE: ".+?" if spans else "[^/]+?", METHOD: "[^/]+?"}
     expression = ""
     for token in TOKEN.split(path):
         if token in any_name:
             group = token.strip("{}")
-            known = f"(?P<{group}>" in expression
-            name = names[token] or any_name[token]
-            expression += f"(?P={group})" if known else f"(?P<{group}>{name})"
+            known = expression.count(f"(?P<{group}")
+            name = f"(?P={group})" if known else names[token] or any_name[token]
+            expression += f"(?P<{group}{known or ''}>{name})"
         elif token == "*" and touched and "<region>" not in expression:
             expression += "(?P<region>[^/])"
         elif token.startswith("[") and len(token) > 2:

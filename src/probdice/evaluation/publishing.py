@@ -1,6 +1,6 @@
-"""What an organiser publishes: the ranking as CSV, Markdown and LaTeX, and how it was made.
+"""Files to publish: the ranking as CSV, Markdown and LaTeX, and how.md.
 
-All of it is written from what summary.json holds, so that it says the same.
+All of them are written from the content of summary.json, so that they agree with it.
 """
 
 import csv
@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from probdice.escaping import markdown, printable, tex
@@ -16,19 +16,21 @@ from probdice.evaluation.folders import relative_path
 from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.record import NAMES, Record
 from probdice.evaluation.tables import as_csv
+from probdice.evaluation.yardstick import RaterFile
 from probdice.formatting import decimal, percent
+from probdice.matching import listed
 from probdice.options import Options
 from probdice.statistics import LEVEL, RESAMPLES
 
 __all__ = ["RULES", "files_csv", "how_made", "ranking_csv", "table_md", "table_tex"]
 
-RULES = {  # what becomes of a case of a method that is missing or failed
+RULES = {  # how missing and failed cases of a method count
     "worst": "rank last",
     "zero": "rank last and count as 0 in means",
     "exclude": "are left out of the ranking for all methods",
 }
 RANKING = (
-    *("measure", "place", "method", "mean", "mean_low", "mean_high", "n"),
+    *("measure", "place", "method", "mean", "mean_low", "mean_high", "n", "mean_equal_labels"),
     *("mean_rank", "mean_rank_low", "mean_rank_high", "place_low", "place_high", "kept"),
     *("ranked_cases", "last", "cases", "scored", "failed", "missing", "remarks"),
 )
@@ -38,7 +40,7 @@ Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """One row per measure and method, the measure that ranks first, the best method first."""
+    """One row per measure and method: the measure that ranks first, the best method first."""
     counts = {one["method"]: one for one in summary["counts"]}
     rows = []
     for measure, content in summary["measures"].items():
@@ -55,6 +57,7 @@ def ranking_csv(summary: Summary) -> bytes:
                     "mean_low": _plain(mean["interval"]["low"]),
                     "mean_high": _plain(mean["interval"]["high"]),
                     "n": mean["n"],
+                    "mean_equal_labels": _plain(mean["equal_labels"]),
                     "mean_rank": _plain(rank["mean_rank"]),
                     "mean_rank_low": _plain(rank["mean_rank_interval"]["low"]),
                     "mean_rank_high": _plain(rank["mean_rank_interval"]["high"]),
@@ -71,7 +74,7 @@ def ranking_csv(summary: Summary) -> bytes:
 
 
 def table_md(summary: Summary) -> str:
-    """The ranking as a table of Markdown, with what has to be said of it."""
+    """The ranking as a Markdown table, with remarks and notes."""
     heads, rows = _table(summary)
     lines = [
         f"| {' | '.join(heads)} |",
@@ -84,7 +87,7 @@ def table_md(summary: Summary) -> str:
 
 
 def table_tex(summary: Summary) -> str:
-    """The ranking as a tabular of LaTeX that needs no package; remarks are comments below."""
+    """The ranking as a LaTeX tabular that needs no package; remarks are comments below."""
     heads, rows = _table(summary)
     columns = "".join("l" if head == "method" else "r" for head in heads)
     lines = [
@@ -101,20 +104,22 @@ def table_tex(summary: Summary) -> str:
 
 
 def how_made(summary: Summary, files: bytes) -> str:
-    """A paragraph for the methods section, every option, and the fingerprint of all files."""
+    """A paragraph for the methods section, all options, and the fingerprint of all files."""
     options = Options.from_dict(summary["options"])
     measure = NAMES[summary["rank_by"]]
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
+    yardstick = summary["yardstick"]
     text = (
-        f"{_count(cases, 'case')} of {_count(methods, 'method')} were compared with the reference "
-        f"by probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}). "
-        f"Methods are ranked by the {measure}: within every case, ties sharing their mean rank, "
-        f"and then by the mean of these ranks; methods with equal mean ranks share a place. Cases "
+        f"{_count(cases, 'case')} of {_count(methods, 'method')} were compared with "
+        f"{_reference(yardstick)} by probdice {summary['versions']['probdice']} "
+        f"({', '.join(options.in_words())}). "
+        f"Methods are ranked by the {measure} within every case, where ties share their mean rank, "
+        f"and then by the mean of these ranks. Methods with equal mean ranks share a place. Cases "
         f"that a method lacks, or that could not be compared, {RULES[summary['missing_rule']]}. "
-        f"Intervals are {percent(LEVEL, 0)} bootstrap intervals over the cases (bias-corrected and "
-        f"accelerated for means, percentiles for ranks; {RESAMPLES} resamples); “kept” is the "
-        f"share of resamples in which a method has the place it has."
+        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the cases: "
+        f"bias-corrected and accelerated for means, percentiles for ranks, {RESAMPLES} resamples. "
+        f"Rank stability is the share of resamples in which a method has the same place."
     )
     asked = {
         "similarity": str(options.similarity),
@@ -128,6 +133,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         "methods": summary["methods"],
         "mask": summary["mask"],
         "image": summary["image"],
+        "raters": None if yardstick is None else yardstick["raters"],
     }
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
@@ -136,12 +142,8 @@ def how_made(summary: Summary, files: bytes) -> str:
         "",
         markdown(text),
         "",
-        *(
-            markdown(f"{method}: {'; '.join(texts)}.")
-            for method, texts in summary["remarks"].items()
-            if texts
-        ),
-        *(markdown(f"Note: {note}.") for note in summary["notes"]),
+        *(markdown(text) for text in _by_method(summary)),
+        *(markdown(f"Note: {_sentence(note)}") for note in summary["notes"]),
         "",
         "| option | value |",
         "|---|---|",
@@ -150,47 +152,59 @@ def how_made(summary: Summary, files: bytes) -> str:
         f"Versions: {versions}; Python {machine}.",
         "",
         f"Files: {_count(number, 'file')}, each with its SHA-256 in files.csv, "
-        f"whose own SHA-256 is {hashlib.sha256(files).hexdigest()}. Paths are seen from the folder "
-        f"of the results.",
+        f"whose own SHA-256 is {hashlib.sha256(files).hexdigest()}. Paths are relative to the "
+        f"results folder.",
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
-def files_csv(records: Iterable[Record], out: Path) -> bytes:
-    """Every file that was read, once, with its fingerprint and its path from a folder."""
+def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
+    """Every file that was read, once, with its fingerprint and its path relative to a folder.
+
+    Files of raters have the role "rater" and the name of the rater as their method.
+    """
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def add(
+        role: str, method: str, case: str, path: str, size: int | None, sha: str | None
+    ) -> None:
+        file = relative_path(path, out)
+        rows[role, method, file] = {
+            "role": role,
+            "method": method,
+            "case": case,
+            "file": file,
+            "bytes": _plain(size),
+            "sha256": _plain(sha),
+        }
+
     for record in records:
         for role in ROLES:
-            paths = [relative_path(path.partition(":")[0], out) for path in getattr(record, role)]
-            for name, size, _, content in record.inputs[role]:
-                beside = [path for path in paths if PurePosixPath(path).name == name] or paths
-                file = str(PurePosixPath(beside[0]).with_name(name))
-                method = record.method if role == "prediction" else ""
-                rows[role, method, file] = {
-                    "role": role,
-                    "method": method,
-                    "case": record.case,
-                    "file": file,
-                    "bytes": "" if size is None else size,
-                    "sha256": content or "",
-                }
-    order = {role: k for k, role in enumerate(ROLES)}
-    ordered = sorted(rows.items(), key=lambda item: (order[item[1]["role"]], item[1]["method"]))
-    return as_csv([row for _, row in ordered], FILES)
+            method = record.method if role == "prediction" else ""
+            for path, size, sha in record.files_of(role):
+                add(role, method, record.case, path, size, sha)
+    for one in raters:
+        add("rater", one.rater, one.case, one.file, one.bytes, one.sha256)
+    order = {role: k for k, role in enumerate((*ROLES, "rater"))}
+    ordered = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
+    return as_csv(ordered, FILES)
 
 
 def _table(summary: Summary) -> tuple[list[str], list[list[str]]]:
-    """Places, means with intervals by the measure that ranks, and the means of the others."""
+    """Places, means with confidence intervals by the measure that ranks, and other means."""
     chosen, *others = summary["measures"]
-    if summary["options"]["merge"] == "none":  # then it is the score
+    if summary["options"]["merge"] == "none":  # then the matched score is the score
         others = [measure for measure in others if measure != "matched_score"]
     counts = {one["method"]: one for one in summary["counts"]}
     means = {
         measure: {one["method"]: one for one in summary["measures"][measure]["methods"]}
         for measure in summary["measures"]
     }
+    differing = any(one["equal_labels"] is not None for one in means[chosen].values())
     heads = [
-        *("place", "method", f"{NAMES[chosen]} (95 % interval)", "mean rank", "kept", "cases"),
+        *("place", "method", f"{NAMES[chosen]} (95 % CI)"),
+        *([f"{NAMES[chosen]}, equal labels"] if differing else []),
+        *("mean rank", "rank stability", "cases"),
         *(NAMES[measure] for measure in others),
     ]
     rows = []
@@ -198,12 +212,13 @@ def _table(summary: Summary) -> tuple[list[str], list[list[str]]]:
         method = rank["method"]
         one, count = means[chosen][method], counts[method]
         low, high = one["interval"]["low"], one["interval"]["high"]
-        interval = "" if low is None else f" ({decimal(low, 3)} to {decimal(high, 3)})"
+        interval = "" if low is None else f" ({decimal(low, 3)}–{decimal(high, 3)})"
         rows.append(
             [
                 "–" if rank["place"] is None else str(rank["place"]),
                 method,
                 f"{decimal(one['mean'], 3)}{interval}",
+                *([decimal(one["equal_labels"], 3)] if differing else []),
                 "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.2f}",
                 "–" if rank["kept"] is None else percent(rank["kept"], 0),
                 f"{count['scored']} of {count['cases']}",
@@ -214,16 +229,42 @@ def _table(summary: Summary) -> tuple[list[str], list[list[str]]]:
 
 
 def _remarks(summary: Summary) -> list[str]:
-    rule = RULES[summary["missing_rule"]]
-    texts = [
-        f"Cases that a method lacks or that failed {rule} (missing: {summary['missing_rule']})."
+    """The rule for missing cases, the remarks on methods, and the notes."""
+    rule = summary["missing_rule"]
+    return [
+        f"Missing and failed cases {RULES[rule]} (missing: {rule}).",
+        *_by_method(summary),
+        *(f"Note: {_sentence(note)}" for note in summary["notes"]),
     ]
-    texts += [f"{name}: {'; '.join(said)}." for name, said in summary["remarks"].items() if said]
-    return [*texts, *(f"Note: {note}." for note in summary["notes"])]
+
+
+def _by_method(summary: Summary) -> list[str]:
+    """The remarks on every method, one per line."""
+    return [
+        _sentence(f"{method}: {text}")
+        for method, texts in summary["remarks"].items()
+        for text in texts
+    ]
+
+
+def _reference(yardstick: Mapping[str, Any] | None) -> str:
+    """What methods were compared with."""
+    if yardstick is None:
+        return "the reference"
+    raters = (
+        f"{_count(len(yardstick['raters']), 'rater')} ({listed(list(yardstick['raters']), 20)})"
+    )
+    if yardstick["reference_is_mean"]:
+        return f"the mean of {raters}, and with each of these raters,"
+    return f"the reference, and with each of {raters},"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
 
 
 def _value(value: Any) -> str:
-    """A value of an option as a cell of a table."""
+    """The value of an option as a table cell."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) or "–"
     if isinstance(value, Sequence) and not isinstance(value, str):

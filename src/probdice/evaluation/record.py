@@ -1,13 +1,16 @@
-"""One case of one method, as the journal holds it, and its measures."""
+"""One case of one method, as stored in the journal, and its measures."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from probdice.comparison import Comparison
 from probdice.errors import InputError, Note
+from probdice.evaluation.pairing import Role
+from probdice.files.sources import split_inside
 from probdice.indices import foreground_dice
 from probdice.region_labels import Label
 
@@ -61,6 +64,8 @@ class Record:
     inputs : dict
         What identifies every file that was read, for each of the three: its name, size,
         modification time and SHA-256.
+    regions : dict
+        For the sides whose files are one region each, the names of the regions.
     """
 
     case: str
@@ -72,10 +77,11 @@ class Record:
     prediction: tuple[str, ...]
     mask: tuple[str, ...]
     inputs: dict[str, list[list[Any]]]
+    regions: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
-        """From a line of the journal in a folder; InputError where it makes no sense."""
+        """From a line of the journal in a folder; InputError where it is invalid."""
         comparison = failure = None
         if "comparison" in content:
             comparison = Comparison.from_dict(content["comparison"])
@@ -98,12 +104,23 @@ class Record:
             prediction=files["prediction"],
             mask=files["mask"],
             inputs=content["inputs"],
+            regions={side: tuple(names) for side, names in content.get("regions", {}).items()},
         )
 
     @property
     def error(self) -> str:
         """Why it failed, in a sentence, or ""."""
         return "" if self.failure is None else str(self.failure)
+
+    def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
+        """Full path, size and SHA-256 of every file of one side, or of the mask.
+
+        A file that a format keeps beside the one that is named lies in the same folder.
+        """
+        paths = [str(split_inside(path)[0]) for path in getattr(self, role)]
+        for name, size, _, content in self.inputs[role]:
+            named = [path for path in paths if os.path.basename(path) == name] or paths
+            yield os.path.join(os.path.dirname(named[0]), name), size, content
 
     def value(self, measure: Measure, background: Label | None = None) -> float:
         """A measure of this case; NaN where it failed.

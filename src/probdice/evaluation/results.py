@@ -1,8 +1,8 @@
-"""The result of an evaluation: records in, statistics and files out."""
+"""The result of an evaluation: statistics over its records, and the files that it writes."""
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -18,15 +18,14 @@ from probdice.comparison import Comparison
 from probdice.errors import InputError, Message, Note, Option, Words, as_words, in_words
 from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
-from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, relative_path
+from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name, relative_path
 from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
 from probdice.evaluation.labels import (
-    Exchange,
-    exchanges,
+    LabelDifference,
+    equal_labels_value,
+    label_difference,
     label_order,
     labels_mean_the_same,
-    labels_score,
-    one_label_set,
 )
 from probdice.evaluation.pairing import Missing, find_images
 from probdice.evaluation.publishing import (
@@ -53,7 +52,7 @@ from probdice.evaluation.tables import (
 from probdice.evaluation.yardstick import Yardstick
 from probdice.files.sources import natural
 from probdice.formatting import decimal
-from probdice.matching import Given
+from probdice.matching import Given, listed
 from probdice.options import Options, as_workers, given_from_list
 from probdice.region_labels import Label
 from probdice.statistics import (
@@ -78,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "Evaluation", "as_measure", "as_missing_rule", "read_summary"]
 
-SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
+SUMMARY: dict[str, type] = {  # keys of summary.json besides its format
     "options": dict,
     "words": str,
     "versions": dict,
@@ -102,14 +101,15 @@ SUMMARY: dict[str, type] = {  # what summary.json holds, besides its format
     "regions": list,
 }
 NO_OTHERS = Others()
-PAGE = "report.html"  # in the folder of the results
+PAGE = "report.html"  # in the results folder
 WORST = 5  # cases that are named
-SHOWN = 5  # failures in a printed result, and exchanges of labels in a remark
+SHOWN = 5  # failures in a printed result
+NAMED = 10  # cases in a note
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What became of the cases of a method: all that the reference has."""
+    """How many cases the reference has, and how many of them a method has scored or not."""
 
     cases: int
     scored: int
@@ -119,42 +119,43 @@ class Counts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Cases of several methods, and what can be said of them.
+    """The cases of one or more methods, with statistics and ranks.
 
     Attributes
     ----------
     records : tuple of Record
         Every case of every method that has both sides, the failed ones too.
     missing : tuple of Missing
-        What had no partner.
+        Cases of a method that lack the reference or the prediction.
     reference : str
         The folder of the reference.
     methods : dict of str to str
         The folder of every method.
     options : Options
-        Everything that changes a score.
+        All options that change a score.
     words : {"python", "command"}
-        How notes and errors in files and pages name the options that they recommend.
+        Whether notes and errors in files and pages name options as in Python or as on the command
+        line.
     out : Path or None
-        Where the results lie.
+        The results folder.
     others : Others
-        Which numbers of other fields the table of cases has too.
+        Additional columns of the table of cases.
     correspondences : dict of str to Given
-        The groups of every method, where all of its cases have one correspondence.
+        The groups of every method, if all of its cases share one correspondence.
     missing_rule : {"worst", "zero", "exclude"}
-        How a case that a method lacks, or that failed, enters means and ranks.
+        How a missing or failed case of a method counts in means and ranks.
     rank_by : str
-        The measure by which methods are ranked.
+        The measure that ranks the methods.
     mask : str or None
         The folder of the masks.
     image : str or None
         The folder of the images that were segmented.
     patterns : Patterns
-        By which patterns the cases of every folder were found.
+        The patterns that found the cases of every folder.
     probabilities : bool
-        Whether nnU-Net's probabilities were taken instead of its label maps.
+        Whether nnU-Net's probabilities were read instead of its label maps.
     yardstick : Yardstick or None
-        How methods agree with several raters, and these among themselves.
+        Agreement of the methods with several raters, and inter-rater agreement.
 
     Examples
     --------
@@ -199,13 +200,13 @@ class Evaluation:
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
-        """Read back the folder of a finished run."""
+        """Read the results folder of a finished run."""
         out = Path(out)
         content = read_summary(out)
         latest = {}
         try:
             options = _with_names(Options.from_dict(content["options"]), lambda x: located(x, out))
-            found = {
+            correspondences = {
                 name: given_from_list(groups) for name, groups in content["correspondences"].items()
             }
             evaluation = cls(
@@ -217,7 +218,7 @@ class Evaluation:
                 words=as_words(content["words"]),
                 out=out,
                 others=Others(**content["others"]),
-                correspondences=found,
+                correspondences=correspondences,
                 missing_rule=as_missing_rule(content["missing_rule"]),
                 rank_by=content["rank_by"],
                 mask=None if content["mask"] is None else located(content["mask"], out),
@@ -233,7 +234,7 @@ class Evaluation:
             raise InputError(_not_a_summary(out / "summary.json")) from error
         for line in read_lines(out):
             if (line["version"], line["options"]) == (version, wanted.get(line["method"])):
-                with suppress(InputError):  # as if it had never been written
+                with suppress(InputError):  # an invalid line is ignored
                     latest[line["case"], line["method"]] = Record.from_line(line, out)
         if absent := [job for job in jobs if job not in latest]:
             raise InputError(
@@ -242,30 +243,30 @@ class Evaluation:
         return replace(evaluation, records=tuple(latest[job] for job in jobs))
 
     def options_of(self, method: str) -> Options:
-        """The options by which the cases of a method were compared in the end."""
-        found = self.correspondences.get(method)
-        return self.options if found is None else self.options.given(found)
+        """The options of the final comparisons of a method."""
+        groups = self.correspondences.get(method)
+        return self.options if groups is None else self.options.given(groups)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:
-        """The names of the cases of the reference, in their natural order."""
-        scored = {record.case for record in self.records}
-        lacking = {one.case for one in self.missing if one.side == "prediction"}
-        return tuple(sorted(scored | lacking, key=natural))
+        """The names of the cases of the reference, in natural order."""
+        compared = {record.case for record in self.records}
+        missing = {one.case for one in self.missing if one.side == "prediction"}
+        return tuple(sorted(compared | missing, key=natural))
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What methods can be told apart by, what they are ranked by first."""
+        """All measures, the one that ranks first."""
         return (self.rank_by, *(one for one in self.others.measures if one != self.rank_by))
 
     @property
     def failures(self) -> tuple[Record, ...]:
-        """The cases that could not be scored."""
+        """The cases that could not be compared."""
         return tuple(record for record in self.records if record.comparison is None)
 
     @cached_property
     def counts(self) -> dict[str, Counts]:
-        """What became of the cases of every method."""
+        """How many cases of every method were scored, failed or are missing."""
         counts = {}
         for name in self.methods:
             tried = [record for record in self.records if record.method == name]
@@ -276,7 +277,7 @@ class Evaluation:
 
     @cached_property
     def labels_agree(self) -> bool:
-        """Whether labels of the reference mean the same in every case, by all signs."""
+        """Whether a label of the reference means the same region in every case."""
         return labels_mean_the_same(
             (record.method, record.comparison)
             for record in self.records
@@ -284,57 +285,59 @@ class Evaluation:
         )
 
     @cached_property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """Labels that methods exchange, where both sides use one set of labels."""
-        if not self.labels_agree or self.options.match == "labels":
-            return ()
-        return tuple(one for name in self.methods for one in exchanges(name, self._scored(name)))
+    def label_differences(self) -> dict[str, LabelDifference]:
+        """Methods whose matching pairs different labels, though they use those of the reference.
 
-    @cached_property
-    def labels_scores(self) -> dict[str, Summary]:
-        """What methods score when equal labels correspond, where both sides use one set of them."""
+        Empty where labels do not mean the same in every case.
+        """
         if not self.labels_agree or self.options.match == "labels":
             return {}
-        return {
-            name: summarise([labels_score(comparison) for comparison in self._scored(name)])
-            for name in self.methods
-            if one_label_set(self._scored(name))
-        }
+        labels = frozenset(
+            label
+            for record in self.records
+            if record.comparison is not None
+            for label in record.comparison.reference_labels
+        )
+        differences = (label_difference(name, self._scored(name), labels) for name in self.methods)
+        return {one.method: one for one in differences if one is not None}
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
-        """What has to be known to read the score of a method, in sentences."""
+        """Sentences about every method that readers of its score need to know."""
         return {name: tuple(self._remarks(name)) for name in self.methods}
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What is worth knowing about the run as a whole."""
-        absent = [
+        """Notes about the whole run."""
+        ignored = [
             [note for note in record.comparison.notes if note.kind == "ignore"]
             for record in self.records
             if record.comparison is not None
         ]
         notes = [
             Note("ignore", (*note.message, " of any case"))
-            for note in (absent[0] if absent else ())
-            if all(note in others for others in absent)
+            for note in (ignored[0] if ignored else ())
+            if all(note in others for others in ignored)
         ]
         if not self.labels_agree:
-            text = "labels mean something else in every case, so regions are not summarised"
+            text = (
+                "A label of the reference does not mean the same region in every case. Regions are "
+                "not summarised."
+            )
             notes.append(Note("labels", (text,)))
         few = min((counts.scored for counts in self.counts.values() if counts.scored), default=FEW)
         if FEWEST <= few < FEW:
             text = (
-                f"intervals over fewer than {FEW} cases (here {few}) hold the mean less often than "
-                f"95 % of the time"
+                f"With {few} cases, 95 % confidence intervals may be too narrow. Use at least "
+                f"{FEW} cases."
             )
             notes.append(Note("few", (text,)))
-        return tuple(notes)
+        return (*notes, *self._rater_notes())
 
     def values(self, measure: Measure | None = None) -> dict[str, NDArray[np.float64]]:
-        """A measure of every method over `cases`; NaN where there is none.
+        """A measure of every method over `cases`; NaN for missing and failed cases.
 
-        Here and below the measure is `rank_by` where none is named.
+        Here and below, the default measure is `rank_by`.
         """
         measure = self.rank_by if measure is None else as_measure(measure, self.others)
         if measure not in self._values:
@@ -343,18 +346,39 @@ class Evaluation:
         return {name: values.copy() for name, values in self._values[measure].items()}
 
     def summaries(self, measure: Measure | None = None) -> dict[str, Summary]:
-        """Mean, median, spread and interval of every method."""
+        """Mean, median, spread and 95 % confidence interval of every method."""
         return {name: summarise(values) for name, values in self._counted(measure).items()}
 
+    def equal_labels_means(self, measure: Measure | None = None) -> dict[str, float]:
+        """The mean of a measure if equal labels are matched, of methods in `label_differences`.
+
+        NaN where the measure of a case needs the images: evaluate with ``match="labels"`` then.
+        """
+        measure = self.rank_by if measure is None else as_measure(measure, self.others)
+        background, differing = self.others.background, self.label_differences
+        values = self._over_cases(
+            lambda record: (
+                equal_labels_value(record, measure, background)
+                if record.method in differing
+                else nan
+            )
+        )
+        ranked, means = self.values(measure), {}
+        for name in differing:
+            unknown = np.isnan(values[name]) & ~np.isnan(ranked[name])
+            counted = self._with_missing(name, values[name])
+            means[name] = nan if unknown.any() else summarise(counted).mean
+        return means
+
     def differences(self, measure: Measure | None = None) -> tuple[Difference, ...]:
-        """Every pair of methods on the cases they share."""
+        """Every pair of methods, on the cases that both have."""
         return differences(self._counted(measure))
 
     def ranks(self, measure: Measure | None = None) -> tuple[Rank, ...]:
-        """The methods from best to worst, by `missing_rule`.
+        """The methods from best to worst; `missing_rule` decides about missing cases.
 
         A case that was scored but has no value, such as the adjusted score of a constant image, is
-        not ranked for any method.
+        left out of the ranking for all methods.
         """
         values = self.values(measure)
         undefined = np.zeros(len(self.cases), np.bool_)
@@ -375,8 +399,8 @@ class Evaluation:
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """The Dice of every label of the reference, per method, over the cases that have it.
 
-        A region that was merged has the Dice of its group, an unmatched one has 0. Faint groups
-        (`Group.faint`) do not count.
+        A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint
+        groups (`Group.faint`) do not count.
         """
         dice = self.region_dice()
         order = list(self.methods)
@@ -403,7 +427,7 @@ class Evaluation:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """All of the above as plain types, NaN as None: what summary.json holds."""
+        """The content of summary.json: all of the above as plain types, with None for NaN."""
         content = {
             "format": FORMAT,
             "options": _with_names(self.options, self._from_here).to_dict(),
@@ -423,8 +447,8 @@ class Evaluation:
             "counts": [{"method": name, **asdict(one)} for name, one in self.counts.items()],
             "missing": [asdict(one) for one in self.missing],
             "correspondences": {
-                method: [[list(labels) for labels in group] for group in found.groups]
-                for method, found in self.correspondences.items()
+                method: [[list(labels) for labels in group] for group in given.groups]
+                for method, given in self.correspondences.items()
             },
             "failures": [
                 {
@@ -437,13 +461,10 @@ class Evaluation:
             ],
             "labels": {
                 "agree": self.labels_agree,
-                "exchanged": [asdict(one) for one in self.exchanges],
-                "scores": [
-                    {"method": name, **asdict(one)} for name, one in self.labels_scores.items()
-                ],
+                "differing": [asdict(one) for one in self.label_differences.values()],
             },
             "remarks": {name: list(texts) for name, texts in self.remarks.items()},
-            "notes": [in_words(note.message, self.words) for note in self.notes],
+            "notes": [self._published(note.message) for note in self.notes],
             "measures": {measure: self._measured(measure) for measure in self.measures},
             "regions": [
                 {"method": method, "label": label, **asdict(summary)}
@@ -456,25 +477,26 @@ class Evaluation:
         return plain
 
     def cases_frame(self) -> "pandas.DataFrame":
-        """The content of cases.csv as a table of pandas."""
+        """The content of cases.csv as a pandas data frame."""
         return as_frame(self._case_rows(), self._case_columns)
 
     def regions_frame(self) -> "pandas.DataFrame":
-        """The content of regions.csv as a table of pandas."""
+        """The content of regions.csv as a pandas data frame."""
         return as_frame(region_rows(self.records), REGIONS)
 
     def write(self, out: Folder, *, parquet: bool = False) -> None:
-        """Write all tables, how they were made and summary.json, each complete or not at all.
+        """Write all tables, how.md and summary.json. Each file is written completely or not at all.
 
         Parameters
         ----------
         out : path
             An existing folder.
         parquet : bool, optional
-            Whether to write cases.parquet and regions.parquet as well (needs pandas and pyarrow).
+            Whether to write cases.parquet and regions.parquet too (needs pandas and pyarrow).
         """
         out = Path(out)
-        files = files_csv(self.records, out)
+        raters = () if self.yardstick is None else self.yardstick.files
+        files = files_csv(self.records, raters, out)
         replace_file(out / "cases.csv", as_csv(self._case_rows(), self._case_columns))
         replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
         replace_file(out / "files.csv", files)
@@ -486,13 +508,13 @@ class Evaluation:
             ("table.md", table_md(self.summary)),
             ("table.tex", table_tex(self.summary)),
             ("how.md", how_made(self.summary, files)),
-            # Last: where it is, the run is finished.
+            # The last one: if it exists, the run is finished.
             (
                 "summary.json",
                 json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
             ),
         ):
-            # A name that is no text holds lone surrogates; their escapes are JSON and read back.
+            # Names that are not valid text have lone surrogates; their escapes are valid JSON.
             replace_file(out / name, text.encode(errors="backslashreplace"))
 
     def report(
@@ -503,29 +525,29 @@ class Evaluation:
         workers: int | None = None,
         progress: Callable[[int, int, str], None] | None = None,
     ) -> Path:
-        """Write a page to look at, and pages of the worst cases. See `report.write_evaluation`.
+        """Write the HTML report and pages of the worst cases. See `report.write_evaluation`.
 
-        Cases are compared again for the images of their pages, one at a time. Where the files of
-        one are gone or have changed, its page shows what the journal holds, and says so.
+        Cases are compared again for the images of their pages, one at a time. If files of a case
+        are gone or have changed, its page shows the recorded numbers and a notice.
 
         Parameters
         ----------
         path : path, optional
-            Where to; report.html in the folder of the results by default. The pages of cases go
-            into the folder of the same name with ``_cases``.
+            The file to write; report.html in the results folder by default. The pages of cases
+            are in a folder of the same name with ``_cases``.
         reports : str, optional
-            Which cases get a page of their own: ``"worst:5"`` (the five with the lowest values of
-            every method by what ranks), another number, ``"all"`` or ``"none"``.
+            The cases that get a page: ``"worst:5"`` (the five with the lowest values of every
+            method by the measure that ranks), another number, ``"all"`` or ``"none"``.
         workers : int, optional
-            Threads; all cores by default. The pages do not depend on it.
+            The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
-            Called after every page of a case: how many are done, of how many, and what is wrong
-            with this one, or "".
+            Called after every page of a case with the number of finished pages, the number of all
+            pages, and the problem with this page, or "".
 
         Returns
         -------
         Path
-            That of the page.
+            The path of the report.
 
         Examples
         --------
@@ -552,7 +574,9 @@ class Evaluation:
         elif self.out is not None:
             page, hold = self.out / PAGE, locked(self.out)
         else:
-            raise InputError("path must say where the page goes: the results are in no folder")
+            raise InputError(
+                "path: expected the file to write, found None, and the results are not in a folder"
+            )
 
         def again(case: str, method: str) -> Comparison:
             record = self._record(case, method)
@@ -583,16 +607,16 @@ class Evaluation:
         ax: "Axes | Iterable[Axes] | None" = None,
         figsize: tuple[float, float] | None = None,
     ) -> "Figure":
-        """A picture as a Matplotlib figure. See `pictures.evaluations.plot_evaluation`.
+        """Draw a Matplotlib figure. See `pictures.evaluations.plot_evaluation`.
 
         Parameters
         ----------
         kind : str, optional
             "distributions", "regions", "differences", "volumes" or "ranks".
         measure : str, optional
-            What methods are told apart by; `rank_by` by default.
+            The measure to show; `rank_by` by default.
         ax : Axes or several, optional
-            Where to draw, as many as the picture has panels; a new figure by default.
+            The axes to draw on, as many as the picture has panels; a new figure by default.
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         """
@@ -606,13 +630,13 @@ class Evaluation:
         lines = [
             f"Evaluation ({self.options.similarity.name}): {cases} case{'s' * (cases != 1)}, "
             f"{methods} method{'s' * (methods != 1)}: {scored} scored, "
-            f"{len(self.failures)} failed, {len(self.missing)} without a partner"
+            f"{len(self.failures)} failed, {len(self.missing)} missing"
         ]
         for name, summary in self.summaries().items():
             lines.append(
                 f"  {name}: mean {NAMES[self.rank_by]} {decimal(summary.mean)} over "
                 f"{summary.n}, "
-                f"95 % interval {summary.interval}"
+                f"95 % CI {summary.interval}"
             )
         lines += [
             f"  failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
@@ -632,17 +656,16 @@ class Evaluation:
 
     @property
     def _case_columns(self) -> tuple[str, ...]:
-        """The numbers of other fields stand before the notes."""
+        """With the additional columns before the notes."""
         place = CASES.index("notes")
         return (*CASES[:place], *self.others.columns, *CASES[place:])
 
     def _record(self, case: str, method: str | None) -> Record:
-        record = self._by_name.get((case, method or ""))
+        record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
             raise InputError(
                 f"no case {case!r} of method {method!r}; the methods are "
-                f"{', '.join(self.methods)}, and the cases {', '.join(self.cases[:10])}"
-                f"{', …' if len(self.cases) > 10 else ''}"
+                f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"
             )
         return record
 
@@ -652,17 +675,20 @@ class Evaluation:
 
     @cached_property
     def _values(self) -> dict[Measure, dict[str, NDArray[np.float64]]]:
-        """What `values` has computed."""
+        """A cache for `values`."""
         return {}
 
     def _counted(self, measure: Measure | None) -> dict[str, NDArray[np.float64]]:
-        """The values that enter means: by the rule of zero, 0 for what is missing or failed."""
+        """The values that enter means."""
         values = self.values(measure)
-        if self.missing_rule == "zero":
-            scored = self._over_cases(lambda record: float(record.comparison is not None))
-            for name in values:
-                values[name][scored[name] != 1] = 0.0
-        return values
+        return {name: self._with_missing(name, values[name]) for name in values}
+
+    def _with_missing(self, method: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of a method with 0 for missing and failed cases, if the rule is "zero"."""
+        if self.missing_rule != "zero":
+            return values
+        scored = self._over_cases(lambda record: float(record.comparison is not None))
+        return np.where(scored[method] == 1, values, 0.0)
 
     def _scored(self, method: str) -> list[Comparison]:
         return [
@@ -675,38 +701,73 @@ class Evaluation:
         counts, texts = self.counts[method], []
         if self.yardstick is not None:
             texts.append(self.yardstick.sentence(method))
-        lacking = [
+        unscored = [
             f"{count} {word}"
             for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
             if count
         ]
-        if lacking:
-            cases = f"{' and '.join(lacking)} of {counts.cases} case{'s' * (counts.cases != 1)}"
+        if unscored:
+            cases = f"{' and '.join(unscored)} of {counts.cases} case{'s' * (counts.cases != 1)}"
             texts.append(f"{cases}, which {RULES[self.missing_rule]}")
-        found = [one for one in self.exchanges if one.method == method]
-        for one in found[:SHOWN]:
-            texts.append(str(one))
-        if len(found) > SHOWN:
-            texts.append(f"{len(found) - SHOWN} more exchanges of labels are in summary.json")
-        if found and method in self.labels_scores:
-            by_labels = decimal(self.labels_scores[method].mean)
-            texts.append(f"with equal labels the mean score is {by_labels}")
+        if method in self.label_differences:
+            texts.append(str(self.label_differences[method]))
+            texts.append(self._with_equal_labels(method))
         return texts
+
+    def _with_equal_labels(self, method: str) -> str:
+        """The measure that ranks if equal labels are matched, and how to rank by that."""
+        measure, mean = NAMES[self.rank_by], self.equal_labels_means()[method]
+        use = in_words((Option("match", "labels"),), self.words)
+        if np.isnan(mean):
+            return f"the mean {measure} with equal labels needs the images: use {use}"
+        return (
+            f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
+            f"{decimal(self.summaries()[method].mean)}; if equal labels mean the same region, use "
+            f"{use}"
+        )
+
+    def _rater_notes(self) -> Iterator[Note]:
+        """Cases that a rater lacks, and cases that the comparison with the raters lacks."""
+        if self.yardstick is None:
+            return
+        by_rater = self.yardstick.cases
+        cases = {*self.cases, *(case for own in by_rater.values() for case in own)}
+        for rater, own in by_rater.items():
+            absent = sorted(cases.difference(own), key=natural)
+            if absent:
+                text = (
+                    f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "
+                    f"({listed(absent, NAMED)}). The other raters are used for them."
+                )
+                yield Note("raters", (text,))
+        if self.yardstick.reference_is_mean:  # then these cases are among the failures
+            return
+        for case, reason in self.yardstick.left_out.items():
+            yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))
 
     def _yardstick_from_here(self) -> dict[str, Any] | None:
         if self.yardstick is None:
             return None
         folders = {name: self._from_here(path) for name, path in self.yardstick.raters.items()}
-        return replace(self.yardstick, raters=folders).to_dict()
+        files = tuple(
+            replace(file, file=self._from_here(file.file)) for file in self.yardstick.files
+        )
+        left_out = {
+            case: Note(note.kind, (self._published(note.message),))
+            for case, note in self.yardstick.left_out.items()
+        }
+        return replace(self.yardstick, raters=folders, files=files, left_out=left_out).to_dict()
 
     def _from_here(self, path: str) -> str:
-        """A path from the folder of the results: nobody else has our folders."""
+        """A path relative to the results folder, so that others can use it."""
         return relative_path(path, self.out or Path())
 
     def _published(self, message: Message) -> str:
-        """A message of a case, with its folders as seen from that of the results."""
+        """A message with paths relative to the results folder."""
         text = in_words(message, self.words)
-        for folder in (self.reference, *self.methods.values(), *([self.mask] if self.mask else ())):
+        raters = () if self.yardstick is None else self.yardstick.raters.values()
+        mask = [self.mask] if self.mask else []
+        for folder in (self.reference, *self.methods.values(), *mask, *raters):
             for spelling in {str(Path(folder)), os.path.abspath(folder)}:
                 if os.path.isabs(spelling):
                     text = text.replace(spelling, self._from_here(folder))
@@ -721,12 +782,14 @@ class Evaluation:
 
     def _measured(self, measure: Measure) -> dict[str, Any]:
         worst, values = self.worst(measure), self.values(measure)
+        equal_labels = self.equal_labels_means(measure)
         place = {case: k for k, case in enumerate(self.cases)}
         return {
             "methods": [
                 {
                     "method": name,
                     **asdict(summary),
+                    "equal_labels": equal_labels.get(name),
                     "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
                 }
                 for name, summary in self.summaries(measure).items()
@@ -737,11 +800,9 @@ class Evaluation:
 
 
 def as_measure(measure: object, others: Others) -> Measure:
-    """What methods are told apart by."""
+    """A measure, checked."""
     if measure == "foreground_dice" and measure not in others.measures:
-        raise InputError(
-            "foreground_dice needs to know what is no foreground; pass ", Option("background", 0)
-        )
+        raise InputError("foreground_dice needs a background; pass ", Option("background", 0))
     for known in others.measures:
         if measure == known:
             return known
@@ -749,7 +810,7 @@ def as_measure(measure: object, others: Others) -> Measure:
 
 
 def as_missing_rule(rule: object) -> MissingRule:
-    """How a case that a method lacks enters means and ranks."""
+    """The rule for missing and failed cases, checked."""
     for known in MISSING:
         if rule == known:
             return known
@@ -757,7 +818,7 @@ def as_missing_rule(rule: object) -> MissingRule:
 
 
 def _with_names(options: Options, path_of: Callable[[str], str]) -> Options:
-    """The same with other paths of the tables of names."""
+    """The same options with other paths of the tables of names."""
     return replace(
         options,
         names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
@@ -765,7 +826,7 @@ def _with_names(options: Options, path_of: Callable[[str], str]) -> Options:
 
 
 def read_summary(out: Folder) -> dict[str, Any]:
-    """What summary.json of a finished run holds."""
+    """The content of summary.json of a finished run."""
     out = Path(out)
     path = out / "summary.json"
     try:
@@ -773,10 +834,10 @@ def read_summary(out: Folder) -> dict[str, Any]:
     except FileNotFoundError:
         started = sum("comparison" in line for line in read_lines(out))
         hint = (
-            f"a run was begun there ({started} cases are finished) and not ended; start it again "
-            f"to continue"
+            f"a run in this folder is not finished ({started} cases are); run the same command "
+            f"again to continue"
             if started
-            else "expected the folder that evaluate wrote into"
+            else "expected a results folder of evaluate"
         )
         raise InputError(f"{path}: no such file; {hint}") from None
     except (OSError, ValueError) as error:
@@ -784,8 +845,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         version = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(
-            f"{path}: expected a summary of format {FORMAT}, found {version}; another version of "
-            f"probdice wrote it, so evaluate into this folder again"
+            f"{path}: expected a summary of format {FORMAT}, found {version}, which another "
+            f"version of probdice wrote; evaluate into this folder again"
         )
     if not all(isinstance(content.get(key), kind) for key, kind in SUMMARY.items()):
         raise InputError(_not_a_summary(path))
@@ -793,14 +854,16 @@ def read_summary(out: Folder) -> dict[str, Any]:
 
 
 def _not_a_summary(path: Path) -> str:
-    return f"{path}: is not as evaluate wrote it; evaluate into this folder again"
+    return f"{path}: not a valid summary; evaluate into this folder again"
 
 
 def _yardstick(content: dict[str, Any] | None, out: Path) -> Yardstick | None:
-    """Back from the summary, with full paths."""
+    """Read it from the summary, with full paths."""
     if content is None:
         return None
     yardstick = Yardstick.from_dict(content)
     return replace(
-        yardstick, raters={name: located(path, out) for name, path in yardstick.raters.items()}
+        yardstick,
+        raters={name: located(path, out) for name, path in yardstick.raters.items()},
+        files=tuple(replace(file, file=located(file.file, out)) for file in yardstick.files),
     )

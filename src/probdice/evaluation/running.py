@@ -25,7 +25,7 @@ from typing import Any
 
 from probdice.engine.threads import memory
 from probdice.errors import ProbdiceError
-from probdice.evaluation.pairing import ROLES, Job
+from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
@@ -103,8 +103,10 @@ def _located(request: Request) -> Request:
         return os.path.abspath(file) + (f":{inside}" if inside else "")
 
     job = request.job
-    files = (tuple(absolute(path) for path in job.files(role)) for role in ROLES)
-    return replace(request, job=Job(job.case, job.method, *files))
+    reference, prediction, mask = (
+        tuple(absolute(path) for path in job.files(role)) for role in ROLES
+    )
+    return replace(request, job=replace(job, reference=reference, prediction=prediction, mask=mask))
 
 
 def _shared_out(

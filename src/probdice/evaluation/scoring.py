@@ -20,10 +20,11 @@ from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.pairing import ROLES, Job
 from probdice.files.companions import files_read, fingerprint
 from probdice.files.headers import header_of, is_header
-from probdice.files.sides import read_images
+from probdice.files.sides import Paths, read_images
 from probdice.files.sources import open_source, split_inside
 from probdice.matching import Given
 from probdice.options import Options
+from probdice.sides import SIDES
 from probdice.version import __version__
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
     "compared",
     "files_of",
     "inputs_of",
+    "readable",
+    "regions_of",
     "same_inputs",
     "scored",
     "unscored",
@@ -73,7 +76,7 @@ class Request:
         import_module(content["similarity_module"])  # which makes the similarity known by its name
         job = content["job"]
         return cls(
-            Job(job["case"], job["method"], *(tuple(job[role]) for role in ROLES)),
+            Job(job.pop("case"), job.pop("method"), **{key: tuple(job[key]) for key in job}),
             replace(Options.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
             content["files"],
@@ -119,12 +122,17 @@ def compared(
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
     """Read the two sides of a job and compare them; pages name their files by `names`."""
-    reference, prediction, mask = (
-        paths[0] if len(paths) == 1 else paths for paths in map(job.files, ROLES)
-    )
+    mask = job.mask[0] if len(job.mask) == 1 else job.mask
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
-        images, _ = read_images(reference, prediction, options, mask=mask or None, workers=workers)
+        images, _ = read_images(
+            readable(job.reference, job.reference_regions),
+            readable(job.prediction, job.prediction_regions),
+            options,
+            mask=mask or None,
+            workers=workers,
+            one_of_many=True,
+        )
         if names is not None:
             images = replace(
                 images,
@@ -132,6 +140,18 @@ def compared(
                 prediction=replace(images.prediction, source=",".join(names["prediction"])),
             )
         return compare_images(images, options)
+
+
+def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
+    """The files of one side as a reader takes them, by name where they are one region each."""
+    if regions:
+        return dict(zip(regions, paths, strict=True))
+    return paths[0] if len(paths) == 1 else paths
+
+
+def regions_of(job: Job) -> dict[str, list[str]]:
+    """The names of the regions of both sides, where files are one region each."""
+    return {side: list(job.regions(side)) for side in SIDES if job.regions(side)}
 
 
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
@@ -183,6 +203,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "options": request.options.to_dict(),
             "inputs": request.inputs,
             "files": request.files,
+            "regions": regions_of(job),
         }
     )
     return f"{head[:-1]}, {outcome}, {about[1:]}"

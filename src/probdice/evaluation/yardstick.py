@@ -1,23 +1,24 @@
-"""Several raters beside methods: what they reach among themselves is what methods are held to.
+"""Several raters beside methods: inter-rater agreement is what methods are compared with.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
-compared with it, so that methods and raters stand in the same tables. Per case, a method's
-agreement with the raters is its mean over them, and the raters' agreement among themselves the mean
-over all pairs of them.
+compared with it, so that methods and raters are in the same tables. Per case, a method's agreement
+with the raters is its mean over them, and inter-rater agreement is the mean over all pairs of
+raters. A method is compared with inter-rater agreement on the cases that both have.
 """
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.errors import InputError, ProbdiceError
+from probdice.errors import InputError, Note, ProbdiceError
 from probdice.evaluation.patterns import SPANNING
-from probdice.evaluation.record import NAMES, Measure
+from probdice.evaluation.record import NAMES, Measure, Record
+from probdice.evaluation.scoring import readable
 from probdice.files import write
 from probdice.files.sides import read_side
 from probdice.files.sources import split_inside
@@ -39,48 +40,89 @@ DIGITS = 3
 
 
 @dataclass(frozen=True)
+class RaterFile:
+    """A file of a rater.
+
+    Attributes
+    ----------
+    rater, case : str
+    file : str
+        Its full path.
+    bytes : int or None
+        Its size; None where it could not be read.
+    sha256 : str or None
+        The fingerprint of its content; None where it could not be read.
+    """
+
+    rater: str
+    case: str
+    file: str
+    bytes: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True)
 class Yardstick:
     """How methods agree with the raters, and the raters with each other.
 
     Attributes
     ----------
     measure : str
-        By which.
+        The measure of agreement.
     raters : dict of str to str
         The folder of every rater.
     among : Summary
-        The raters' agreement among themselves, over the cases.
+        Inter-rater agreement over all cases.
     methods : dict of str to Summary
-        Each method's agreement with the raters, over the cases.
+        Each method's agreement with the raters, over the cases that have inter-rater agreement.
+    baselines : dict of str to Summary
+        Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
         The mean of every method and rater (first) against every rater (second).
+    cases : dict of str to tuple of str
+        The cases of every rater.
+    files : tuple of RaterFile
+        Every file of the raters that was read.
+    left_out : dict of str to Note
+        Cases that are left out because their raters have no consensus, and why: a file cannot be
+        read, or the raters' images do not lie on one grid.
+    reference_is_mean : bool
+        Whether the mean of the raters is the reference of the evaluation.
     """
 
     measure: Measure
     raters: dict[str, str]
     among: Summary
     methods: dict[str, Summary]
+    baselines: dict[str, Summary]
     means: dict[str, dict[str, float]]
+    cases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    files: tuple[RaterFile, ...] = ()
+    left_out: dict[str, Note] = field(default_factory=dict)
+    reference_is_mean: bool = False
 
     def sentence(self, method: str) -> str:
         """How a method compares with the raters."""
-        own, among = self.methods[method], self.among
-        against = f"{decimal(own.mean, DIGITS)} against {decimal(among.mean, DIGITS)}"
-        by = "" if self.measure == "score" else f" by {NAMES[self.measure]}"
-        if among.interval.kind == "withheld":
+        own, baseline = self.methods[method], self.baselines[method]
+        if not baseline.n:
+            return "no case to compare with inter-rater agreement"
+        n = f"{own.n} of {self.among.n}" if own.n < self.among.n else str(own.n)
+        cases = f"on {n} case{'s' * (self.among.n != 1)}"
+        by = "" if self.measure == "score" else f" ({NAMES[self.measure]})"
+        means = f"{decimal(own.mean, DIGITS)} vs {decimal(baseline.mean, DIGITS)}"
+        if baseline.interval.kind == "withheld":
             return (
-                f"agrees with the raters{by} to {decimal(own.mean, DIGITS)}, and they among "
-                f"themselves to {decimal(among.mean, DIGITS)} ({among.interval.reason}, too few "
-                f"to say more)"
+                f"compared with inter-rater agreement{by} {cases}: {means} (no confidence "
+                f"interval: {baseline.interval.reason})"
             )
-        low, high = among.interval.low, among.interval.high
-        how = "as well as"
+        low, high = baseline.interval.low, baseline.interval.high
+        level = "at"
         if own.mean < low:
-            how = "less well than"
+            level = "below"
         elif own.mean > high:
-            how = "better than"
-        interval = f"[{decimal(low, DIGITS)}, {decimal(high, DIGITS)}]"
-        return f"agrees with the raters{by} {how} they agree among themselves: {against} {interval}"
+            level = "above"
+        interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
+        return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types."""
@@ -89,24 +131,44 @@ class Yardstick:
             "raters": self.raters,
             "among": asdict(self.among),
             "methods": {name: asdict(one) for name, one in self.methods.items()},
+            "baselines": {name: asdict(one) for name, one in self.baselines.items()},
             "means": self.means,
             "sentences": {name: self.sentence(name) for name in self.methods},
+            "cases": {name: list(cases) for name, cases in self.cases.items()},
+            "files": [asdict(file) for file in self.files],
+            "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
+            "reference_is_mean": self.reference_is_mean,
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Yardstick":
-        """Back from plain types."""
+        """Back from plain types.
+
+        A summary of an earlier version has no baselines: inter-rater agreement over all cases
+        serves for the methods that have as many.
+        """
+        among = _summary(content["among"])
+        methods = {name: _summary(one) for name, one in content["methods"].items()}
+        baselines = {
+            name: among if own.n == among.n else summarise([]) for name, own in methods.items()
+        }
+        stored = content.get("baselines", {})
         return cls(
             content["measure"],
             dict(content["raters"]),
-            _summary(content["among"]),
-            {name: _summary(one) for name, one in content["methods"].items()},
+            among,
+            methods,
+            baselines | {name: _summary(one) for name, one in stored.items()},
             {name: _numbers(row) for name, row in content["means"].items()},
+            {name: tuple(cases) for name, cases in content.get("cases", {}).items()},
+            tuple(RaterFile(**file) for file in content.get("files", ())),
+            {case: Note.from_dict(one) for case, one in content.get("left_out", {}).items()},
+            content.get("reference_is_mean", False),
         )
 
 
 def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
-    """Refuse names that could not be told apart, and a single rater."""
+    """Reject ambiguous names, and a single rater."""
     if len(raters) < 2:
         raise InputError(f"raters must be at least two, found {len(raters)}")
     for name in raters:
@@ -121,57 +183,87 @@ def yardstick_of(
     methods: Iterable[str],
     raters: Mapping[str, str],
     measure: Measure,
+    left_out: Mapping[str, Note],
+    *,
+    reference_is_mean: bool,
 ) -> Yardstick:
-    """From the evaluations that have each rater as their reference."""
-    values: dict[str, dict[str, dict[str, float]]] = {}  # who, against whom, case
+    """Compute it from the evaluations that have each rater as their reference."""
+    values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, rater and case
     for rater, evaluation in evaluations.items():
-        for name, found in evaluation.values(measure).items():
-            cases = dict(zip(evaluation.cases, found.tolist(), strict=True))
-            values.setdefault(name, {})[rater] = cases
-
-    def over_cases(names: Iterable[str]) -> Summary:
-        by_case: dict[str, list[float]] = {}
-        for name in names:
-            for cases in values.get(name, {}).values():
-                for case, value in cases.items():
-                    if not np.isnan(value):
-                        by_case.setdefault(case, []).append(value)
-        return summarise([float(np.mean(several)) for several in by_case.values()])
+        for name, by_case in evaluation.values(measure).items():
+            values.setdefault(name, {})[rater] = {
+                case: value
+                for case, value in zip(evaluation.cases, by_case.tolist(), strict=True)
+                if case not in left_out and not np.isnan(value)
+            }
 
     methods = list(methods)
-    means = {
-        name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
-        for name in (*methods, *raters)
-    }
+    among = _mean_by_case(values, raters)
+    own = {name: _mean_by_case(values, [name]) for name in methods}
+    shared = {name: [case for case in own[name] if case in among] for name in methods}
     return Yardstick(
         measure,
         dict(raters),
-        over_cases(raters),
-        {name: over_cases([name]) for name in methods},
-        means,
+        summarise(list(among.values())),
+        {name: summarise([own[name][case] for case in shared[name]]) for name in methods},
+        {name: summarise([among[case] for case in shared[name]]) for name in methods},
+        {
+            name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
+            for name in (*methods, *raters)
+        },
+        {rater: evaluation.cases for rater, evaluation in evaluations.items()},
+        tuple(_files(evaluations)),
+        dict(left_out),
+        reference_is_mean,
     )
+
+
+def _mean_by_case(
+    values: Mapping[str, Mapping[str, Mapping[str, float]]], names: Collection[str]
+) -> dict[str, float]:
+    """Per case, the mean over all comparisons of some methods or raters with a rater."""
+    by_case: dict[str, list[float]] = {}
+    for name in names:
+        for cases in values.get(name, {}).values():
+            for case, value in cases.items():
+                by_case.setdefault(case, []).append(value)
+    return {case: float(np.mean(several)) for case, several in by_case.items()}
+
+
+def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
+    """Every file that was read as the reference, rater by rater."""
+    for rater, evaluation in evaluations.items():
+        files: dict[str, RaterFile] = {}
+        for record in evaluation.records:
+            for file, size, content in record.files_of("reference"):
+                if file not in files or files[file].sha256 is None:
+                    files[file] = RaterFile(rater, record.case, file, size, content)
+        yield from files.values()
 
 
 def write_consensus(
     evaluations: Mapping[str, "Evaluation"], options: Options, out: Path, workers: int
-) -> str | None:
+) -> tuple[str | None, dict[str, Note]]:
     """Write the mean of the raters of every case that at least two of them have.
 
-    It goes into a folder of `out`. What is newer than all it was made of stays, so that a run that
-    was interrupted goes on. Returns the pattern of the files where cases have folders in them.
+    It goes into a folder of `out`. A file that is newer than its sources is not written again, so
+    that an interrupted run continues. Returns the pattern of the files where the names of cases
+    contain folders, and the cases without a consensus with the reason.
     """
-    files: dict[str, dict[str, tuple[str, ...]]] = {}
+    files: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
         for record in evaluation.records:
-            files.setdefault(record.case, {})[rater] = record.reference
+            files.setdefault(record.case, {})[rater] = record
     made = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
     note, same, suffix = out / f"{CONSENSUS}.json", False, ""
     if note.exists():
         same = note.read_text(encoding="utf-8") == json.dumps(made)
+    failures: dict[str, Note] = {}
+    (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
     for case, by_rater in files.items():
         if len(by_rater) < 2:
             continue
-        sources = [split_inside(file)[0] for paths in by_rater.values() for file in paths]
+        sources = [split_inside(file)[0] for one in by_rater.values() for file in one.reference]
         known = [end for end in SUFFIXES if _newer(out / CONSENSUS / f"{case}{end}", sources)]
         if same and known:
             suffix = known[0]
@@ -184,18 +276,21 @@ def write_consensus(
             target.with_name(f"{Path(case).name}.npy").unlink(missing_ok=True)  # of older versions
             write(target, mean)
         except ProbdiceError as error:
-            raise error.prefixed(f"{case}: the raters have no consensus: ") from None
+            failures[case] = Note("failed", ("no consensus of the raters: ", *error.args))
+        except MemoryError as error:
+            text = str(error) or "does not fit in memory"
+            failures[case] = Note("failed", (f"no consensus of the raters: {text}",))
     note.write_text(json.dumps(made), encoding="utf-8")
-    return f"{SPANNING}{suffix}" if any("/" in case for case in files) else None
+    spanning = any("/" in case for case in files)
+    return f"{SPANNING}{suffix}" if spanning else None, failures
 
 
-def _mean_of(
-    by_rater: Mapping[str, tuple[str, ...]], options: Options, workers: int
-) -> Segmentation:
+def _mean_of(by_rater: Mapping[str, Record], options: Options, workers: int) -> Segmentation:
     """The mean of the raters of one case, read as a reference is."""
     sides = {}
-    for rater, paths in by_rater.items():
-        side, _ = read_side(paths[0] if len(paths) == 1 else paths, options, "reference")
+    for rater, record in by_rater.items():
+        paths = readable(record.reference, record.regions.get("reference", ()))
+        side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"
     return consensus(sides, match=match, workers=workers).segmentation

@@ -49,6 +49,7 @@ __all__ = [
     "Readable",
     "contents_of",
     "read",
+    "read_case",
     "read_mask",
     "read_underlay",
     "streaming",
@@ -146,6 +147,35 @@ def read(
     array([0., 0., 1.], dtype=float32)
     >>> del segmentation
     >>> folder.cleanup()
+    """
+    segmentation = read_case(
+        path,
+        names=names,
+        scale=scale,
+        sums=sums,
+        priority=priority,
+        ignore=ignore,
+        max_bytes=max_bytes,
+    )
+    for note in segmentation.notes:
+        if note.kind == "priority":
+            raise InputError(f"{segmentation.source}: ", *note.message)
+    return segmentation
+
+
+def read_case(
+    path: "Readable",
+    *,
+    names: "Names | None",
+    scale: float | None,
+    sums: Sums,
+    priority: str | Sequence[str],
+    ignore: Iterable[int] | int,
+    max_bytes: int | None,
+) -> Segmentation:
+    """Read one of many cases, as `read` does.
+
+    `priority` may name regions that this case lacks. That is a note of kind "priority".
     """
     scale = as_scale(scale)
     sums = as_sums(sums)

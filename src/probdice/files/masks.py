@@ -102,17 +102,13 @@ def settled(
     else they are numbered from 1.
 
     Regions that `priority` does not name come last; where two of those claim a pixel that none
-    before them does, nothing says whose it is.
+    before them does, nothing says whose it is. Each name in `priority` that is no region is a note
+    of kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
     unknown = [name for name in priority if name not in places]
-    if unknown:
-        raise InputError(
-            _option(priority),
-            f" names {listed(unknown)}, but the regions are {listed(shown, 20)}",
-        )
-    first = [places[name] for name in priority]
+    first = [places[name] for name in priority if name in places]
     last = [k for k in range(len(masks)) if k not in first]
     shape = tuple(masks[0].shape)
     codes: NDArray[np.uint16] = np.zeros(shape, np.uint16)
@@ -127,9 +123,11 @@ def settled(
             for k in first:
                 several &= ~blocks[k]
             unsettled += int(np.count_nonzero(several))
+    regions = f", but the regions are {listed(shown, 20)}"
     if unsettled:
         raise InputError(
             _option(priority),
+            f" names {listed(unknown)}{regions}; it" if unknown else "",
             f" leaves {unsettled} pixels that several of the other masks claim: name more of "
             f"{listed([shown[k] for k in last], 20)}",
         )
@@ -146,6 +144,8 @@ def settled(
         count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
         text = f"{count} claimed by several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
+    for name in unknown:
+        notes += (Note("priority", (_option(priority), f" names {name}", regions)),)
     kind = np.min_scalar_type(max(numbers))
     return Segmentation(
         np.array([0, *numbers], kind)[codes],

@@ -1,13 +1,13 @@
 """Two sides and a mask from files, by the options that every command shares."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from probdice.engine.images import Images
 from probdice.errors import InputError, Note
-from probdice.files import read, read_mask
+from probdice.files import read, read_case, read_mask
 from probdice.files.lazy import Scaled, blocks
 from probdice.geometry import Geometry
 from probdice.options import Options
@@ -17,7 +17,8 @@ from probdice.value_checks import FORGIVEN
 
 __all__ = ["Paths", "read_images", "read_side"]
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path] | Mapping[str, Path]
 
 
 def read_images(
@@ -27,22 +28,23 @@ def read_images(
     *,
     mask: Paths | None = None,
     workers: int | None = None,
+    one_of_many: bool = False,
 ) -> tuple[Images, Geometry | None]:
     """Both sides on one grid, and where the reference lies even if that was to be ignored.
 
     Each side is read on a thread, unless there is one worker: unpacking takes most of the time and
-    holds no lock.
+    holds no lock. `one_of_many` is for a case of a folder, as in `read_side`.
     """
     if workers == 1:
-        first, first_notes = read_side(reference, options, "reference")
-        second, second_notes = read_side(prediction, options, "prediction")
+        first, first_notes = read_side(reference, options, "reference", one_of_many)
+        second, second_notes = read_side(prediction, options, "prediction", one_of_many)
         inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
     else:
         pool = ThreadPoolExecutor(2)
         try:
             reading = [
-                pool.submit(read_side, reference, options, "reference"),
-                pool.submit(read_side, prediction, options, "prediction"),
+                pool.submit(read_side, reference, options, "reference", one_of_many),
+                pool.submit(read_side, prediction, options, "prediction", one_of_many),
             ]
             inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
             (first, first_notes), (second, second_notes) = (side.result() for side in reading)
@@ -61,16 +63,19 @@ def read_images(
     return images, geometry
 
 
-def read_side(path: Paths, options: Options, side: Side) -> tuple[Segmentation, list[Note]]:
+def read_side(
+    path: Paths, options: Options, side: Side, one_of_many: bool = False
+) -> tuple[Segmentation, list[Note]]:
     """One side, and a note where it was scaled.
 
     A scale for both sides is only for those that need it: the reference may well be a label map
-    where the prediction is in percent.
+    where the prediction is in percent. The priority may name regions that one of many cases lacks.
     """
     scale, names = options.scales[side], options.names[side]
 
     def read_by(scale: float | None) -> Segmentation:
-        return read(
+        reader = read_case if one_of_many else read
+        return reader(
             path,
             names=dict(names) if isinstance(names, tuple) else names,
             scale=scale,

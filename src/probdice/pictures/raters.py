@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Slices", "draw_agreement", "draw_consensus", "region_colours", "slices_of"]
 
 ANNOTATED = 16  # raters up to which every score is written into its cell
-SHOWN = 12  # raters of whom a picture is drawn
+SHOWN = 12  # raters in a figure
 COLUMNS = 4
 
 
@@ -62,8 +62,11 @@ def region_colours(consensus: Consensus) -> tuple[str, ...]:
     )
 
 
-def slices_of(consensus: Consensus, place: Sequence[int] | None) -> Slices:
-    """One slice, through a pixel that is asked for or where the raters disagree most."""
+def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
+    """One slice, through a given pixel or where the raters disagree most.
+
+    It has all raters, or the first `most` of them.
+    """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
     plane = planes_of(len(shape), segmentation.geometry)[0]
@@ -82,7 +85,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None) -> Slices:
     for part, bits in consensus.entropies(box):
         entropy[part] = bits
     raters = {}
-    for rater in consensus.names[:SHOWN]:
+    for rater in consensus.names[:most]:
         image = np.empty((*size, 3))
         colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # the last one is where −1 leads
         for part, said in array.rater(rater, box):
@@ -103,7 +106,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> "Figure
     """The consensus, the entropy, and the raters in the consensus's colours."""
     from matplotlib.figure import Figure
 
-    slices = slices_of(consensus, place)
+    slices = slices_of(consensus, place, SHOWN)
     count = 2 + len(slices.raters)
     columns = min(COLUMNS, count)
     rows = ceil(count / columns)
@@ -129,8 +132,10 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> "Figure
         _show(ax, slices.plane, picture, text[:40].replace("$", r"\$"))
     for ax in axes[count:]:
         ax.set_axis_off()
-    if slices.where:
-        figure.suptitle(slices.where, fontsize=9, color="#555555")
+    hidden = len(consensus.names) - len(slices.raters)
+    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden else ""
+    if title := ", ".join(text for text in (slices.where, left_out) if text):
+        figure.suptitle(title, fontsize=9, color="#555555")
     return figure
 
 

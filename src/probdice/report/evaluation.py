@@ -1,4 +1,4 @@
-"""The page of a folder run: methods side by side, and every case."""
+"""The report of an evaluation: methods side by side, and every case."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,22 +22,22 @@ from probdice.sides import Both
 __all__ = ["EvaluationPage", "evaluation_page"]
 
 WORDS = {
-    "score": ("Score", "after matching and merging; 1 is equal"),
-    "adjusted_score": ("Adjusted score", "0 is chance, 1 is equal"),
+    "score": ("Score", "after matching and merging; 1 means equal"),
+    "adjusted_score": ("Adjusted score", "0 is chance level, 1 means equal"),
     "matched_score": ("Matched score", "before merging: every region must be found"),
     "explained_reference": (
         "Explained, reference",
-        "share of its variance that the prediction explains: 1 even where it splits regions",
+        "share of its variance that the prediction explains; 1 even if that splits regions",
     ),
     "explained_prediction": (
         "Explained, prediction",
-        "share of its variance that the reference explains: 1 even where it joins regions",
+        "share of its variance that the reference explains; 1 even if it joins regions",
     ),
-    "mean_dice": ("Mean Dice", "over all groups of a case, regions without a partner included"),
-    "lowest_dice": ("Lowest Dice", "over all groups of a case, 0 where a region has no partner"),
-    "foreground_dice": ("Foreground Dice", "mean over all groups of a case but the background"),
+    "mean_dice": ("Mean Dice", "over all groups of a case; unmatched regions count as 0"),
+    "lowest_dice": ("Lowest Dice", "over all groups of a case; unmatched regions count as 0"),
+    "foreground_dice": ("Foreground Dice", "mean over all groups of a case except the background"),
 }
-LISTED = 2000  # failures, and labels
+LISTED = 2000  # failures and labels in a table
 LONGEST = 2000  # characters of a message
 LEFT, TOP, STEP, RADIUS = 60, 50, 64, 24  # of the figure of stability, in pixels
 
@@ -46,7 +46,7 @@ Shown = Callable[[float | None], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """A number in a table: what to sort by, what to show, and a remark."""
+    """A table cell: the value to sort by, the text to show, and a remark."""
 
     value: float | None
     text: str
@@ -73,24 +73,24 @@ class Pair:
 
 @dataclass(frozen=True)
 class Blob:
-    """In how many draws of cases a method has a place: a disc of that area."""
+    """The share of bootstrap samples in which a method has a place, as the area of a disc."""
 
     x: float
     y: float
     radius: float
     colour: str
     title: str
-    own: bool  # whether it is the place that the method has
+    own: bool  # whether it is the place of the method in the ranking
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How often every method has every place, methods from left to right by place."""
+    """Rank stability: how often every method has every place, methods ordered by place."""
 
     width: int
     height: int
     blobs: tuple[Blob, ...]
-    methods: tuple[tuple[float, str], ...]  # where, and a short name
+    methods: tuple[tuple[float, str], ...]  # position and a short name
     places: tuple[tuple[float, int], ...]
 
 
@@ -101,6 +101,7 @@ class MeasureBlock:
     key: str
     name: str
     about: str
+    heads: tuple[tuple[str, str], ...]  # the headings of the cells of a row, each with a remark
     methods: tuple[MethodRow, ...]
     pairs: tuple[Pair, ...]
     stability: Stability | None
@@ -125,7 +126,7 @@ class RegionRow:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A case that has no score, and why."""
+    """A case without a score, and the reason."""
 
     case: str
     method: str
@@ -134,10 +135,10 @@ class Trouble:
 
 @dataclass(frozen=True)
 class YardstickTable:
-    """Methods and raters against each rater, and on average."""
+    """Methods and raters against each rater, and methods beside inter-rater agreement."""
 
     measure: str
-    raters: tuple[str, ...]
+    heads: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
 
 
@@ -174,8 +175,8 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     return EvaluationPage(
         title=shortened(title, 200) if title else f"Evaluation: {counts}",
         subtitle=f"{scored} scored, {len(evaluation.failures)} failed, "
-        f"{len(evaluation.missing)} without a partner; reference: {summary['reference']}",
-        rule=_rule_of_missing(summary),
+        f"{len(evaluation.missing)} missing; reference: {_reference(summary)}",
+        rule=_missing_rule(summary),
         remarks=_remarks(summary),
         methods=tuple(
             (shortened(name), shortened(folder, 1000), colours[name])
@@ -196,30 +197,30 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 
 
 def _headline(evaluation: Evaluation) -> str:
-    """What failed and what is missing, by method; "" where nothing is."""
+    """The numbers of failed and missing cases by method, or ""."""
     parts = []
     for name, counts in evaluation.counts.items():
-        lacking = [
+        unscored = [
             f"{count} {word}"
             for count, word in ((counts.failed, "failed"), (counts.missing, "missing"))
             if count
         ]
-        if lacking:
+        if unscored:
             cases = _count(counts.cases, "case")
-            parts.append(f"{shortened(name)}: {' and '.join(lacking)} of {cases}")
+            parts.append(f"{shortened(name)}: {' and '.join(unscored)} of {cases}")
     return "; ".join(parts)
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """What independent segmentations reach on average, by the measures where that is known."""
+    """The mean chance level of the measures that have one."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):
             if record.comparison is not None:
                 levels.append(record.comparison.chance)
-    known = [level for level in levels if not isnan(level)]
+    defined = [level for level in levels if not isnan(level)]
     return {
-        "score": sum(known) / len(known) if known else None,
+        "score": sum(defined) / len(defined) if defined else None,
         "adjusted_score": 0.0,
     }
 
@@ -229,6 +230,19 @@ def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> Measur
     content = summary["measures"][key]
     entries = {entry["method"]: entry for entry in content["methods"]}
     counts = {entry["method"]: entry for entry in summary["counts"]}
+    differing = any(entry["equal_labels"] is not None for entry in entries.values())
+    equal_labels = ("Equal labels", "The mean if equal labels are matched")
+    heads = (
+        ("Place", "By the mean rank over the cases; 1 is the best, equal methods share a place"),
+        ("Stability", "Share of bootstrap samples of the cases in which the method has this place"),
+        ("Mean", ""),
+        ("95 % CI", "Bootstrap confidence interval of the mean over the cases"),
+        *([equal_labels] if differing else []),
+        ("Median", ""),
+        ("Middle half", "From the lower to the upper quartile"),
+        ("Lowest", ""),
+        ("Cases", ""),
+    )
     rows = []
     for rank in content["ranks"]:
         method = rank["method"]
@@ -238,6 +252,7 @@ def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> Measur
             Cell(rank["kept"], percent(rank["kept"], 0)),
             _cell(entry["mean"]),
             _interval(entry["interval"]),
+            *([_cell(entry["equal_labels"])] if differing else []),
             _cell(entry["median"]),
             _quartiles(entry),
             _cell(entry["lowest"]),
@@ -257,11 +272,12 @@ def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> Measur
         )
         for entry in content["differences"]
     )
-    return MeasureBlock(key, name, about, tuple(rows), pairs, _stability(content["ranks"], colours))
+    stability = _stability(content["ranks"], colours)
+    return MeasureBlock(key, name, about, heads, tuple(rows), pairs, stability)
 
 
 def _stability(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """The draws of cases as a figure; None where there are none, or a single method."""
+    """Rank stability as a figure; None for a single method or too few cases."""
     drawn = [rank for rank in ranks if rank["shares"]]
     if len(drawn) < 2:
         return None
@@ -271,7 +287,7 @@ def _stability(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stabilit
             y=TOP + STEP * (place - 1),
             radius=round(RADIUS * share**0.5, 2),
             colour=colours[rank["method"]],
-            title=f"{shortened(rank['method'])}: place {place} in {percent(share)} of the draws",
+            title=f"{shortened(rank['method'])}: place {place} in {percent(share)} of samples",
             own=place == rank["place"],
         )
         for column, rank in enumerate(drawn)
@@ -289,7 +305,7 @@ def _stability(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stabilit
 
 
 def _places(summary: dict[str, Any], colours: dict[str, str]) -> tuple[PlaceRow, ...]:
-    """The place of every method by every measure, in the order of the ranking."""
+    """The place of every method by every measure, the best method first."""
     by_measure = [
         {rank["method"]: rank for rank in content["ranks"]}
         for content in summary["measures"].values()
@@ -301,7 +317,7 @@ def _places(summary: dict[str, Any], colours: dict[str, str]) -> tuple[PlaceRow,
             Cell(
                 rank["place"],
                 "–" if rank["place"] is None else str(rank["place"]),
-                "" if rank["kept"] is None else f"kept in {percent(rank['kept'], 0)}",
+                "" if rank["kept"] is None else f"stability {percent(rank['kept'], 0)}",
             )
             for rank in ranks
         )
@@ -309,47 +325,60 @@ def _places(summary: dict[str, Any], colours: dict[str, str]) -> tuple[PlaceRow,
     return tuple(rows)
 
 
-def _rule_of_missing(summary: dict[str, Any]) -> str:
-    """What becomes of cases without a score, in a sentence."""
+def _reference(summary: dict[str, Any]) -> str:
+    """The folder of the reference, and whether that holds the mean of raters."""
+    yardstick = summary["yardstick"]
+    if yardstick is None or not yardstick["reference_is_mean"]:
+        return str(summary["reference"])
+    return f"mean of {_count(len(yardstick['raters']), 'rater')} ({summary['reference']})"
+
+
+def _missing_rule(summary: dict[str, Any]) -> str:
+    """The rule for missing and failed cases, in a sentence."""
     rule = summary["missing_rule"]
-    return f"Cases that a method lacks or that failed {MISSING_RULES[rule]} (missing: {rule})."
+    return f"Missing and failed cases {MISSING_RULES[rule]} (missing: {rule})."
 
 
 def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
-    """What has to be known to read the scores, and notes on the whole run."""
-    said = (
-        f"{shortened(method)}: {'; '.join(texts)}"
+    """The remarks on methods, and the notes on the whole run."""
+    remarks = (
+        f"{shortened(method)}: {text}"
         for method, texts in summary["remarks"].items()
-        if texts
+        for text in texts
     )
-    return (*said, *summary["notes"])
+    return (*remarks, *summary["notes"])
 
 
 def _yardstick(summary: dict[str, Any]) -> YardstickTable | None:
-    """What the raters reach among themselves, beside what methods reach against them."""
+    """Agreement with each rater; inter-rater agreement is over the cases of the method."""
     content = summary["yardstick"]
     if content is None:
         return None
+    raters, methods = list(content["raters"]), content["methods"]
     nothing = Cell(None, "–")
     rows = []
-    ordered = sorted(content["means"].items(), key=lambda row: row[0] not in content["methods"])
-    for name, means in ordered:
-        cells = [_cell(means[rater]) if rater in means else nothing for rater in content["raters"]]
-        own = content["methods"].get(name)
-        cells += (
-            [nothing, nothing] if own is None else [_cell(own["mean"]), _interval(own["interval"])]
-        )
+    for name, means in sorted(content["means"].items(), key=lambda row: row[0] not in methods):
+        cells = [_cell(means[rater]) if rater in means else nothing for rater in raters]
+        if name in methods:
+            own, baseline = methods[name], content["baselines"][name]
+            cells += [Cell(own["n"], str(own["n"])), *_mean_cells(own), *_mean_cells(baseline)]
+        else:
+            cells += [nothing] * 5
         rows.append((shortened(name), tuple(cells)))
     among = content["among"]
-    blank = [nothing] * len(content["raters"])
-    last = (*blank, _cell(among["mean"]), _interval(among["interval"]))
-    rows.append(("raters among themselves", last))
-    name, _ = WORDS[content["measure"]]
-    return YardstickTable(name, tuple(map(shortened, content["raters"])), tuple(rows))
+    blank = [nothing] * len(raters)
+    last = (*blank, Cell(among["n"], str(among["n"])), nothing, nothing, *_mean_cells(among))
+    rows.append(("inter-rater agreement", last))
+    heads = (*map(shortened, raters), "Cases", "Mean", "95 % CI", "Raters", "95 % CI (raters)")
+    return YardstickTable(WORDS[content["measure"]][0], heads, tuple(rows))
+
+
+def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
+    return [_cell(summary["mean"]), _interval(summary["interval"])]
 
 
 def _regions(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ...]:
-    """Labels in the order of the summary, methods as columns."""
+    """One row per label, in the order of the summary, and one column per method."""
     table: dict[str, dict[str, dict[str, Any]]] = {}
     for entry in summary["regions"]:
         table.setdefault(str(entry["label"]), {})[entry["method"]] = entry
@@ -374,14 +403,14 @@ def _troubles(summary: dict[str, Any]) -> tuple[Trouble, ...]:
         for one in summary["failures"]
     ]
     missing = [
-        Trouble(one["case"], shortened(one["method"]), f"has no {one['side']}")
+        Trouble(one["case"], shortened(one["method"]), f"no {one['side']}")
         for one in summary["missing"]
     ]
     return (*failed, *missing)
 
 
 def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
-    """What was asked for where it is not the default, and the versions."""
+    """Options that are not the defaults, and versions."""
     options, summary = evaluation.options, evaluation.summary
     facts = [
         Fact("Similarity", (str(options.similarity),)),
@@ -389,7 +418,7 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
         Fact("Merging", (options.merge,)),
     ]
     if options.correspondence == "set":
-        facts.append(Fact("Correspondence", ("one over all cases of a method",)))
+        facts.append(Fact("Correspondence", ("one for all cases of a method",)))
     if options.ignore:
         facts.append(Fact("Ignored labels", (shortened(listed(options.ignore), 300),)))
     if set(options.sums) != {"error"}:
@@ -401,11 +430,15 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
     if options.ignore_geometry:
         facts.append(Fact("Geometry", ("ignored",)))
     elif options.tolerance != TOLERANCE:
-        facts.append(Fact("Geometry", (f"within {options.tolerance:g} pixels",)))
+        facts.append(Fact("Geometry", (f"within {options.tolerance:g} voxels",)))
     if summary["mask"] is not None:
         facts.append(Fact("Masks", (shortened(summary["mask"], 1000),)))
     if patterns := _patterns(summary["patterns"]):
         facts.append(Fact("Patterns", (patterns,)))
+    if summary["yardstick"] is not None:
+        raters = summary["yardstick"]["raters"].items()
+        folders = tuple(f"{shortened(name)}: {shortened(path, 1000)}" for name, path in raters)
+        facts.append(Fact("Raters", folders))
     facts.append(Fact("Ranked by", (WORDS[summary["rank_by"]][0],)))
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -413,24 +446,24 @@ def _options(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 
 def _patterns(patterns: dict[str, Any]) -> str:
-    """Those that were given."""
+    """The patterns that were given."""
     others = {name: text for name, text in patterns.items() if name != "methods"}
     given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
 
 
 def _rule(options: Options) -> str:
-    """How regions were made to correspond."""
+    """How regions were matched."""
     if isinstance(options.match, Fixed):
         pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
-        return shortened(f"{pairs} as given, the rest by overlap", 300)
+        return shortened(f"{pairs} as given, other regions by overlap", 300)
     return (
         "as in an earlier comparison" if isinstance(options.match, Given) else RULES[options.match]
     )
 
 
 def _per_side(values: Both[str]) -> tuple[str, ...]:
-    """What holds for the reference, and what for the prediction."""
+    """The values of both sides."""
     return (f"reference {values.reference}, prediction {values.prediction}",)
 
 
@@ -439,7 +472,7 @@ def _divisor(scale: float | None) -> str:
 
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
-    """Every case once, for the dots and the table."""
+    """The data of every case, for the dots and the table."""
     methods, measures = list(evaluation.methods), list(evaluation.measures)
     background = evaluation.others.background
     place = {case: k for k, case in enumerate(evaluation.cases)}
@@ -475,15 +508,15 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
 
 
 def _as_shown(value: float) -> float | None:
-    """The number that is shown: no more digits than that make the page small."""
+    """The value with the digits that are shown, which keeps the page small."""
     return None if isnan(value) else float(decimal(value))
 
 
 def _ranked(rank: dict[str, Any]) -> Cell:
     interval = rank["place_interval"]
     if rank["n"] == 0 or rank["place"] is None:
-        return Cell(None, "–", "no case to be ranked by")
-    about = f"mean rank {rank['mean_rank']:.2f} of {rank['n']}"
+        return Cell(None, "–", "no ranked case")
+    about = f"mean rank {rank['mean_rank']:.2f} over {_count(rank['n'], 'case')}"
     if rank["last"]:
         about += f", last on {rank['last']}"
     text = f"{rank['place']:g}"
@@ -511,7 +544,7 @@ def _cell(value: float | None, shown: Shown = decimal, about: str = "") -> Cell:
 
 
 def _signed(value: float | None) -> str:
-    """A difference, whose sign matters."""
+    """A difference with its sign."""
     return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
 
 
