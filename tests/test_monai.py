@@ -152,6 +152,42 @@ def test_an_evaluator_reports_every_number(key):
         assert evaluator.state.best_metric == metrics[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("mean_dice", None, "mean_dice"),
+        ("val_mean_dice", "mean_dice", "mean_dice"),
+        ("val_mean_dice", None, "score"),
+        ("mean_dice", "iou_0", "iou_0"),
+    ],
+)
+def test_the_key_metric_is_the_value_with_its_name(name, value, stored):
+    logits, labels = made()
+    data = [{"image": x, "label": y} for x, y in zip(logits, labels, strict=True)]
+    handler = RegionDiceHandler(
+        RegionDice(CLASSES, CLUSTERS, logits=True), from_engine(["pred", "label"]), value=value
+    )
+    evaluator = SupervisedEvaluator(
+        device=torch.device("cpu"),
+        val_data_loader=DataLoader(Dataset(data), batch_size=2),
+        network=torch.nn.Identity(),
+        key_val_metric={name: handler},
+    )
+    evaluator.run()
+    values = expected().compute()
+    assert values["mean_dice"] != values["score"]
+    metrics = evaluator.state.metrics
+    assert metrics[name] == pytest.approx(values[stored].item(), abs=1e-12)
+    assert evaluator.state.best_metric == metrics[name]
+    others = {f"{name}_{key}" for key in values if key != stored}
+    assert set(metrics) == {name, *others}
+
+
+def test_a_value_that_does_not_exist_is_rejected():
+    with pytest.raises(InputError, match=r"value must be one of score, .*'dice'"):
+        RegionDiceHandler(RegionDice(2), value="dice")
+
+
 # -- the documentation ---------------------------------------------------------------------------
 
 

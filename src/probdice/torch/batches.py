@@ -146,13 +146,15 @@ def _smoothed(values: Tensor) -> Tensor:
 def check_alike(preds: Batch, target: Batch) -> None:
     """Refuse a batch whose two sides are not of the same pixels."""
     if (len(preds), preds.shape) != (len(target), target.shape):
-        channel = ""
+        remedy = ""
         for side, across in ((preds, target), (target, preds)):
             if side.crisp and side.shape[1:] == across.shape and side.shape[0] == 1:
-                channel = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+                remedy = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+            elif side.crisp and side.shape[1:] == across.shape and side.shape[0] == side.regions:
+                remedy = f"; convert one-hot values of an integer type: {side.name}.argmax(1)"
         raise InputError(
             f"preds has {len(preds)} images of shape {preds.shape} but target has {len(target)} "
-            f"of shape {target.shape}: both must cover the same pixels{channel}"
+            f"of shape {target.shape}: both must cover the same pixels{remedy}"
         )
     if preds.values.device != target.values.device:
         raise InputError(

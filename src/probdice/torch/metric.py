@@ -1,9 +1,10 @@
 """`RegionDice`: the comparison as a torchmetrics.Metric."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from hashlib import sha256
 from math import floor, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from probdice.torch.batches import (
     sums_of,
     understood,
 )
-from probdice.torch.scalars import OPTIONAL, keys, scalars
+from probdice.torch.scalars import keys, scalars
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from probdice.pictures import Kind
 
 __all__ = ["RegionDice"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 STEP = 2**30  # scores are added up as whole numbers of 2⁻⁶⁰, so that their order never matters
 
@@ -87,11 +91,15 @@ class RegionDice(Metric):
     a single foreground where there are two regions. Targets may be soft as well. Tensors of the
     CPU are added up by compiled kernels; on other devices the sums are made there.
 
-    `compute` gives ``score`` and ``matched_score`` (after and before merging), ``chance`` and
-    ``adjusted_score`` (unless both sides are soft), ``explained_reference`` and
-    ``explained_prediction`` (of label maps), ``accuracy`` (the share of pixels that agree),
-    ``mean_accuracy``, ``mean_dice``, ``mean_iou``, and per class ``accuracy_0``, ``dice_0``,
-    ``iou_0`` and so on. A class that does not occur is NaN, one without a partner is 0.
+    `compute` returns the same keys for every input: ``score`` and ``matched_score`` (after and
+    before merging), ``chance`` and ``adjusted_score`` (NaN if both sides are soft),
+    ``explained_reference`` and ``explained_prediction`` (NaN unless both sides are label maps),
+    ``accuracy`` (the share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``,
+    and per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is
+    NaN, an unmatched one is 0.
+
+    The sums keep their float64 and int64 types: ``.to(torch.float16)`` and half-precision trainers
+    only move them to a device. `update` and `compute` run outside compiled graphs.
 
     What does not add up over pixels cannot be had from sums over a set: other similarities, and
     groups of several regions where both sides are soft. Both are refused, and given with
@@ -116,6 +124,7 @@ class RegionDice(Metric):
     higher_is_better = True
     full_state_update = False
 
+    options_digest: Tensor
     pixels: Tensor
     kinds: Tensor
     reference_volumes: Tensor
@@ -192,6 +201,43 @@ class RegionDice(Metric):
             states["counts"] = torch.zeros(size, dtype=whole)
         for name, default in states.items():
             self.add_state(name, default, dist_reduce_fx="sum")
+        # torchmetrics shares one state between metrics of a collection whose states are equal after
+        # the first batch. The digest keeps metrics apart whose sums differ in a later batch.
+        self.add_state("options_digest", self._digest(), dist_reduce_fx=_own)
+
+    def _digest(self) -> Tensor:
+        """Eight bytes that differ between metrics whose `update` adds different sums."""
+        options: list[object] = [self.regions, self.logits, sorted(self.ignored)]
+        if self.correspondence == "image":
+            options += [self.options, self.classes, self.background]
+        digest = sha256(repr(options).encode()).digest()[:8]
+        return torch.tensor(list(digest), dtype=torch.int64)
+
+    def extra_repr(self) -> str:
+        """The options, as `repr` shows them."""
+        options: dict[str, object] = {
+            "reference_regions": self.regions[0],
+            "prediction_regions": self.regions[1],
+            "logits": self.logits,
+            "similarity": str(self.options.similarity),
+            "match": self.options.match,
+            "merge": self.options.merge,
+            "correspondence": self.correspondence,
+            "ignore_index": self.ignored,
+            "background": self.background,
+            "names": list(self.classes) if self._named else None,
+        }
+        return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
+        """Move the sums to another device; never change their type, which would round them."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            converted = fn(tensor)
+            same = converted.dtype == tensor.dtype
+            return converted if same else tensor.to(converted.device)
+
+        return super()._apply(moved, exclude_state)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch.
@@ -203,6 +249,9 @@ class RegionDice(Metric):
         target : Tensor
             Labels (N, …) or probabilities (N, C, …).
         """
+        _uncompiled(self._add_batch)(preds, target)
+
+    def _add_batch(self, preds: Tensor, target: Tensor) -> None:
         reference = understood(target, "target", self.regions[0], ignored=self.ignored)
         prediction = understood(preds, "preds", self.regions[1], logits=self.logits)
         check_alike(prediction, reference)
@@ -297,30 +346,28 @@ class RegionDice(Metric):
 
     def compute(self) -> dict[str, Tensor]:
         """All numbers as scalars, ready to be logged."""
-        values: dict[str, float]
-        if self.correspondence == "image":
-            values = self._means()
-        else:
-            self._result = self._compare_set()
-            if self._result is None:
-                values = {key: nan for key in keys(self.classes) if key not in OPTIONAL}
-            else:
-                values = scalars(self._result, self.classes, self.background)
-        device = self.totals.device if self.correspondence == "image" else self.savings.device
+        device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
-            for key, value in values.items()
+            for key, value in _uncompiled(self._values)().items()
         }
+
+    def _values(self) -> dict[str, float]:
+        """All numbers, NaN where no pixel was seen."""
+        if self.correspondence == "image":
+            return self._means()
+        self._result = self._compare_set()
+        if self._result is None:
+            return dict.fromkeys(keys(self.classes), nan)
+        return scalars(self._result, self.classes, self.background)
 
     def _means(self) -> dict[str, float]:
         """The mean of every number over the images that have it."""
         values = {}
         totals, counts = self.totals.tolist(), self.counts.tolist()
         for key, (first, second), count in zip(keys(self.classes), totals, counts, strict=True):
-            if count:
-                values[key] = float(Fraction(first * STEP + second, STEP * STEP * count))
-            elif key not in OPTIONAL:
-                values[key] = nan
+            total = first * STEP + second
+            values[key] = float(Fraction(total, STEP * STEP * count)) if count else nan
         return values
 
     def _compare_set(self) -> Comparison | None:
@@ -390,6 +437,17 @@ class RegionDice(Metric):
             Who corresponds to whom, or the Dice of every pair of regions that meets.
         """
         return self.result.plot(kind)
+
+
+def _own(states: Tensor) -> Tensor:
+    """The state of this metric, where another one of the same kind is added to it."""
+    return states[-1]
+
+
+def _uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Keep a function out of compiled graphs: Numba's kernels cannot be traced."""
+    # The check comes first because importing the compiler takes seconds.
+    return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
 
 
 def _number(value: object, name: str) -> int:
