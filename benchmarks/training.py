@@ -65,7 +65,7 @@ def logits(soft: bool) -> Row:
     reference = prediction if soft else target.numpy()
     if soft:
         target = preds.softmax(1)
-    metric = RegionDice(CLASSES, logits=True)
+    metric = RegionDice(CLASSES, activation="softmax")
     update, softmax, overlap = least(
         lambda: metric.update(preds, target),
         lambda: preds.softmax(1),

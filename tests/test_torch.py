@@ -53,7 +53,7 @@ def concatenated(preds, target, ignore=()):
 
 
 def metric_for(**options):
-    return RegionDice(CLASSES, CLUSTERS, logits=True, **options)
+    return RegionDice(CLASSES, CLUSTERS, activation="softmax", **options)
 
 
 def fed(metric, preds, target, size=3):
@@ -135,7 +135,8 @@ def test_short_floating_types_and_gradients_are_accepted(dtype, error, logits):
     preds, target = made()[0]["logits"], made()[1]["labels"]
     expected = fed(metric_for(), preds, target).result.score
     values = (preds if logits else preds.softmax(1)).to(dtype).requires_grad_()
-    metric = fed(RegionDice(CLASSES, CLUSTERS, logits=logits), values, target)
+    activation = "softmax" if logits else None
+    metric = fed(RegionDice(CLASSES, CLUSTERS, activation=activation), values, target)
     assert metric.result.score == pytest.approx(expected, abs=error)
     assert not metric.compute()["score"].requires_grad
 
@@ -166,7 +167,7 @@ def test_one_channel_is_a_foreground():
     metric = RegionDice(2)
     metric.update(foreground, target)
     assert metric.result.score == pytest.approx((0.9 + 0.8 + 0.6) / 3)
-    by_logits = RegionDice(2, logits=True)
+    by_logits = RegionDice(2, activation="sigmoid")
     by_logits.update(foreground.logit(), target)
     assert by_logits.result.score == pytest.approx(metric.result.score, abs=1e-6)
     both = RegionDice(2)
@@ -266,7 +267,7 @@ def test_every_input_gives_the_same_keys(correspondence):
 def test_the_representation_shows_the_options():
     shown = repr(metric_for(merge="prediction", ignore_index=255, names=["a", "b", "c"]))
     assert shown == (
-        "RegionDice(reference_regions=3, prediction_regions=5, logits=True, "
+        "RegionDice(num_classes=3, num_clusters=5, activation='softmax', "
         "similarity='absolute', match='overlap', merge='prediction', correspondence='set', "
         "ignore_index=(255,), background=None, names=['a', 'b', 'c'])"
     )
@@ -305,14 +306,14 @@ def test_metrics_inside_a_converted_model_keep_their_sums():
     assert model.metric.compute()["accuracy"] == 2 / 3
 
 
-@pytest.mark.parametrize("options", [{"ignore_index": 1}, {"logits": True}])
+@pytest.mark.parametrize("options", [{"ignore_index": 1}, {"activation": "softmax"}])
 def test_metrics_of_a_collection_with_different_options_have_their_own_sums(options):
     collection = MetricCollection(
         {"plain": RegionDice(3, match="labels"), "other": RegionDice(3, match="labels", **options)}
     )
     same = torch.tensor([[0, 2, 0, 2]])
     collection.update(same, same)  # after this batch both have equal sums
-    if "logits" in options:
+    if "activation" in options:
         sure = torch.tensor([[[1.0], [0.0], [0.0]]])
         collection.reset()
         collection.update(sure, torch.tensor([[0]]))
@@ -404,6 +405,76 @@ def test_ignored_pixels_leave_everything(ignored, kind):
     assert metric.result.score == pytest.approx(expected.score, abs=1e-12)
     assert metric.result.pixels == expected.pixels
     assert metric.result.unmatched == expected.unmatched
+
+
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+@pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=1e-3)])
+@pytest.mark.parametrize(("p", "t"), list(product(["labels", "logits"], ["labels", "soft"])))
+def test_masked_pixels_leave_everything(correspondence, similarity, p, t):
+    if correspondence == "set" and similarity != "absolute":
+        return
+    preds, target = made()[0][p].clone(), made()[1][t].clone()
+    mask = torch.rand(IMAGES, *SHAPE, generator=torch.Generator().manual_seed(5)) < 0.7
+    options = {"correspondence": correspondence, "similarity": similarity}
+    metric, expected = metric_for(**options), metric_for(**options)
+    for image, wanted, kept in zip(preds, target, mask, strict=True):
+        expected.update(image[..., kept][None], wanted[..., kept][None])  # the pixels in a row
+    for side in (preds, target):
+        outside = ~mask[:, None].expand_as(side) if side.is_floating_point() else ~mask
+        side[outside] = torch.nan if side.is_floating_point() else 77
+    for batch in zip(preds.split(3), target.split(3), mask.split(3), strict=True):
+        metric.update(*batch)
+    values, wanted = (
+        {key: value.item() for key, value in m.compute().items()} for m in (metric, expected)
+    )
+    assert values == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+    assert not isnan(values["score"])
+
+
+@pytest.mark.parametrize("t", ["labels", "soft"])
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+def test_a_mask_without_pixels_gives_nan(t, correspondence):
+    metric = metric_for(correspondence=correspondence)
+    metric.update(made()[0]["logits"], made()[1][t], torch.zeros(IMAGES, *SHAPE, dtype=torch.bool))
+    assert torch.isnan(metric.compute()["score"])
+
+
+def test_values_inside_the_mask_are_rejected_with_their_pixel():
+    preds, target = torch.full((2, 5, 2, 3), 0.2), made()[1]["labels"][:2, :2, :3]
+    preds[1, :, 1, 2] = 0.3
+    mask = torch.ones(2, 2, 3, dtype=torch.bool)
+    mask[0] = mask[1, 0, 0] = False
+    with pytest.raises(InputError, match=r"sum to 1.5 at pixel \(1, 1, 2\)"):
+        RegionDice(3, 5).update(preds, target, mask)
+    mask[1, 1, 2] = False
+    RegionDice(3, 5).update(preds, target, mask)
+
+
+@pytest.mark.parametrize(
+    ("mask", "found"),
+    [
+        (torch.ones(IMAGES, *SHAPE), r"torch.float32 of shape \(7, 6, 9\)"),
+        (torch.ones(IMAGES, 1, *SHAPE, dtype=torch.bool), r"torch.bool of shape \(7, 1, 6, 9\)"),
+        (np.ones((IMAGES, *SHAPE), bool), "ndarray"),
+    ],
+)
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+def test_masks_that_do_not_fit_are_rejected(mask, found, correspondence):
+    message = rf"mask must be a boolean tensor of shape \(7, 6, 9\).*found {found}"
+    with pytest.raises(InputError, match=message):
+        metric_for(correspondence=correspondence).update(
+            made()[0]["logits"], made()[1]["labels"], mask
+        )
+
+
+def test_activations_that_do_not_fit_are_rejected():
+    with pytest.raises(InputError, match=r'activation must be "softmax" or .*found True'):
+        RegionDice(2, activation=True)
+    target = torch.tensor([[0, 1]])
+    with pytest.raises(InputError, match=r'preds has 2 channels, .*use activation="softmax"'):
+        RegionDice(2, activation="sigmoid").update(torch.zeros(1, 2, 2), target)
+    with pytest.raises(InputError, match=r'a single channel.*use activation="sigmoid"'):
+        RegionDice(2, activation="softmax").update(torch.zeros(1, 1, 2), target)
 
 
 @pytest.mark.parametrize("correspondence", ["set", "image"])
@@ -580,7 +651,7 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
         target[:, 1:3] = 255
         preds[..., 1:3, :] = torch.nan if p == "logits" else 99
     sides = (
-        batches.understood(preds, "preds", CLUSTERS, logits=True),
+        batches.understood(preds, "preds", CLUSTERS, activation="softmax"),
         batches.understood(target, "target", CLASSES, ignored=ignored),
     )
     by_kernels, by_torch = batches.sums_of(*sides), batches.sums_in_torch(*sides)
@@ -622,9 +693,9 @@ def test_options_that_do_not_fit_are_refused_at_once(options, message):
 
 
 def test_numbers_of_regions_are_checked():
-    with pytest.raises(InputError, match="reference_regions must be a whole number"):
+    with pytest.raises(InputError, match="num_classes must be a whole number"):
         RegionDice(0)
-    with pytest.raises(InputError, match="prediction_regions must be a whole number"):
+    with pytest.raises(InputError, match="num_clusters must be a whole number"):
         RegionDice(2, 2.5)
     with pytest.raises(TooLargeError, match="100000 × 100000 regions would not fit"):
         RegionDice(100_000)
@@ -663,7 +734,7 @@ def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(o
         (
             torch.tensor([[-0.5, 1.5, 0, 0, 0]])[..., None],
             torch.tensor([[1]]),
-            r"preds: probability -0.5 at pixel \(0, 0\); say logits=True for logits",
+            r"preds: probability -0.5 at pixel \(0, 0\); use activation=.softmax. for logits",
         ),
         (
             torch.full((1, 5, 2), 0.2),

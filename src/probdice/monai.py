@@ -161,7 +161,8 @@ class RegionDiceHandler(IgniteMetricHandler):
     >>> from monai.handlers import from_engine
     >>> from probdice.monai import RegionDiceHandler
     >>> from probdice.torch import RegionDice
-    >>> handler = RegionDiceHandler(RegionDice(3, 5, logits=True), from_engine(["pred", "label"]))
+    >>> metric = RegionDice(3, 5, activation="softmax")
+    >>> handler = RegionDiceHandler(metric, from_engine(["pred", "label"]))
     >>> handler.name
     'region_dice'
     """

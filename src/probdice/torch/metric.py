@@ -21,13 +21,17 @@ from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
 from probdice.segmentation import Label, several_labels
 from probdice.similarity import Absolute, Similarity
 from probdice.torch.batches import (
+    Activation,
     Batch,
     Sums,
+    as_activation,
     check_alike,
+    check_mask,
     check_values,
     image_of,
     sums_of,
     understood,
+    within,
 )
 from probdice.torch.scalars import keys, scalars
 
@@ -54,12 +58,14 @@ class RegionDice(Metric):
 
     Parameters
     ----------
-    reference_regions : int
+    num_classes : int
         Number of classes of the targets, whose labels are 0, 1, ….
-    prediction_regions : int, optional
+    num_clusters : int, optional
         Number of classes or clusters of the predictions; as many as the targets have by default.
-    logits : bool, optional
-        Whether floating `preds` are logits; else they are probabilities.
+    activation : {"softmax", "sigmoid"}, optional
+        What turns floating `preds` into probabilities: ``"softmax"`` for logits of several
+        channels, ``"sigmoid"`` for logits of a single foreground. By default they are
+        probabilities.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         Anything but absolute needs ``correspondence="image"``.
     match, merge
@@ -135,10 +141,10 @@ class RegionDice(Metric):
 
     def __init__(
         self,
-        reference_regions: int,
-        prediction_regions: int | None = None,
+        num_classes: int,
+        num_clusters: int | None = None,
         *,
-        logits: bool = False,
+        activation: Activation | None = None,
         similarity: str | Similarity = "absolute",
         match: Match = "overlap",
         merge: Merging = "none",
@@ -149,17 +155,14 @@ class RegionDice(Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if prediction_regions is None:
-            prediction_regions = reference_regions
-        self.regions = (
-            _number(reference_regions, "reference_regions"),
-            _number(prediction_regions, "prediction_regions"),
-        )
+        if num_clusters is None:
+            num_clusters = num_classes
+        self.regions = _number(num_classes, "num_classes"), _number(num_clusters, "num_clusters")
         if self.regions[0] * self.regions[1] > LARGEST_TABLE:
             raise TooLargeError(
                 f"a table of {self.regions[0]} × {self.regions[1]} regions would not fit in memory"
             )
-        self.logits = bool(logits)
+        self.activation = as_activation(activation)
         self.options = Options.of(similarity=similarity, match=match, merge=merge)
         self.match = match
         if correspondence not in ("set", "image"):
@@ -207,7 +210,7 @@ class RegionDice(Metric):
 
     def _digest(self) -> Tensor:
         """Eight bytes that differ between metrics whose `update` adds different sums."""
-        options: list[object] = [self.regions, self.logits, sorted(self.ignored)]
+        options: list[object] = [self.regions, self.activation, sorted(self.ignored)]
         if self.correspondence == "image":
             options += [self.options, self.classes, self.background]
         digest = sha256(repr(options).encode()).digest()[:8]
@@ -216,9 +219,9 @@ class RegionDice(Metric):
     def extra_repr(self) -> str:
         """The options, as `repr` shows them."""
         options: dict[str, object] = {
-            "reference_regions": self.regions[0],
-            "prediction_regions": self.regions[1],
-            "logits": self.logits,
+            "num_classes": self.regions[0],
+            "num_clusters": self.regions[1],
+            "activation": self.activation,
             "similarity": str(self.options.similarity),
             "match": self.options.match,
             "merge": self.options.merge,
@@ -239,7 +242,7 @@ class RegionDice(Metric):
 
         return super()._apply(moved, exclude_state)
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
+    def update(self, preds: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
         """Add a batch.
 
         Parameters
@@ -248,17 +251,28 @@ class RegionDice(Metric):
             Labels (N, …), or probabilities or logits (N, C, …).
         target : Tensor
             Labels (N, …) or probabilities (N, C, …).
+        mask : Tensor of bool, optional
+            The pixels (N, …) that count. Values elsewhere are never read.
         """
-        _uncompiled(self._add_batch)(preds, target)
+        _uncompiled(self._add_batch)(preds, target, mask)
 
-    def _add_batch(self, preds: Tensor, target: Tensor) -> None:
+    def _add_batch(self, preds: Tensor, target: Tensor, mask: Tensor | None) -> None:
         reference = understood(target, "target", self.regions[0], ignored=self.ignored)
-        prediction = understood(preds, "preds", self.regions[1], logits=self.logits)
+        prediction = understood(preds, "preds", self.regions[1], activation=self.activation)
         check_alike(prediction, reference)
+        images = len(reference)
+        if mask is not None:
+            check_mask(mask, (images, *reference.shape))
         if self.correspondence == "image":
-            for k in range(len(reference)):
-                self._add_image(prediction[k : k + 1], reference[k : k + 1])
+            for k in range(images):
+                one = slice(k, k + 1)
+                sides = prediction[one], reference[one]
+                if mask is not None:
+                    sides = within(mask[one], sides[0]), within(mask[one], sides[1])
+                self._add_image(*sides)
             return
+        if mask is not None:
+            prediction, reference = within(mask, prediction), within(mask, reference)
         if not self._from_sums(prediction, reference):
             raise InputError(
                 "groups of several regions need the pixels again where preds and target are both "
@@ -275,7 +289,7 @@ class RegionDice(Metric):
         self.prediction_volumes += sums.prediction.to(device)
         self.savings += sums.savings.to(device)
         for side, batch in enumerate((reference, prediction)):
-            self.kinds[side, int(batch.crisp)] += len(batch)
+            self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
         """Whether sums over pixels are enough: probabilities against probabilities do not join."""
