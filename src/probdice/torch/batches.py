@@ -4,10 +4,10 @@ Tensors of the CPU go to the compiled kernels as they lie in memory. On any othe
 sums are made there in torch, so that only the sums are ever copied.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probdice.errors import InputError
+from probdice.overlaps import Overlap, Pairs, Regions
 from probdice.segmentation import Label, Segmentation
+from probdice.similarity import Similarity
 from probdice.value_checks import TOLERANCE, examine_values
 
 __all__ = [
@@ -28,13 +30,18 @@ __all__ = [
     "check_mask",
     "check_values",
     "image_of",
+    "overlap_of_sums",
+    "smoothed",
     "sums_in_torch",
     "sums_of",
+    "uncompiled",
     "understood",
     "within",
 ]
 
 Activation = Literal["softmax", "sigmoid"]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 ROUGH = 2.0**-8  # how far sums of probabilities in bfloat16 may be from 1
 
 
@@ -164,7 +171,7 @@ def understood(
     values = values.to(torch.promote_types(values.dtype, torch.float32))
     values = values.reshape(len(values), channels, prod(shape))
     if rough and channels == regions:
-        values = _smoothed(values)
+        values = smoothed(values)
     return Batch(name, values, regions, shape, activation=activation)
 
 
@@ -202,8 +209,8 @@ def within(mask: Tensor, side: Batch) -> Batch:
     return replace(side, values=values[None], kept=mask.flatten().nonzero()[:, 0])
 
 
-def _smoothed(values: Tensor) -> Tensor:
-    """Probabilities that were rounded to eight bits, divided by their sum."""
+def smoothed(values: Tensor) -> Tensor:
+    """Divide probabilities that were rounded to eight bits by their sum."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 
@@ -281,6 +288,35 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
         torch.from_numpy(prediction),
         torch.from_numpy(savings),
     )
+
+
+def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Keep a function out of compiled graphs: Numba's kernels cannot be traced."""
+    # The check comes first because importing the compiler takes seconds.
+    return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
+
+
+def overlap_of_sums(
+    sums: Sums,
+    crisp: tuple[bool, bool],
+    labels: tuple[Sequence[Label], Sequence[Label]],
+    similarity: Similarity,
+) -> Overlap:
+    """The overlap of a batch, reference first; label maps have only regions that occur."""
+    sides, kept = [], []
+    for volumes, whole, names in zip((sums.reference, sums.prediction), crisp, labels, strict=True):
+        array = volumes.cpu().numpy()
+        keys = np.flatnonzero(array) if whole else np.arange(array.size)
+        named = {k: label for k, label in enumerate(names) if whole or label != k}
+        kind = np.int64 if whole else np.float64
+        sides.append(Regions(keys, array[keys].astype(kind), whole, named))
+        kept.append(keys)
+    savings = sums.savings.cpu().numpy()[np.ix_(*kept)]
+    if all(crisp):
+        savings = savings.astype(np.int64)
+    rows, columns = savings.nonzero()
+    pairs = Pairs(rows, columns, savings[rows, columns])
+    return Overlap(similarity, int(sums.pixels), sides[0], sides[1], pairs)
 
 
 def _counted(preds: Batch, target: Batch) -> Sums:

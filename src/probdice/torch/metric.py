@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from math import floor, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -17,7 +15,7 @@ from probdice.engine.images import Images
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.matching import Fixed, Given
 from probdice.options import Match, Merging, Options
-from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
+from probdice.overlaps import LARGEST_TABLE
 from probdice.segmentation import Label, several_labels
 from probdice.similarity import Absolute, Similarity
 from probdice.torch.batches import (
@@ -29,7 +27,9 @@ from probdice.torch.batches import (
     check_mask,
     check_values,
     image_of,
+    overlap_of_sums,
     sums_of,
+    uncompiled,
     understood,
     within,
 )
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from probdice.pictures import Kind
 
 __all__ = ["RegionDice"]
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 STEP = 2**30  # scores are added up as whole numbers of 2⁻⁶⁰, so that their order never matters
 
@@ -254,7 +251,7 @@ class RegionDice(Metric):
         mask : Tensor of bool, optional
             The pixels (N, …) that count. Values elsewhere are never read.
         """
-        _uncompiled(self._add_batch)(preds, target, mask)
+        uncompiled(self._add_batch)(preds, target, mask)
 
     def _add_batch(self, preds: Tensor, target: Tensor, mask: Tensor | None) -> None:
         reference = understood(target, "target", self.regions[0], ignored=self.ignored)
@@ -337,25 +334,10 @@ class RegionDice(Metric):
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
         """Compare by sums over pixels; None where there are none."""
-        pixels = int(sums.pixels)
-        if not pixels:
+        if not int(sums.pixels):
             return None
-        savings = sums.savings.cpu().numpy()
-        volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
-        reference = {k: label for k, label in enumerate(self.classes) if crisp[0] or label != k}
-        prediction = {k: label for k, label in enumerate(self.clusters) if crisp[1] or label != k}
-        kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
-        savings = savings[np.ix_(*kept)]
-        if all(crisp):
-            savings = savings.astype(np.int64)
-        rows, columns = savings.nonzero()
-        overlap = Overlap(
-            self.options.similarity,
-            pixels,
-            _regions(volumes[0], kept[0], crisp[0], reference),
-            _regions(volumes[1], kept[1], crisp[1], prediction),
-            Pairs(rows, columns, savings[rows, columns]),
-        )
+        labels = self.classes, self.clusters
+        overlap = overlap_of_sums(sums, crisp, labels, self.options.similarity)
         return overlap.compare(match=self.match, merge=self.options.merge)
 
     def compute(self) -> dict[str, Tensor]:
@@ -363,7 +345,7 @@ class RegionDice(Metric):
         device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
-            for key, value in _uncompiled(self._values)().items()
+            for key, value in uncompiled(self._values)().items()
         }
 
     def _values(self) -> dict[str, float]:
@@ -458,12 +440,6 @@ def _own(states: Tensor) -> Tensor:
     return states[-1]
 
 
-def _uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Keep a function out of compiled graphs: Numba's kernels cannot be traced."""
-    # The check comes first because importing the compiler takes seconds.
-    return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
-
-
 def _number(value: object, name: str) -> int:
     """A number of regions."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -484,15 +460,3 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
     """What the regions of the prediction are called: as the classes, then by their numbers."""
     return (*classes[:count], *range(len(classes), count))
-
-
-def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:
-    """The regions of an overlap: of label maps, those that occur."""
-    return np.flatnonzero(volumes) if crisp else np.arange(volumes.size)
-
-
-def _regions(
-    volumes: NDArray[Any], kept: NDArray[Any], crisp: bool, names: dict[int, Label]
-) -> Regions:
-    kind = np.int64 if crisp else np.float64
-    return Regions(kept, volumes[kept].astype(kind), crisp, names)
