@@ -75,8 +75,8 @@ def _read_probabilities(
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
     channels = target.shape[1] if target.dim() == 2 + axes else 0
-    foreground = channels == 1 and regions in (2, None)
-    if not channels or not (foreground or regions in (channels, None)):
+    foreground = channels == 1 and (regions is None or regions == 2)
+    if channels == 0 or not (foreground or regions is None or regions == channels):
         wanted = "one channel per region" if regions is None else f"{regions} channels"
         raise InputError(
             f"target must hold probabilities (N, C, …) of {wanted}, found shape "
