@@ -1,8 +1,10 @@
-"""`RegionDice.update` against what its work would cost by hand.
+"""`RegionDice.update` and `RegionDiceLoss` compared with the same work in other libraries.
 
     python -m benchmarks.training [--json FILE]
 
-Needs the extra `torch`. Turn and turn about; each time is the least of several.
+Needs the extra `torch`; the losses also need MONAI and are left out without it. The works take
+turns; each time is the least of several. Peak memory is that of one step in a process of its own,
+above the memory that the tensors need.
 """
 
 import argparse
@@ -10,6 +12,8 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +21,11 @@ import numpy as np
 import torch
 
 import probdice
-from probdice.torch import RegionDice
+from probdice.torch import RegionDice, RegionDiceLoss
 
 CLASSES = 27
+VOLUMES = (2, 4, 96, 96, 96)
+LOSS_ROUNDS = 10
 ROUNDS = 25
 
 
@@ -28,11 +34,12 @@ class Row:
     """One line of the table."""
 
     work: str
-    milliseconds: float
+    value: float
     against: str
-    against_milliseconds: float
+    against_value: float
     ratio: float
     goal: str
+    unit: str = "ms"
 
 
 def main() -> None:
@@ -41,10 +48,12 @@ def main() -> None:
     options = parser.parse_args()
     rows = [logits(soft) for soft in (False, True)]
     rows += [row for dtype in (torch.int64, torch.uint8) for row in labels(dtype)]
+    if find_spec("monai"):
+        rows += [row for soft in (True, False) for row in losses(soft)]
     for row in rows:
         print(
-            f"{row.work:60} {row.milliseconds:8.2f} ms  {row.ratio:5.2f} × {row.against} "
-            f"({row.against_milliseconds:.2f} ms)  {row.goal}"
+            f"{row.work:60} {row.value:8.2f} {row.unit}  {row.ratio:5.2f} × {row.against} "
+            f"({row.against_value:.2f} {row.unit})  {row.goal}"
         )
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
@@ -65,7 +74,7 @@ def logits(soft: bool) -> Row:
     reference = prediction if soft else target.numpy()
     if soft:
         target = preds.softmax(1)
-    metric = RegionDice(CLASSES, logits=True)
+    metric = RegionDice(CLASSES, activation="softmax")
     update, softmax, overlap = least(
         lambda: metric.update(preds, target),
         lambda: preds.softmax(1),
@@ -92,14 +101,77 @@ def labels(dtype: torch.dtype) -> list[Row]:
     ]
 
 
+def losses(soft: bool) -> list[Row]:
+    """A step forward and back from logits of four classes over 96³ voxels."""
+    logits, target = volumes(soft)
+    ours, monai = least(
+        lambda: step("ours", logits, target),
+        lambda: step("monai", logits, target),
+        rounds=LOSS_ROUNDS,
+    )
+    work = f"RegionDiceLoss of {VOLUMES}, {'soft targets' if soft else 'labels'}"
+    against = "MONAI DiceLoss(soft_label=True)"
+    goal = "at most 1.2 ×" if soft else ""
+    memory = [peak_memory(which, soft) for which in ("ours", "monai")]
+    return [
+        row(f"{work}, forward and backward", ours, against, monai, goal),
+        Row(
+            f"{work}, peak memory", memory[0], against, memory[1], memory[0] / memory[1], goal, "MB"
+        ),
+    ]
+
+
+def volumes(soft: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(VOLUMES, generator=generator).requires_grad_()
+    target = torch.randn(VOLUMES, generator=generator)
+    return logits, target.softmax(1) if soft else target.argmax(1)
+
+
+def step(which: str, logits: torch.Tensor, target: torch.Tensor) -> None:
+    """One forward and backward pass."""
+    from monai.losses import DiceLoss
+
+    if which == "ours":
+        loss = RegionDiceLoss()(logits, target)
+    elif target.is_floating_point():
+        loss = DiceLoss(softmax=True, soft_label=True)(logits, target)
+    else:
+        options = {"softmax": True, "soft_label": True, "to_onehot_y": True}
+        loss = DiceLoss(**options)(logits, target[:, None])
+    loss.backward()
+    logits.grad = None
+
+
+def peak_memory(which: str, soft: bool) -> float:
+    """Megabytes that a step needs beyond its tensors."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_peak_memory, (which, soft))
+
+
+def _peak_memory(which: str, soft: bool) -> float:
+    tensors = volumes(soft)
+    small = tuple(tensor[:, ..., :8, :8, :8].detach().contiguous() for tensor in tensors)
+    step(which, small[0].requires_grad_(), small[1])  # loads libraries
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts from here
+    before = _peak_in_megabytes()
+    step(which, *tensors)
+    return _peak_in_megabytes() - before
+
+
+def _peak_in_megabytes() -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def row(work: str, seconds: float, against: str, others: float, goal: str) -> Row:
     return Row(work, seconds * 1e3, against, others * 1e3, seconds / others, goal)
 
 
-def least(*works: Callable[[], Any]) -> list[float]:
+def least(*works: Callable[[], Any], rounds: int = ROUNDS) -> list[float]:
     """The shortest time of each, turn and turn about."""
     best = [float("inf")] * len(works)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for k, work in enumerate(works):
             start = time.perf_counter()
             work()

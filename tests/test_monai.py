@@ -38,7 +38,7 @@ def made():
 
 def expected(**options):
     logits, labels = made()
-    metric = RegionDice(CLASSES, CLUSTERS, logits=True, **options)
+    metric = RegionDice(CLASSES, CLUSTERS, activation="softmax", **options)
     metric.update(logits, labels[:, 0].long())
     return metric
 
@@ -51,7 +51,7 @@ def test_batches_and_lists_of_images_give_the_same(correspondence):
     logits, labels = made()
     values = expected(correspondence=correspondence).compute()
     metric = RegionDiceMetric(
-        RegionDice(CLASSES, CLUSTERS, logits=True, correspondence=correspondence)
+        RegionDice(CLASSES, CLUSTERS, activation="softmax", correspondence=correspondence)
     )
     assert isinstance(metric, CumulativeIterationMetric)
     metric(y_pred=logits[:2], y=labels[:2])
@@ -69,7 +69,7 @@ def test_batches_and_lists_of_images_give_the_same(correspondence):
 
 def test_the_result_is_there_as_well():
     logits, labels = made()
-    metric = RegionDiceMetric(RegionDice(CLASSES, CLUSTERS, logits=True))
+    metric = RegionDiceMetric(RegionDice(CLASSES, CLUSTERS, activation="softmax"))
     metric(logits, labels)
     assert metric.result.score == expected().result.score
     assert metric.mapping == expected().mapping == {1: 0, 2: 1, 3: 2}
@@ -128,7 +128,7 @@ def test_an_evaluator_reports_every_number(key):
     logits, labels = made()
     data = [{"image": x, "label": y} for x, y in zip(logits, labels, strict=True)]
     handler = RegionDiceHandler(
-        RegionDice(CLASSES, CLUSTERS, logits=True, merge="prediction"),
+        RegionDice(CLASSES, CLUSTERS, activation="softmax", merge="prediction"),
         from_engine(["pred", "label"]),
     )
     name = "val_score" if key else "region_dice"
@@ -150,6 +150,44 @@ def test_an_evaluator_reports_every_number(key):
         assert len(metrics) == len(values)
     if key:
         assert evaluator.state.best_metric == metrics[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("mean_dice", None, "mean_dice"),
+        ("val_mean_dice", "mean_dice", "mean_dice"),
+        ("val_mean_dice", None, "score"),
+        ("mean_dice", "iou_0", "iou_0"),
+    ],
+)
+def test_the_key_metric_is_the_value_with_its_name(name, value, stored):
+    logits, labels = made()
+    data = [{"image": x, "label": y} for x, y in zip(logits, labels, strict=True)]
+    handler = RegionDiceHandler(
+        RegionDice(CLASSES, CLUSTERS, activation="softmax"),
+        from_engine(["pred", "label"]),
+        value=value,
+    )
+    evaluator = SupervisedEvaluator(
+        device=torch.device("cpu"),
+        val_data_loader=DataLoader(Dataset(data), batch_size=2),
+        network=torch.nn.Identity(),
+        key_val_metric={name: handler},
+    )
+    evaluator.run()
+    values = expected().compute()
+    assert values["mean_dice"] != values["score"]
+    metrics = evaluator.state.metrics
+    assert metrics[name] == pytest.approx(values[stored].item(), abs=1e-12)
+    assert evaluator.state.best_metric == metrics[name]
+    others = {f"{name}_{key}" for key in values if key != stored}
+    assert set(metrics) == {name, *others}
+
+
+def test_a_value_that_does_not_exist_is_rejected():
+    with pytest.raises(InputError, match=r"value must be one of score, .*'dice'"):
+        RegionDiceHandler(RegionDice(2), value="dice")
 
 
 # -- the documentation ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ network = torch.nn.Sequential(
     torch.nn.Conv2d(1, 8, 5, padding=2), torch.nn.ReLU(), torch.nn.Conv2d(8, 3, 1)
 )
 optimiser = torch.optim.Adam(network.parameters(), lr=0.02)
-metric = RegionDice(3, match="labels", logits=True)
+metric = RegionDice(3, match="labels", activation="softmax")
 
 scores, accuracies = [], []
 for _ in range(60):

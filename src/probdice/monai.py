@@ -7,6 +7,7 @@ from probdice.comparison import Comparison
 from probdice.errors import InputError, MissingExtraError
 from probdice.region_labels import Label
 from probdice.torch import RegionDice
+from probdice.torch.scalars import keys
 
 try:
     import torch
@@ -135,9 +136,9 @@ class RegionDiceMetric(CumulativeIterationMetric):
 class RegionDiceHandler(IgniteMetricHandler):
     """Puts the numbers of a `RegionDice` into ``engine.state.metrics`` after every epoch.
 
-    The score stands there under the name of the handler, and the others as ``name_mean_iou`` and
-    so on. It goes into ``val_handlers=[…]``, before those that report metrics, and into
-    ``key_val_metric={name: …}``.
+    One value is stored under the name of the handler, the others as ``name_mean_iou`` and so on.
+    Put the handler into ``val_handlers=[…]``, before handlers that report metrics, or into
+    ``key_val_metric={name: handler}``.
 
     Parameters
     ----------
@@ -148,6 +149,10 @@ class RegionDiceHandler(IgniteMetricHandler):
         ``monai.handlers.from_engine(["pred", "label"])``.
     name : str, optional
         Used where the engine gives none.
+    value : str, optional
+        The value of `RegionDice.compute` that is stored under the name of the handler. By default
+        the value with that name, such as ``key_val_metric={"mean_dice": handler}``; the score if
+        no value has that name.
     soft_target : bool, optional
         As of `RegionDiceMetric`.
 
@@ -156,7 +161,8 @@ class RegionDiceHandler(IgniteMetricHandler):
     >>> from monai.handlers import from_engine
     >>> from probdice.monai import RegionDiceHandler
     >>> from probdice.torch import RegionDice
-    >>> handler = RegionDiceHandler(RegionDice(3, 5, logits=True), from_engine(["pred", "label"]))
+    >>> metric = RegionDice(3, 5, activation="softmax")
+    >>> handler = RegionDiceHandler(metric, from_engine(["pred", "label"]))
     >>> handler.name
     'region_dice'
     """
@@ -167,14 +173,19 @@ class RegionDiceHandler(IgniteMetricHandler):
         output_transform: Callable[[Any], Any] = lambda output: output,
         *,
         name: str = "region_dice",
+        value: str | None = None,
         soft_target: bool = False,
     ) -> None:
         self.name = name
+        self.value = value
         super().__init__(
             metric_fn=RegionDiceMetric(metric, soft_target=soft_target),
             output_transform=output_transform,
             save_details=False,
         )
+        if value is not None and value not in keys(metric.classes):
+            known = ", ".join(keys(metric.classes))
+            raise InputError(f"value must be one of {known}, found {value!r}")
 
     def attach(self, engine: Engine, name: str | None = None) -> None:
         """Compute at the end of every epoch of an engine.
@@ -184,16 +195,16 @@ class RegionDiceHandler(IgniteMetricHandler):
         engine : ignite.engine.Engine
             Such as a MONAI evaluator.
         name : str, optional
-            Under which the score is kept.
+            Name of the stored value.
         """
         super().attach(engine, name or self.name)
 
     def completed(self, engine: Engine, name: str) -> None:
         """Put all numbers into the state of the engine."""
-        super().completed(engine, name)
-        for key, value in self.metric_fn.metric.compute().items():
-            if key != "score":
-                engine.state.metrics[f"{name}_{key}"] = value.item()
+        values = self.metric_fn.values()
+        stored = self.value or (name if name in values else "score")
+        for key, value in values.items():
+            engine.state.metrics[name if key == stored else f"{name}_{key}"] = value.item()
 
 
 def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:

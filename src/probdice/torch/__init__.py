@@ -1,12 +1,14 @@
-"""The comparison as a metric of training loops, for torchmetrics and Lightning (extra `torch`).
+"""The comparison as a metric and as a loss, for torch and Lightning (extra `torch`).
 
-`RegionDice` adds up what a data set shows of two segmentations, batch by batch and process by
-process, finds which region is which once for the whole set, and scores it.
+`RegionDice` adds up sums over a data set, batch by batch and process by process, matches regions
+once for the whole set, and scores it. `RegionDiceLoss` is 1 − Dice or 1 − score as a loss that is
+least at the target, also for soft targets.
 """
 
 from probdice.errors import MissingExtraError
 
 try:
+    from probdice.torch.loss import RegionDiceLoss, region_dice_loss
     from probdice.torch.metric import RegionDice
 except ModuleNotFoundError as error:
     missing = (error.name or "").split(".")[0]
@@ -16,4 +18,4 @@ except ModuleNotFoundError as error:
         f'probdice.torch needs {missing}: pip install "probdice[torch]"'
     ) from None
 
-__all__ = ["RegionDice"]
+__all__ = ["RegionDice", "RegionDiceLoss", "region_dice_loss"]

@@ -4,10 +4,10 @@ Tensors of the CPU go to the compiled kernels as they lie in memory. On any othe
 sums are made there in torch, so that only the sums are ever copied.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -15,21 +15,34 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probdice.errors import InputError
+from probdice.overlaps import Overlap, Pairs, Regions
 from probdice.region_labels import Label
 from probdice.segmentation import Segmentation
+from probdice.similarity import Similarity
 from probdice.value_checks import TOLERANCE, examine_values
 
 __all__ = [
+    "Activation",
     "Batch",
     "Sums",
+    "as_activation",
     "check_alike",
+    "check_channels",
+    "check_mask",
     "check_values",
     "image_of",
+    "overlap_of_sums",
+    "smoothed",
     "sums_in_torch",
     "sums_of",
+    "uncompiled",
     "understood",
+    "within",
 ]
 
+Activation = Literal["softmax", "sigmoid"]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 ROUGH = 2.0**-8  # how far sums of probabilities in bfloat16 may be from 1
 
 
@@ -49,8 +62,10 @@ class Batch:
         Of one image.
     ignored : tuple of int
         Labels whose pixels are left out.
-    logits : bool
-        Whether a softmax is yet to be taken; of a single channel a sigmoid.
+    activation : {"softmax", "sigmoid"} or None
+        What turns the values into probabilities.
+    kept : Tensor or None
+        Positions of the pixels in the original batch if a mask selected them.
     """
 
     name: str
@@ -58,7 +73,8 @@ class Batch:
     regions: int
     shape: tuple[int, ...]
     ignored: tuple[int, ...] = ()
-    logits: bool = False
+    activation: Activation | None = None
+    kept: Tensor | None = None
 
     @property
     def crisp(self) -> bool:
@@ -69,20 +85,26 @@ class Batch:
         return len(self.values)
 
     def __getitem__(self, index: slice) -> "Batch":
-        return self._with(self.values[index], self.logits)
-
-    def _with(self, values: Tensor, logits: bool) -> "Batch":
-        return Batch(self.name, values, self.regions, self.shape, self.ignored, logits)
+        return replace(self, values=self.values[index])
 
     def probabilities(self) -> "Batch":
-        """The same with one probability a region."""
-        values = self.values
+        """The same with one probability per region."""
         if self.crisp:
             return self
+        values = self.values
+        if self.activation == "softmax":
+            values = values.softmax(dim=1)
+        elif self.activation == "sigmoid":
+            values = values.sigmoid()
         if values.shape[1] < self.regions:  # a single foreground
-            foreground = values.sigmoid() if self.logits else values
-            return self._with(torch.cat([1 - foreground, foreground], dim=1), False)
-        return self._with(values.softmax(dim=1), False) if self.logits else self
+            values = torch.cat([1 - values, values], dim=1)
+        return replace(self, values=values, activation=None)
+
+    def position(self, image: int, pixel: int) -> tuple[int, ...]:
+        """The index of a pixel in the tensor of the user, without the channel."""
+        if self.kept is not None:
+            image, pixel = divmod(int(self.kept[pixel]), prod(self.shape))
+        return (image, *(int(k) for k in np.unravel_index(pixel, self.shape)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +134,23 @@ class Sums:
 # -- what a tensor means -------------------------------------------------------------------------
 
 
+def as_activation(activation: object) -> Activation | None:
+    """The name of an activation, or None for values that are probabilities."""
+    if activation is None or activation in get_args(Activation):
+        return activation  # type: ignore[return-value]
+    raise InputError(
+        f'activation must be "softmax" or "sigmoid" for logits, or None for probabilities, '
+        f"found {activation!r}"
+    )
+
+
 def understood(
-    tensor: object, name: str, regions: int, *, ignored: tuple[int, ...] = (), logits: bool = False
+    tensor: object,
+    name: str,
+    regions: int,
+    *,
+    ignored: tuple[int, ...] = (),
+    activation: Activation | None = None,
 ) -> Batch:
     """Labels where the tensor holds whole numbers, and else probabilities or logits."""
     if not isinstance(tensor, Tensor):
@@ -133,27 +170,62 @@ def understood(
         return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored)
     channels = values.shape[1] if values.dim() > 1 else 0
     if channels != regions and not (channels == 1 and regions == 2):
-        what = "logits" if logits else "probabilities"
+        what = "logits" if activation else "probabilities"
         raise InputError(
             f"{name} must hold {what} of {regions} regions along axis 1, found shape "
             f"{tuple(values.shape)}; labels must be of an integer type: {name}.long()"
         )
+    check_channels(channels, activation, name)
     if ignored:
         raise InputError(
             f"ignore_index={ignored if len(ignored) > 1 else ignored[0]} is a label, and {name} "
             f"holds probabilities; leave one of the two out"
         )
-    rough = values.dtype == torch.bfloat16 and not logits
+    rough = values.dtype == torch.bfloat16 and activation is None
     shape = tuple(values.shape[2:])
     values = values.to(torch.promote_types(values.dtype, torch.float32))
     values = values.reshape(len(values), channels, prod(shape))
     if rough and channels == regions:
-        values = _smoothed(values)
-    return Batch(name, values, regions, shape, logits=logits)
+        values = smoothed(values)
+    return Batch(name, values, regions, shape, activation=activation)
 
 
-def _smoothed(values: Tensor) -> Tensor:
-    """Probabilities that were rounded to eight bits, divided by their sum."""
+def check_channels(channels: int, activation: Activation | None, name: str) -> None:
+    """Reject an activation that does not give one probability per region."""
+    if activation == "sigmoid" and channels != 1:
+        raise InputError(
+            f'{name} has {channels} channels, and activation="sigmoid" needs a single one, since '
+            f'probabilities of all regions must sum to 1; use activation="softmax"'
+        )
+    if activation == "softmax" and channels == 1:
+        raise InputError(
+            f'{name} has a single channel, whose softmax is 1 everywhere; use activation="sigmoid"'
+        )
+
+
+def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
+    """A mask of the pixels of a batch."""
+    if not isinstance(mask, Tensor):
+        found = type(mask).__name__
+    elif mask.dtype != torch.bool or mask.shape != torch.Size(shape):
+        found = f"{mask.dtype} of shape {tuple(mask.shape)}"
+    else:
+        return mask
+    raise InputError(
+        f"mask must be a boolean tensor of shape {tuple(shape)}, one value per pixel and no "
+        f"channels, found {found}"
+    )
+
+
+def within(mask: Tensor, side: Batch) -> Batch:
+    """One image of the pixels where a mask is true."""
+    mask = mask.to(side.values.device).reshape(len(side), -1)
+    values = side.values[mask] if side.crisp else side.values.transpose(0, 1)[:, mask]
+    return replace(side, values=values[None], kept=mask.flatten().nonzero()[:, 0])
+
+
+def smoothed(values: Tensor) -> Tensor:
+    """Divide probabilities that were rounded to eight bits by their sum."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 
@@ -161,13 +233,15 @@ def _smoothed(values: Tensor) -> Tensor:
 def check_alike(preds: Batch, target: Batch) -> None:
     """Refuse a batch whose two sides are not of the same pixels."""
     if (len(preds), preds.shape) != (len(target), target.shape):
-        channel = ""
+        remedy = ""
         for side, across in ((preds, target), (target, preds)):
             if side.crisp and side.shape[1:] == across.shape and side.shape[0] == 1:
-                channel = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+                remedy = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+            elif side.crisp and side.shape[1:] == across.shape and side.shape[0] == side.regions:
+                remedy = f"; convert one-hot values of an integer type: {side.name}.argmax(1)"
         raise InputError(
             f"preds has {len(preds)} images of shape {preds.shape} but target has {len(target)} "
-            f"of shape {target.shape}: both must cover the same pixels{channel}"
+            f"of shape {target.shape}: both must cover the same pixels{remedy}"
         )
     if preds.values.device != target.values.device:
         raise InputError(
@@ -185,24 +259,21 @@ def check_values(preds: Batch, target: Batch) -> bool:
 
 
 def image_of(batch: Batch, names: Sequence[Label] | None) -> Segmentation:
-    """A batch of one image, as `compare` takes it."""
+    """A batch of one image, as `compare` takes it; its pixels in a row."""
     values = batch.values[0].cpu()
     called = {k: name for k, name in enumerate(names or ()) if isinstance(name, str)}
     if batch.crisp:
-        array = _array(values).reshape(batch.shape)
-        return Segmentation.from_labels(array, ignore=batch.ignored, names=called)
+        return Segmentation.from_labels(_array(values), ignore=batch.ignored, names=called)
     return replace(_soft_image(batch, values), names=called)
 
 
 def _soft_image(batch: Batch, values: Tensor) -> Segmentation:
     if values.shape[0] < batch.regions:
-        values = values.sigmoid() if batch.logits else values
-        array = _array(values).reshape(batch.shape)
-        return Segmentation.from_probabilities(array, axis=None)
-    rows = _array(values).reshape(-1, *batch.shape)
-    if batch.logits:
-        return Segmentation.from_logits(rows)
-    return Segmentation.from_probabilities(rows)
+        values = values.sigmoid() if batch.activation else values
+        return Segmentation.from_probabilities(_array(values[0]), axis=None)
+    if batch.activation:
+        return Segmentation.from_logits(_array(values))
+    return Segmentation.from_probabilities(_array(values))
 
 
 # -- sums ----------------------------------------------------------------------------------------
@@ -217,7 +288,7 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
     p, q = target.probabilities(), preds.probabilities()
     if not p.crisp and not q.crisp and p.values.dtype != q.values.dtype:
         common = torch.promote_types(p.values.dtype, q.values.dtype)
-        p, q = (side._with(side.values.to(common), False) for side in (p, q))
+        p, q = (replace(side, values=side.values.to(common)) for side in (p, q))
     # One thread: beside the softmax little is left to share, and the threads of torch still spin.
     arrays = [_array(side.values) for side in (p, q)]
     pixels = 0
@@ -231,6 +302,44 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
         for total, part in zip(totals, sums, strict=True):
             total += part
     return Sums(torch.tensor(pixels), *(torch.from_numpy(total) for total in totals))
+
+
+def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Keep a function out of compiled graphs: Numba's kernels cannot be traced."""
+    # The check comes first because importing the compiler takes seconds.
+    return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
+
+
+def overlap_of_sums(
+    sums: Sums,
+    crisp: tuple[bool, bool],
+    labels: tuple[Sequence[Label], Sequence[Label]],
+    similarity: Similarity,
+) -> Overlap:
+    """The overlap of a batch, reference first; label maps have only regions that occur."""
+    sides, kept = [], []
+    volumes = sums.reference, sums.prediction
+    likeliest = sums.reference_likeliest, sums.prediction_likeliest
+    for values, counts, whole, shown in zip(volumes, likeliest, crisp, labels, strict=True):
+        array = values.cpu().numpy()
+        keys = np.flatnonzero(array) if whole else np.arange(array.size)
+        sides.append(
+            Regions(
+                keys,
+                array[keys].astype(np.int64 if whole else np.float64),
+                whole,
+                {k: label for k, label in enumerate(shown) if isinstance(label, str)},
+                likeliest=None if whole else counts.cpu().numpy(),
+                numbers={k: k for k in range(array.size)},
+            )
+        )
+        kept.append(keys)
+    savings = sums.savings.cpu().numpy()[np.ix_(*kept)]
+    if all(crisp):
+        savings = savings.astype(np.int64)
+    rows, columns = savings.nonzero()
+    pairs = Pairs(rows, columns, savings[rows, columns])
+    return Overlap(similarity, int(sums.pixels), sides[0], sides[1], pairs)
 
 
 def _counted(preds: Batch, target: Batch) -> Sums:
@@ -314,7 +423,7 @@ def sums_in_torch(preds: Batch, target: Batch) -> Sums:
         table = torch.bincount(joint, minlength=p.regions * q.regions)
         return _from_counts(table.reshape(p.regions, q.regions), ())
     if p.crisp:
-        q = q._with(torch.where(inside[:, None], q.values, 0), False)
+        q = replace(q, values=torch.where(inside[:, None], q.values, 0))
     savings = _minima(q, p.values).T if q.crisp else _minima(p, q.values)
     volumes = _volumes(p, inside), _volumes(q, inside)
     likeliest = _likeliest(p, inside), _likeliest(q, inside)
@@ -379,7 +488,7 @@ def _unknown(side: Batch, label: int, image: int, pixel: int) -> InputError:
     """What is wrong with a label that no region has."""
     ignore = ", or ignore it with ignore_index" if side.name == "target" else ""
     return InputError(
-        f"{side.name}: label {label} at pixel {_place(side, image, pixel)}, where {side.regions} "
+        f"{side.name}: label {label} at pixel {side.position(image, pixel)}, where {side.regions} "
         f"regions have the labels 0 to {side.regions - 1}; give the number of regions that there "
         f"are{ignore}"
     )
@@ -395,18 +504,13 @@ def _refuse(
     pixel = fault.first if inside is None else int(inside[fault.first])
     what, remedy = {
         "infinite": (f"found {fault.value:g}", "a finite number must be there"),
-        "negative": (f"probability {fault.value:g}", "say logits=True for logits"),
-        "above": (f"probability {fault.value:g}", "say logits=True for logits"),
+        "negative": (f"probability {fault.value:g}", 'use activation="softmax" for logits'),
+        "above": (f"probability {fault.value:g}", 'use activation="softmax" for logits'),
         "sum": (f"probabilities that sum to {fault.value:.6g}", "divide them by their sum"),
     }[fault.kind]
     if side.name == "target" and "logits" in remedy:
         remedy = "probabilities lie between 0 and 1"
-    raise InputError(f"{side.name}: {what} at pixel {_place(side, image, pixel)}; {remedy}")
-
-
-def _place(side: Batch, image: int, pixel: int) -> tuple[int, ...]:
-    """The index of a pixel in a batch without channels."""
-    return (image, *(int(k) for k in np.unravel_index(pixel, side.shape)))
+    raise InputError(f"{side.name}: {what} at pixel {side.position(image, pixel)}; {remedy}")
 
 
 def _array(values: Tensor) -> NDArray[Any]:

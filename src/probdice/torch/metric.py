@@ -1,13 +1,12 @@
 """`RegionDice`: the comparison as a torchmetrics.Metric."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from hashlib import sha256
 from math import floor, isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -17,20 +16,26 @@ from probdice.errors import InputError, Option, TooLargeError
 from probdice.matching import Fixed, Given
 from probdice.merging import Merging
 from probdice.options import Match, Options
-from probdice.overlaps import LARGEST_TABLE, Overlap, Pairs, Regions
+from probdice.overlaps import LARGEST_TABLE
 from probdice.region_labels import Label
 from probdice.segmentation import several_labels
 from probdice.similarity import Similarity
 from probdice.torch.batches import (
+    Activation,
     Batch,
     Sums,
+    as_activation,
     check_alike,
+    check_mask,
     check_values,
     image_of,
+    overlap_of_sums,
     sums_of,
+    uncompiled,
     understood,
+    within,
 )
-from probdice.torch.scalars import OPTIONAL, keys, scalars
+from probdice.torch.scalars import keys, scalars
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,12 +57,14 @@ class RegionDice(Metric):
 
     Parameters
     ----------
-    reference_regions : int
+    num_classes : int
         Number of classes of the targets, whose labels are 0, 1, ….
-    prediction_regions : int, optional
+    num_clusters : int, optional
         Number of classes or clusters of the predictions; as many as the targets have by default.
-    logits : bool, optional
-        Whether floating `preds` are logits; else they are probabilities.
+    activation : {"softmax", "sigmoid"}, optional
+        What turns floating `preds` into probabilities: ``"softmax"`` for logits of several
+        channels, ``"sigmoid"`` for logits of a single foreground. By default they are
+        probabilities.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         Anything but absolute needs ``correspondence="image"``.
     match, merge
@@ -89,11 +96,15 @@ class RegionDice(Metric):
     a single foreground where there are two regions. Targets may be soft as well. Tensors of the
     CPU are added up by compiled kernels; on other devices the sums are made there.
 
-    `compute` gives ``score`` and ``matched_score`` (after and before merging), ``chance`` and
-    ``adjusted_score`` (unless both sides are soft), ``explained_reference`` and
-    ``explained_prediction`` (of label maps), ``accuracy`` (the share of pixels that agree),
-    ``mean_accuracy``, ``mean_dice``, ``mean_iou``, and per class ``accuracy_0``, ``dice_0``,
-    ``iou_0`` and so on. A class that does not occur is NaN, one without a partner is 0.
+    `compute` returns the same keys for every input: ``score`` and ``matched_score`` (after and
+    before merging), ``chance`` and ``adjusted_score`` (NaN if both sides are soft),
+    ``explained_reference`` and ``explained_prediction`` (NaN unless both sides are label maps),
+    ``accuracy`` (the share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``,
+    and per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is
+    NaN, an unmatched one is 0.
+
+    The sums keep their float64 and int64 types: ``.to(torch.float16)`` and half-precision trainers
+    only move them to a device. `update` and `compute` run outside compiled graphs.
 
     What does not add up over pixels cannot be had from sums over a set: other similarities, and
     groups of several regions where both sides are soft. Both are refused, and given with
@@ -118,6 +129,7 @@ class RegionDice(Metric):
     higher_is_better = True
     full_state_update = False
 
+    options_digest: Tensor
     pixels: Tensor
     kinds: Tensor
     reference_volumes: Tensor
@@ -130,10 +142,10 @@ class RegionDice(Metric):
 
     def __init__(
         self,
-        reference_regions: int,
-        prediction_regions: int | None = None,
+        num_classes: int,
+        num_clusters: int | None = None,
         *,
-        logits: bool = False,
+        activation: Activation | None = None,
         similarity: str | Similarity = "absolute",
         match: Match = "overlap",
         merge: Merging = "none",
@@ -144,17 +156,14 @@ class RegionDice(Metric):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if prediction_regions is None:
-            prediction_regions = reference_regions
-        self.regions = (
-            _number(reference_regions, "reference_regions"),
-            _number(prediction_regions, "prediction_regions"),
-        )
+        if num_clusters is None:
+            num_clusters = num_classes
+        self.regions = _number(num_classes, "num_classes"), _number(num_clusters, "num_clusters")
         if self.regions[0] * self.regions[1] > LARGEST_TABLE:
             raise TooLargeError(
                 f"a table of {self.regions[0]} × {self.regions[1]} regions would not fit in memory"
             )
-        self.logits = bool(logits)
+        self.activation = as_activation(activation)
         self.options = Options.of(similarity=similarity, match=match, merge=merge)
         self.match = match
         if correspondence not in ("set", "image"):
@@ -198,8 +207,45 @@ class RegionDice(Metric):
             states["counts"] = torch.zeros(size, dtype=whole)
         for name, default in states.items():
             self.add_state(name, default, dist_reduce_fx="sum")
+        # torchmetrics shares one state between metrics of a collection whose states are equal after
+        # the first batch. The digest keeps metrics apart whose sums differ in a later batch.
+        self.add_state("options_digest", self._digest(), dist_reduce_fx=_own)
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
+    def _digest(self) -> Tensor:
+        """Eight bytes that differ between metrics whose `update` adds different sums."""
+        options: list[object] = [self.regions, self.activation, sorted(self.ignored)]
+        if self.correspondence == "image":
+            options += [self.options, self.classes, self.background]
+        digest = sha256(repr(options).encode()).digest()[:8]
+        return torch.tensor(list(digest), dtype=torch.int64)
+
+    def extra_repr(self) -> str:
+        """The options, as `repr` shows them."""
+        options: dict[str, object] = {
+            "num_classes": self.regions[0],
+            "num_clusters": self.regions[1],
+            "activation": self.activation,
+            "similarity": str(self.options.similarity),
+            "match": self.options.match,
+            "merge": self.options.merge,
+            "correspondence": self.correspondence,
+            "ignore_index": self.ignored,
+            "background": self.background,
+            "names": list(self.classes) if self._named else None,
+        }
+        return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
+        """Move the sums to another device; never change their type, which would round them."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            converted = fn(tensor)
+            same = converted.dtype == tensor.dtype
+            return converted if same else tensor.to(converted.device)
+
+        return super()._apply(moved, exclude_state)
+
+    def update(self, preds: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
         """Add a batch.
 
         Parameters
@@ -208,14 +254,28 @@ class RegionDice(Metric):
             Labels (N, …), or probabilities or logits (N, C, …).
         target : Tensor
             Labels (N, …) or probabilities (N, C, …).
+        mask : Tensor of bool, optional
+            The pixels (N, …) that count. Values elsewhere are never read.
         """
+        uncompiled(self._add_batch)(preds, target, mask)
+
+    def _add_batch(self, preds: Tensor, target: Tensor, mask: Tensor | None) -> None:
         reference = understood(target, "target", self.regions[0], ignored=self.ignored)
-        prediction = understood(preds, "preds", self.regions[1], logits=self.logits)
+        prediction = understood(preds, "preds", self.regions[1], activation=self.activation)
         check_alike(prediction, reference)
+        images = len(reference)
+        if mask is not None:
+            check_mask(mask, (images, *reference.shape))
         if self.correspondence == "image":
-            for k in range(len(reference)):
-                self._add_image(prediction[k : k + 1], reference[k : k + 1])
+            for k in range(images):
+                one = slice(k, k + 1)
+                sides = prediction[one], reference[one]
+                if mask is not None:
+                    sides = within(mask[one], sides[0]), within(mask[one], sides[1])
+                self._add_image(*sides)
             return
+        if mask is not None:
+            prediction, reference = within(mask, prediction), within(mask, reference)
         if not self._from_sums(prediction, reference):
             raise InputError(
                 "groups of several regions need the pixels again where preds and target are both "
@@ -234,7 +294,7 @@ class RegionDice(Metric):
         self.prediction_likeliest += sums.prediction_likeliest.to(device)
         self.savings += sums.savings.to(device)
         for side, batch in enumerate((reference, prediction)):
-            self.kinds[side, int(batch.crisp)] += len(batch)
+            self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
         """Whether sums over pixels are enough: probabilities against probabilities do not join."""
@@ -282,53 +342,36 @@ class RegionDice(Metric):
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
         """Compare by sums over pixels; None where there are none."""
-        pixels = int(sums.pixels)
-        if not pixels:
+        if not int(sums.pixels):
             return None
-        savings = sums.savings.cpu().numpy()
-        volumes = [side.cpu().numpy() for side in (sums.reference, sums.prediction)]
-        counts = (sums.reference_likeliest, sums.prediction_likeliest)
-        likeliest = [side.cpu().numpy() for side in counts]
-        kept = [_kept(side, whole) for side, whole in zip(volumes, crisp, strict=True)]
-        savings = savings[np.ix_(*kept)]
-        if all(crisp):
-            savings = savings.astype(np.int64)
-        rows, columns = savings.nonzero()
-        overlap = Overlap(
-            self.options.similarity,
-            pixels,
-            _regions(volumes[0], likeliest[0], kept[0], crisp[0], self.classes),
-            _regions(volumes[1], likeliest[1], kept[1], crisp[1], self.clusters),
-            Pairs(rows, columns, savings[rows, columns]),
-        )
+        labels = self.classes, self.clusters
+        overlap = overlap_of_sums(sums, crisp, labels, self.options.similarity)
         return overlap.compare(match=self.match, merge=self.options.merge)
 
     def compute(self) -> dict[str, Tensor]:
         """All numbers as scalars, ready to be logged."""
-        values: dict[str, float]
-        if self.correspondence == "image":
-            values = self._means()
-        else:
-            self._result = self._compare_set()
-            if self._result is None:
-                values = {key: nan for key in keys(self.classes) if key not in OPTIONAL}
-            else:
-                values = scalars(self._result, self.classes, self.background)
-        device = self.totals.device if self.correspondence == "image" else self.savings.device
+        device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
-            for key, value in values.items()
+            for key, value in uncompiled(self._values)().items()
         }
+
+    def _values(self) -> dict[str, float]:
+        """All numbers, NaN where no pixel was seen."""
+        if self.correspondence == "image":
+            return self._means()
+        self._result = self._compare_set()
+        if self._result is None:
+            return dict.fromkeys(keys(self.classes), nan)
+        return scalars(self._result, self.classes, self.background)
 
     def _means(self) -> dict[str, float]:
         """The mean of every number over the images that have it."""
         values = {}
         totals, counts = self.totals.tolist(), self.counts.tolist()
         for key, (first, second), count in zip(keys(self.classes), totals, counts, strict=True):
-            if count:
-                values[key] = float(Fraction(first * STEP + second, STEP * STEP * count))
-            elif key not in OPTIONAL:
-                values[key] = nan
+            total = first * STEP + second
+            values[key] = float(Fraction(total, STEP * STEP * count)) if count else nan
         return values
 
     def _compare_set(self) -> Comparison | None:
@@ -407,6 +450,11 @@ class RegionDice(Metric):
         return self.result.plot(kind)
 
 
+def _own(states: Tensor) -> Tensor:
+    """The state of this metric, where another one of the same kind is added to it."""
+    return states[-1]
+
+
 def _number(value: object, name: str) -> int:
     """A number of regions."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -427,23 +475,3 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
     """What the regions of the prediction are called: as the classes, then by their numbers."""
     return (*classes[:count], *range(len(classes), count))
-
-
-def _kept(volumes: NDArray[Any], crisp: bool) -> NDArray[Any]:
-    """The regions of an overlap: of label maps, those that occur."""
-    return np.flatnonzero(volumes) if crisp else np.arange(volumes.size)
-
-
-def _regions(
-    volumes: NDArray[Any],
-    likeliest: NDArray[Any],
-    kept: NDArray[Any],
-    crisp: bool,
-    labels: Sequence[Label],
-) -> Regions:
-    names = {k: label for k, label in enumerate(labels) if isinstance(label, str)}
-    numbers = {k: k for k in range(volumes.size)}
-    kind = np.int64 if crisp else np.float64
-    counts = None if crisp else likeliest[kept]
-    volumes = volumes[kept].astype(kind)
-    return Regions(kept, volumes, crisp, names, likeliest=counts, numbers=numbers)

@@ -9,17 +9,18 @@ from probdice.region_labels import Label
 from probdice.scoring import NeedsImages
 from probdice.sides import SIDES
 
-__all__ = ["OPTIONAL", "keys", "scalars"]
+__all__ = ["keys", "scalars"]
 
 MEASURES = "accuracy", "dice", "iou"  # of a class
-OPTIONAL = "chance", "adjusted_score", "explained_reference", "explained_prediction"
+OF_CHANCE = "chance", "adjusted_score"
+OF_LABELS = "explained_reference", "explained_prediction"
 
 
 def keys(classes: Sequence[Label]) -> list[str]:
-    """Every name that `scalars` may give."""
+    """Every name that `scalars` gives, whatever the input is."""
     means = [f"mean_{measure}" for measure in MEASURES]
     of_classes = [f"{measure}_{label}" for measure in MEASURES for label in classes]
-    return ["score", "matched_score", *OPTIONAL, "accuracy", *means, *of_classes]
+    return ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy", *means, *of_classes]
 
 
 def scalars(
@@ -27,11 +28,12 @@ def scalars(
 ) -> dict[str, float]:
     """The scores of a comparison, and the values of every class of the reference.
 
-    What needs the pixels again is left out. A class that does not occur, or whose group is faint
-    (`Group.faint`), is NaN and left out of the means; an unmatched one is 0. The means leave out
-    the background.
+    A number that needs the pixels again is NaN. A class that does not occur, or whose group is
+    faint (`Group.faint`), is NaN and left out of the means; an unmatched one is 0. The means leave
+    out the background.
     """
-    values = {"score": result.score, "matched_score": result.matched_score}
+    values = dict.fromkeys(keys(classes), nan)
+    values |= {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
         without = result.detach()
         values |= {"chance": without.chance, "adjusted_score": without.adjusted_score}
@@ -49,7 +51,7 @@ def scalars(
         values[f"mean_{measure}"] = sum(kept) / len(kept) if kept else nan
         named = zip(classes, several, strict=True)
         values |= {f"{measure}_{label}": value for label, value in named}
-    return {key: values[key] for key in keys(classes) if key in values}
+    return values
 
 
 def _accuracy(result: Comparison) -> float:

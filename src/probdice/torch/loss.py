@@ -1,0 +1,382 @@
+"""`RegionDiceLoss`: a Dice loss that is least exactly at the target, also for soft targets."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from probdice.errors import InputError
+from probdice.segmentation import several_labels
+from probdice.similarity import Absolute, Aitchison, Similarity, as_similarity
+from probdice.torch.batches import Activation, as_activation, check_channels, uncompiled
+from probdice.torch.correspondence import align, target_regions
+from probdice.torch.measures import (
+    aitchison_similarity,
+    dice_loss,
+    foreground_loss,
+    mean_loss,
+    region_sums,
+    score_loss,
+)
+from probdice.torch.targets import averaged, read_target
+
+__all__ = ["RegionDiceLoss", "region_dice_loss"]
+
+Measure = Literal["dice", "score", "foreground"]
+Matching = Literal["labels", "overlap"]
+Reduction = Literal["mean", "sum", "none"]
+
+
+class RegionDiceLoss(nn.Module):
+    r"""Dice or score of probabilities as a loss, for hard and soft targets.
+
+    The absolute loss is made of :math:`\sum|p - q|`, so that it is least exactly where prediction
+    and target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
+    prediction of 1.)
+
+    Parameters
+    ----------
+    similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
+        Aitchison compares logits with the target's log-ratios. It needs ``measure="score"`` and an
+        activation, and for targets with zeros, such as labels, a floor: ``Aitchison(floor=1e-3)``.
+    measure : {"dice", "score", "foreground"}, optional
+        What is subtracted from 1:
+
+        - ``"dice"``: the mean over regions of :math:`1 - \sum|p - q| / (\sum p + \sum q)`. A region
+          that the target lacks contributes its mean probability to the loss, because its Dice is 0
+          for any prediction and has no gradient.
+        - ``"score"``: the mean similarity over all pixels.
+        - ``"foreground"``: the Dice of all regions but the background pooled, with the same rule
+          where the target has no foreground. Needs `background`.
+    match : {"labels", "overlap"}, optional
+        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
+        matched to target regions one to one, per image or per batch, with the largest total
+        overlap. An unmatched target region has Dice 0; an unmatched channel contributes its mean
+        probability, under ``"score"`` its difference from an empty region.
+    activation : {"softmax", "sigmoid"} or None, optional
+        What turns `preds` into probabilities. ``"sigmoid"`` is for a single channel, the
+        foreground; None is for probabilities.
+    batch : bool, optional
+        Whether sums are over the whole batch instead of over every image.
+    background : int, optional
+        A class that ``"dice"`` and ``"foreground"`` leave out. With ``match="overlap"`` the channel
+        of the same number is its partner. The score counts every pixel.
+    ignore_index : int or iterable of int, optional
+        Labels of the target whose pixels are left out. Soft targets have no labels: use a mask.
+    class_weights : sequence of float or Tensor, optional
+        Weight of every class in the mean of ``measure="dice"`` with ``match="labels"``.
+    reduction : {"mean", "sum", "none"}, optional
+        How the losses of the images are combined. ``"none"`` returns one loss per image, or one
+        with ``batch=True``.
+
+    Notes
+    -----
+    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities
+    (N, C, …); one floating channel is a foreground where there are two classes. An image without
+    pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are made in
+    float32. Values are not checked, which would wait for the device; only matching does.
+
+    Several outputs, as a list from fine to coarse (deep supervision), get the weights 1, ½, ¼, …
+    divided by their sum. The target is a list as well, or is averaged down to the size of every
+    output, which makes it soft. A coarse pixel counts if any of its pixels does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from probdice.torch import RegionDiceLoss
+    >>> target = torch.tensor([[[0.5, 0.2], [0.5, 0.8]]])  # one image, two classes, two pixels
+    >>> round(RegionDiceLoss()(target.log(), target).item(), 6)
+    0.0
+    >>> certain = torch.tensor([[[0.0, 0.0], [1.0, 1.0]]])
+    >>> loss = RegionDiceLoss(activation=None, reduction="none")
+    >>> loss(certain, target)  # (0.7 / 0.7 + 0.7 / 3.3) / 2
+    tensor([0.6061])
+    """
+
+    class_weights: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        similarity: str | Similarity = "absolute",
+        measure: Measure = "dice",
+        match: Matching = "labels",
+        activation: Activation | None = "softmax",
+        batch: bool = False,
+        background: int | None = None,
+        ignore_index: Iterable[int] | int | None = None,
+        class_weights: Sequence[float] | Tensor | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        self.similarity = as_similarity(similarity)
+        self.measure = _one_of(Measure, measure, "measure")
+        self.match = _one_of(Matching, match, "match")
+        self.activation = as_activation(activation)
+        self.batch = bool(batch)
+        self.background = background
+        self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
+        weights = None if class_weights is None else _as_weights(class_weights, background)
+        self.register_buffer("class_weights", weights, persistent=False)
+        self.reduction = _one_of(Reduction, reduction, "reduction")
+        self._check_options()
+
+    def _check_options(self) -> None:
+        if self.background is not None and (
+            type(self.background) is not int or self.background < 0
+        ):
+            raise InputError(f"background must be a class, 0, 1, …, found {self.background!r}")
+        if self.measure == "foreground" and self.background is None:
+            raise InputError('measure="foreground" needs a background, such as background=0')
+        if self.class_weights is not None and (self.measure, self.match) != ("dice", "labels"):
+            raise InputError('class_weights need measure="dice" and match="labels"')
+        if not isinstance(self.similarity, Absolute):
+            if self.measure != "score":
+                raise InputError(
+                    f'similarity {self.similarity} needs measure="score", found {self.measure!r}'
+                )
+            if self.activation is None:
+                raise InputError(
+                    f"similarity {self.similarity} needs logits; pass preds.log() with "
+                    f'activation="softmax" for positive probabilities'
+                )
+
+    def extra_repr(self) -> str:
+        """The options, as `repr` shows them."""
+        weights = None if self.class_weights is None else self.class_weights.tolist()
+        options = {
+            "similarity": str(self.similarity),
+            "measure": self.measure,
+            "match": self.match,
+            "activation": self.activation,
+            "batch": self.batch,
+            "background": self.background,
+            "ignore_index": self.ignored or None,
+            "class_weights": weights,
+            "reduction": self.reduction,
+        }
+        return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+    def forward(
+        self,
+        preds: Tensor | Sequence[Tensor],
+        target: Tensor | Sequence[Tensor],
+        mask: Tensor | Sequence[Tensor] | None = None,
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Parameters
+        ----------
+        preds : Tensor or sequence of Tensor
+            Logits or probabilities (N, C, …), or several such outputs from fine to coarse.
+        target : Tensor or sequence of Tensor
+            Labels (N, …) or probabilities (N, C, …); one per output, or one for all.
+        mask : Tensor of bool, or sequence of them, optional
+            The pixels (N, …) that count. Values elsewhere are never read.
+
+        Returns
+        -------
+        Tensor
+            A scalar; with ``reduction="none"`` one loss per image.
+        """
+        if isinstance(preds, Tensor):
+            losses = self._losses(preds, target, mask)
+        else:
+            losses = self._weighted_losses(preds, target, mask)
+        if self.reduction == "none":
+            return losses
+        return losses.mean() if self.reduction == "mean" else losses.sum()
+
+    def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
+        """The losses of several outputs, each weighing half of the one before it."""
+        targets = _one_per_output(target, len(outputs), "target")
+        masks = _one_per_output(mask, len(outputs), "mask")
+        resize = isinstance(target, Tensor)
+        weights = [0.5**k / (2 - 0.5 ** (len(outputs) - 1)) for k in range(len(outputs))]
+        losses = [
+            weight * self._losses(*output, resize=resize)
+            for weight, *output in zip(weights, outputs, targets, masks, strict=True)
+        ]
+        return torch.stack(losses).sum(dim=0)
+
+    def _losses(self, preds: Tensor, target: Any, mask: Any, *, resize: bool = False) -> Tensor:
+        """One loss per image, or one for the batch."""
+        classes = self._number_of_classes(preds)
+        if self.similarity == Aitchison() and not target.is_floating_point():
+            raise InputError(
+                "labels are probabilities of 0 and 1, infinitely far from any prediction under "
+                "aitchison; use similarity=Aitchison(floor=1e-3)"
+            )
+        q, inside = read_target(
+            target,
+            mask,
+            axes=preds.dim() - 2,
+            regions=classes if self.match == "labels" else None,
+            ignored=self.ignored,
+            dtype=torch.promote_types(preds.dtype, torch.float32),
+        )
+        shape = preds.shape[2:]
+        if resize and q.shape[2:] != shape:
+            q, inside = averaged(q, inside, shape)
+        if q.shape[0] != preds.shape[0] or q.shape[2:] != shape:
+            raise InputError(
+                f"preds has shape {tuple(preds.shape)} but target has shape "
+                f"{tuple(target.shape)}: both must cover the same pixels"
+            )
+        z, q = (values.to(q.dtype).reshape(*values.shape[:2], -1) for values in (preds, q))
+        pixels = q.new_full((len(q),), q.shape[2])
+        if inside is not None:
+            inside = inside.reshape(len(q), -1)
+            pixels = inside.sum(dim=1).to(q.dtype)
+            # Masked before the activation, whose gradient would spread a NaN.
+            z, q = (torch.where(inside[:, None], values, 0) for values in (z, q))
+        if z.shape[1] < classes:  # a single foreground, of which a sigmoid is this softmax
+            z = torch.cat([torch.zeros_like(z) if self.activation else 1 - z, z], dim=1)
+        unmatched = q[:, :0]
+        if self.match == "overlap":
+            q, unmatched = self._aligned(z, q, inside, shape)
+        if isinstance(self.similarity, Aitchison):
+            f = aitchison_similarity(z, q, unmatched, self.similarity.floor)
+            return mean_loss(f, inside, pixels, self.batch)
+        p = self._probabilities(z)
+        p = p if inside is None else p * inside[:, None]
+        sums = region_sums(p, q, unmatched, pixels, self.batch)
+        if self.measure == "score":
+            return score_loss(sums)
+        weights = self._region_weights(p)
+        return (
+            dice_loss(sums, weights) if self.measure == "dice" else foreground_loss(sums, weights)
+        )
+
+    def _probabilities(self, values: Tensor) -> Tensor:
+        return values.softmax(dim=1) if self.activation else values
+
+    def _aligned(
+        self, z: Tensor, q: Tensor, inside: Tensor | None, shape: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
+        """The target in the order of the channels, and its unmatched regions."""
+        regions = uncompiled(target_regions)(
+            self._probabilities(z.detach()),
+            q.detach(),
+            inside,
+            tuple(shape),
+            similarity=self.similarity,
+            background=self.background,
+            batch=self.batch,
+        )
+        return align(q, regions)
+
+    def _region_weights(self, p: Tensor) -> Tensor:
+        """The weight of every channel: 0 for the background."""
+        weights = torch.ones_like(p[0, :, 0])
+        if self.class_weights is not None:
+            weights = weights * self.class_weights
+        if self.background is not None:
+            channels = torch.arange(len(weights), device=weights.device)
+            weights = torch.where(channels == self.background, 0, weights)
+        return weights
+
+    def _number_of_classes(self, preds: Tensor) -> int:
+        """Number of channels of the prediction; two for a single foreground."""
+        if not preds.is_floating_point() or preds.dim() < 2:
+            raise InputError(
+                f"preds must hold floating logits or probabilities (N, C, …), found {preds.dtype} "
+                f"of shape {tuple(preds.shape)}"
+            )
+        check_channels(preds.shape[1], self.activation, "preds")
+        classes = max(preds.shape[1], 2)
+        if self.background is not None and self.background >= classes:
+            raise InputError(
+                f"background={self.background} is no class: preds has the classes 0 to "
+                f"{classes - 1}"
+            )
+        if self.class_weights is not None and len(self.class_weights) != classes:
+            raise InputError(
+                f"class_weights must be {classes} numbers, one per class, found "
+                f"{len(self.class_weights)}"
+            )
+        return classes
+
+
+def region_dice_loss(
+    preds: Tensor | Sequence[Tensor],
+    target: Tensor | Sequence[Tensor],
+    mask: Tensor | Sequence[Tensor] | None = None,
+    *,
+    similarity: str | Similarity = "absolute",
+    measure: Measure = "dice",
+    match: Matching = "labels",
+    activation: Activation | None = "softmax",
+    batch: bool = False,
+    background: int | None = None,
+    ignore_index: Iterable[int] | int | None = None,
+    class_weights: Sequence[float] | Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """`RegionDiceLoss` as a function.
+
+    Parameters
+    ----------
+    preds, target, mask
+        As in `RegionDiceLoss.forward`.
+    similarity, measure, match, activation, batch, background, ignore_index, class_weights, \
+reduction
+        As in `RegionDiceLoss`.
+
+    Returns
+    -------
+    Tensor
+        A scalar; with ``reduction="none"`` one loss per image.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from probdice.torch import region_dice_loss
+    >>> probabilities = torch.tensor([[[0.5, 0.25], [0.5, 0.75]]])
+    >>> region_dice_loss(probabilities, torch.tensor([[0, 1]]), measure="score", activation=None)
+    tensor(0.3750)
+    """
+    loss = RegionDiceLoss(
+        similarity=similarity,
+        measure=measure,
+        match=match,
+        activation=activation,
+        batch=batch,
+        background=background,
+        ignore_index=ignore_index,
+        class_weights=class_weights,
+        reduction=reduction,
+    )
+    return loss(preds, target, mask)
+
+
+def _one_of(kind: Any, value: Any, name: str) -> Any:
+    """A value of a literal type."""
+    if value not in get_args(kind):
+        known = ", ".join(repr(option) for option in get_args(kind))
+        raise InputError(f"{name} must be one of {known}, found {value!r}")
+    return value
+
+
+def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:
+    """Weights of classes as a tensor."""
+    tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
+    counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
+    if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:
+        raise InputError(
+            f"class_weights must be numbers of at least 0, some of them above 0, found {weights!r}"
+        )
+    return tensor
+
+
+def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
+    """One target or mask for each of several outputs."""
+    if values is None or isinstance(values, Tensor):
+        return [values] * count
+    if len(values) != count:
+        raise InputError(
+            f"{name} must be one tensor, or {count} for {count} outputs of preds, "
+            f"found {len(values)}"
+        )
+    return values

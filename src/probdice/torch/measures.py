@@ -1,0 +1,115 @@
+"""The losses of METHOD §13, from sums over pixels; all tensors stay on their device."""
+
+from math import log
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "RegionSums",
+    "aitchison_similarity",
+    "dice_loss",
+    "foreground_loss",
+    "mean_loss",
+    "region_sums",
+    "score_loss",
+]
+
+
+class RegionSums(NamedTuple):
+    """Sums over the pixels of every image, or of the whole batch.
+
+    Attributes
+    ----------
+    difference, prediction, target : Tensor of shape (images, channels)
+        Σ|p − q|, Σp and Σq of every channel of the prediction and its target region.
+    unmatched : Tensor of shape (images, regions)
+        Σq of target regions without a channel; 0 for the others.
+    pixels : Tensor of shape (images,)
+        Number of pixels, at least 1 so that an image without pixels has a loss of 0.
+    """
+
+    difference: Tensor
+    prediction: Tensor
+    target: Tensor
+    unmatched: Tensor
+    pixels: Tensor
+
+
+def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
+    """Sums of probabilities (images, channels, pixels) per image, or over the batch."""
+    # Not vector_norm, whose float32 sums over a volume are off by 1e-4.
+    difference = (p - q).abs().sum(dim=2)
+    sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
+    if batch:
+        sums = RegionSums(*(part.sum(dim=0, keepdim=True) for part in sums))
+    return sums._replace(pixels=sums.pixels.clamp(min=1))
+
+
+def score_loss(sums: RegionSums) -> Tensor:
+    """1 − the mean over pixels of f₁ = 1 − ½ Σ|p − q|."""
+    return (sums.difference.sum(dim=1) + sums.unmatched.sum(dim=1)) / (2 * sums.pixels)
+
+
+def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
+    """The weighted mean over regions of 1 − Dice = Σ|p − q| / (Σp + Σq).
+
+    A region that the target lacks contributes its mean probability, since its Dice is 0 for any
+    prediction and has no gradient. An unmatched target region contributes 1.
+    """
+    lacking = sums.target == 0
+    volumes = torch.where(lacking, sums.pixels[:, None], sums.prediction + sums.target)
+    losses = torch.where(lacking, sums.prediction, sums.difference) / volumes
+    missed = (sums.unmatched > 0).sum(dim=1)
+    return ((losses * weights).sum(dim=1) + missed) / (weights.sum() + missed)
+
+
+def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
+    """1 − the pooled Dice of all foreground regions; weights are 1 there and 0 elsewhere.
+
+    Where the target has no foreground, it is the mean probability of the foreground.
+    """
+    missed = sums.unmatched.sum(dim=1)
+    prediction = (sums.prediction * weights).sum(dim=1)
+    target = (sums.target * weights).sum(dim=1) + missed
+    difference = (sums.difference * weights).sum(dim=1) + missed
+    lacking = target == 0
+    volumes = torch.where(lacking, sums.pixels, prediction + target)
+    return torch.where(lacking, prediction, difference) / volumes
+
+
+def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:
+    """1 − the mean of a similarity (images, pixels) over the pixels that count."""
+    losses = (1 - f if inside is None else torch.where(inside, 1 - f, 0)).sum(dim=1)
+    if batch:
+        losses, pixels = losses.sum(dim=0, keepdim=True), pixels.sum(dim=0, keepdim=True)
+    return losses / pixels.clamp(min=1)
+
+
+def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
+    """f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel; clr(softmax z) = z − mean z.
+
+    The target is raised to the floor. With a floor of 0, f₂ is 0 where the target is. `unmatched`
+    (images, regions, pixels) holds the target regions without a channel: the prediction is 0
+    there, and where both are 0 the region is left out.
+    """
+    smallest = floor or torch.finfo(q.dtype).tiny
+    difference = logits - q.clamp(min=smallest).log()
+    possible = None if floor else (q > 0).all(dim=1) & (unmatched == 0).all(dim=1)
+    if unmatched.shape[1]:
+        present = unmatched > 0
+        without = present * (log(smallest) - unmatched.clamp(min=smallest).log())
+        difference = torch.cat([difference - logits.logsumexp(dim=1, keepdim=True), without], dim=1)
+        count = logits.shape[1] + present.sum(dim=1, keepdim=True)
+        centred = difference - difference.sum(dim=1, keepdim=True) / count
+        centred = torch.cat(
+            [centred[:, : logits.shape[1]], present * centred[:, logits.shape[1] :]], dim=1
+        )
+    else:
+        centred = difference - difference.mean(dim=1, keepdim=True)
+    square = (centred * centred).sum(dim=1)
+    apart = square > 0  # the root has no gradient at 0, where the similarity is largest
+    distance = torch.where(apart, torch.where(apart, square, 1).sqrt(), 0)
+    similarity = 1 / (1 + distance)
+    return similarity if possible is None else torch.where(possible, similarity, 0)
