@@ -306,7 +306,7 @@ def calibration_of(
     groups = comparison.groups
     room = max(1, MOST_CELLS // (len(groups) * int(bins)))
     fine = int(bins) * min(-(-FINE // int(bins)), room)
-    lists = key_lists(comparison.overlap, comparison._correspondence.groups)
+    lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine, np.array(cuts))
     binned = _Binned(int(bins), binning, comparison.overlap.reference.crisp)
     regions = tuple(_region(group, forecast, k, binned) for k, group in enumerate(groups))

@@ -3,8 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from math import isnan, nan
 from os import PathLike
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from probdice.atomic_files import null_for_nan
 from probdice.chance import Chance, chance_of
+from probdice.comparison_numbers import Numbers
 from probdice.engine.images import Images
 from probdice.errors import InputError, MissingExtraError, Note, ProbdiceWarning
 from probdice.explained import explained_by_counts, explained_by_moments
@@ -118,13 +118,12 @@ def compare(
 
 def compare_images(images: Images, options: Options) -> "Comparison":
     """Compare two segmentations that were brought to one grid."""
-    table = images.overlap(options.similarity)
+    table, notes = images.first_pass(options.similarity)
     correspondence = correspond(table, options.match, options.merge, images)
-    result = Comparison(
-        table, correspondence, options, images, _pixel_volume(images.reference.geometry)
-    )
+    volume = _pixel_volume(images.reference.geometry)
+    result = Comparison(table, correspondence, options, images, volume, notes)
     if not table.crisp:
-        _ = result.score, result._costs  # while there are images: these may need a pass
+        result.compute("score", "costs")
     if options.similarity.unbounded:
         from probdice.notes import infinite_notes
 
@@ -369,18 +368,20 @@ class Comparison:
     """
 
     overlap: Overlap
-    _correspondence: Correspondence
-    _options: Options
+    correspondence: Correspondence
+    options: Options
     images: Images | None = None
     pixel_volume: float | None = None
+    input_notes: tuple[Note, ...] = ()
+    numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the images, which may be larger than everything else a million times."""
-        _ = self.notes  # some of them are about the images
-        return self.__dict__ | {"images": None}
+        """Everything without the images, which may be larger than all the rest by far."""
+        return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
 
     def detach(self) -> "Comparison":
         """The same without the images: numbers and labels alone.
@@ -391,26 +392,41 @@ class Comparison:
         >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).detach().images is None
         True
         """
-        result = Comparison(self.overlap, self._correspondence, self._options)
-        result.__dict__.update(self.__getstate__())
-        return result
+        if self.images is None:
+            return self
+        self.compute("notes")  # some of them are about the images
+        return replace(self, images=None, numbers=self.numbers.copy())
 
-    # -- what was asked --------------------------------------------------------------------------
+    def compute(self, *names: str) -> None:
+        """Compute these numbers now, while the images are there.
 
-    @property
-    def options(self) -> Options:
-        """All of it, as one object."""
-        return self._options
+        Parameters
+        ----------
+        *names : str
+            Names of attributes: "score", "chance", "explained", "groups", "notes", ….
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([[0.9, 0.2], [0.1, 0.8]], [[0.8, 0.3], [0.2, 0.7]])
+        >>> result.compute("chance")
+        >>> round(result.detach().chance, 3)
+        0.65
+        """
+        for name in names:
+            getattr(self, name)
+
+    # -- options -----------------------------------------------------------------------------------
 
     @property
     def similarity(self) -> Similarity:
         """How probability vectors were compared."""
-        return self._options.similarity
+        return self.options.similarity
 
     @property
     def match(self) -> Any:
         """How regions were made to correspond: a word, a mapping, or the groups that were given."""
-        rule = self._options.match
+        rule = self.options.match
         if isinstance(rule, Fixed):
             return dict(rule.pairs)
         return rule.groups if isinstance(rule, Given) else rule
@@ -418,7 +434,7 @@ class Comparison:
     @property
     def merge(self) -> Merging:
         """Which side's spare regions might be merged."""
-        return self._options.merge
+        return self.options.merge
 
     @property
     def pixels(self) -> int:
@@ -427,76 +443,109 @@ class Comparison:
 
     # -- scores ----------------------------------------------------------------------------------
 
-    @cached_property
-    def _measured(self) -> Measured:
-        result = self._correspondence
-        return measure(self.overlap, result.groups, result.costs, self.images)
+    @property
+    def measured(self) -> Measured:
+        """The score with the sums that belong to it."""
+        result = self.correspondence
+        return self.numbers.get(
+            "measured", lambda: measure(self.overlap, result.groups, result.costs, self.images)
+        )
 
-    @cached_property
+    @property
     def score(self) -> float:
         """D after matching and, where allowed, merging."""
-        return self._measured.score
+        return self.numbers.get("score", lambda: self.measured.score)
 
-    @cached_property
+    @property
     def matched_score(self) -> float:
         """D after matching alone."""
-        result = self._correspondence
+        return self.numbers.get("matched_score", self._matched_score)
+
+    def _matched_score(self) -> float:
+        result = self.correspondence
         if not result.joins:
             return self.score
         return measure(self.overlap, result.matched, None, self.images).score
 
-    @cached_property
-    def _costs(self) -> NDArray[Any]:
+    @property
+    def costs(self) -> NDArray[Any]:
         """Σ 1 − f of every group, in units of the overlap."""
-        result = self._correspondence
+        result = self.correspondence
         if result.costs is not None:
             return result.costs
-        return group_costs(self.overlap, result.groups, self.images)
-
-    @cached_property
-    def _chance(self) -> Chance:
-        return self._chance_with(self.images)
-
-    def _chance_with(self, images: Images | None) -> Chance:
-        options, matched = self._options, self._correspondence.matched
-        return chance_of(self.overlap, options.match, options.merge, matched, images)
+        return self.numbers.get(
+            "costs", lambda: group_costs(self.overlap, result.groups, self.images)
+        )
 
     @property
     def chance(self) -> float:
         """The score of the same comparison if the two segmentations were independent."""
-        return self._chance.level
+        return self._chance().level
 
     @property
     def chance_error(self) -> float:
         """The standard error of `chance`: 0 where it is exact."""
-        return self._chance.error
+        return self._chance().error
+
+    def _chance(self) -> Chance:
+        return self.numbers.get("chance", lambda: self._chance_with(self.images))
+
+    def _chance_with(self, images: Images | None) -> Chance:
+        options, matched = self.options, self.correspondence.matched
+        return chance_of(self.overlap, options.match, options.merge, matched, images)
 
     @property
     def adjusted_score(self) -> float:
         """(score − chance) / (1 − chance): 1 for identity, about 0 for independent pixels."""
         return _adjusted(self.score, self.chance)
 
-    @cached_property
+    @property
     def explained(self) -> dict[Side, float]:
         """Per side, the share of its variance that the other side explains."""
+        return self.numbers.get("explained", self._explained)
+
+    def _explained(self) -> dict[Side, float]:
         if self.overlap.crisp:
             return explained_by_counts(self.overlap)
         if self.images is None:
             raise NeedsImages(
-                "what is explained of probabilities needs the images: compare the segmentations "
+                "explained of probabilities needs the images: compare the segmentations "
                 "themselves, or ask for .explained before the images are dropped"
             )
         keys = Both(self.overlap.reference.keys, self.overlap.prediction.keys)
         return explained_by_moments(self.images.moments(keys), self.pixels)
 
+    def without_a_pass(self, name: str) -> Any:
+        """A number if it is known or follows without another pass over the pixels, else None.
+
+        Parameters
+        ----------
+        name : {"score", "matched_score", "chance", "chance_error", "adjusted_score", "explained"}
+            The attribute.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> soft = [[0.9, 0.2], [0.1, 0.8]]
+        >>> print(probdice.compare(soft, soft).without_a_pass("chance"))
+        None
+        >>> probdice.compare([1, 2], [1, 2]).without_a_pass("chance")
+        0.5
+        """
+        table = replace(self, images=None, numbers=self.numbers)
+        try:
+            return getattr(table, name)
+        except NeedsImages:
+            return None
+
     # -- regions ---------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def reference_labels(self) -> tuple[Label, ...]:
         """Labels of the reference's regions that are not empty: the rows of `weights`."""
         return self._occupied("reference")
 
-    @cached_property
+    @property
     def prediction_labels(self) -> tuple[Label, ...]:
         """Labels of the prediction's regions that are not empty: the columns of `weights`."""
         return self._occupied("prediction")
@@ -510,6 +559,9 @@ class Comparison:
         return sum(len(group.side(side)) for group in self.groups if not group.faint)
 
     def _occupied(self, side: Side) -> tuple[Label, ...]:
+        return self.numbers.get(f"{side}_labels", lambda: self._labels_in_use(side))
+
+    def _labels_in_use(self, side: Side) -> tuple[Label, ...]:
         regions = self.overlap.side(side)
         if regions.occupied.size == len(regions):
             return regions.labels
@@ -520,12 +572,12 @@ class Comparison:
         """1 − D of every pair of regions that are not empty; read-only."""
         return self.overlap.weights
 
-    @cached_property
+    @property
     def groups(self) -> tuple[Group, ...]:
         """Corresponding regions, then unmatched ones."""
-        return tuple(_groups(self))
+        return self.numbers.get("groups", lambda: tuple(_groups(self)))
 
-    @cached_property
+    @property
     def merges(self) -> tuple[Merge, ...]:
         """Spare regions that were merged, in order."""
         labels = {side: self.overlap.side(side).labels for side in SIDES}
@@ -536,13 +588,16 @@ class Comparison:
                 tuple(labels[other(join.side)][k] for k in join.into),
                 join.gain,
             )
-            for join in self._correspondence.joins
+            for join in self.correspondence.joins
         )
 
-    @cached_property
+    @property
     def unmatched(self) -> dict[Side, tuple[Label, ...]]:
         """Per side, the labels of unmatched regions; those of faint groups do not count."""
-        groups = self._correspondence.groups
+        return self.numbers.get("unmatched", self._unmatched)
+
+    def _unmatched(self) -> dict[Side, tuple[Label, ...]]:
+        groups = self.correspondence.groups
         counts = counted(self.overlap, groups)
         return {
             side: tuple(
@@ -580,12 +635,12 @@ class Comparison:
             key=lambda group: -1 if isnan(group.dice) else group.dice,
         )
 
-    @cached_property
+    @property
     def notes(self) -> tuple[Note, ...]:
         """Sentences worth knowing."""
         from probdice.notes import notes_of
 
-        return notes_of(self)
+        return self.numbers.get("notes", lambda: notes_of(self))
 
     # -- the field's other numbers -----------------------------------------------------------------
 
@@ -607,7 +662,7 @@ class Comparison:
         """
         from probdice.indices import indices_of
 
-        return indices_of(self, self._correspondence.groups, background)
+        return indices_of(self, self.correspondence.groups, background)
 
     def detection(
         self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
@@ -635,7 +690,7 @@ class Comparison:
         from probdice.detection import detection_of
 
         return detection_of(
-            self, self._correspondence, threshold=threshold, background=background, by=by
+            self, self.correspondence, threshold=threshold, background=background, by=by
         )
 
     def component_scores(
@@ -666,7 +721,7 @@ class Comparison:
 
         return component_scores(
             self.overlap,
-            self._correspondence.groups,
+            self.correspondence.groups,
             self.need_images("component_scores()"),
             background=background,
             connectivity=connectivity,
@@ -733,7 +788,7 @@ class Comparison:
         >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).map()
         array([1., 1., 0., 1.], dtype=float32)
         """
-        lists = key_lists(self.overlap, self._correspondence.groups)
+        lists = key_lists(self.overlap, self.correspondence.groups)
         return self.need_images("map()").map(self.similarity, lists, into)
 
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
@@ -757,7 +812,7 @@ class Comparison:
         array([1, 1, 1, 2, 2])
         """
         images = self.need_images("relabelled()")
-        return relabelled(self.overlap, self._correspondence, images, into)
+        return relabelled(self.overlap, self.correspondence, images, into)
 
     def plot(
         self,
@@ -936,11 +991,11 @@ def _adjusted(score: float, chance: float) -> float:
 
 def _groups(result: Comparison) -> list[Group]:
     """The groups with their labels, Dice and volumes."""
-    table, groups = result.overlap, result._correspondence.groups
-    similarities = np.clip(1 - result._costs * (table.unit / table.pixels), 0, 1)
+    table, groups = result.overlap, result.correspondence.groups
+    similarities = np.clip(1 - result.costs * (table.unit / table.pixels), 0, 1)
     try:
-        measured = result._measured.differences
-        differences = result._costs if measured is None else measured
+        measured = result.measured.differences
+        differences = result.costs if measured is None else measured
     except NeedsImages:
         differences = np.full(groups.count, nan)
     volumes = Both(*(_group_volumes(table, groups, side) for side in SIDES))

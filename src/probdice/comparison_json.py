@@ -1,7 +1,6 @@
 """A comparison as plain types, and back."""
 
-from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from math import inf, isfinite, nan
 from operator import index
 from typing import Any
@@ -10,13 +9,14 @@ import numpy as np
 
 from probdice.chance import Chance
 from probdice.comparison import FORMAT, Comparison, Group, Merge
+from probdice.comparison_numbers import Numbers
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.groups import Groups, counted
 from probdice.merging import Join
 from probdice.notes import faint_notes
 from probdice.options import Options
 from probdice.overlaps import Overlap
-from probdice.scoring import Correspondence, NeedsImages
+from probdice.scoring import Correspondence
 from probdice.sides import SIDES, other
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
@@ -27,23 +27,14 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
     """Everything that is known without another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
-    for name in ("score", "matched_score"):
-        with suppress(NeedsImages):
-            content[name] = getattr(result, name)
-    chance = result.__dict__.get("_chance")
-    if chance is None:
-        with suppress(NeedsImages):
-            chance = result._chance_with(None)
-    if chance is not None and "score" in content:
-        result.__dict__["_chance"] = chance
-        content |= {
-            "chance": chance.level,
-            "chance_error": chance.error,
-            "adjusted_score": result.adjusted_score,
-        }
-    if result.overlap.crisp or "explained" in result.__dict__:
-        content["explained"] = dict(result.explained)
-    correspondence = result._correspondence
+    names = ["score", "matched_score", "explained"]
+    if result.without_a_pass("score") is not None:
+        names += ["chance", "chance_error", "adjusted_score"]
+    for name in names:
+        number = result.without_a_pass(name)
+        if number is not None:
+            content[name] = dict(number) if isinstance(number, dict) else number
+    correspondence = result.correspondence
     return content | {
         "mean_dice": result.mean_dice,
         "lowest_dice": result.lowest_dice,
@@ -54,12 +45,12 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "notes": [note.to_dict() for note in result.notes],
         "pixels": result.pixels,
         "pixel_volume": result.pixel_volume,
-        "options": result._options.to_dict(),
+        "options": result.options.to_dict(),
         "overlap": result.overlap.to_dict(),
         "correspondence": {
             "matched": _groups_to_dict(correspondence.matched),
             "groups": _groups_to_dict(correspondence.groups),
-            "costs": result._costs.tolist(),
+            "costs": result.costs.tolist(),
             "joins": [asdict(join) for join in correspondence.joins],
         },
     }
@@ -71,30 +62,29 @@ def comparison_from_dict(content: Any) -> Comparison:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(f"expected a comparison of format {FORMAT}, found {found}")
     try:
-        result = Comparison(
+        bare = Comparison(
             Overlap.from_dict(content["overlap"]),
             _correspondence(content["correspondence"]),
             Options.from_dict(content["options"]),
             pixel_volume=_volume(content["pixel_volume"]),
         )
-        _check(result)
+        _check(bare)
         known: dict[str, Any] = {
-            "groups": _read_groups(result, content["groups"]),
-            "notes": _read_notes(result, content["notes"]),
+            "groups": _read_groups(bare, content["groups"]),
+            "notes": _read_notes(bare, content["notes"]),
         }
         for name in ("score", "matched_score"):
             if name in content:
                 known[name] = _number(content[name])
         if "chance" in content:
-            known["_chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
+            known["chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
         if "explained" in content:
             known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(f"holds no whole comparison: {type(error).__name__}: {error}") from None
-    result.__dict__.update(known)
-    return result
+    return replace(bare, numbers=Numbers(known))
 
 
 def _groups_to_dict(groups: Groups) -> dict[str, Any]:
@@ -133,9 +123,9 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
 
 def _check(result: Comparison) -> None:
     """The regions of the overlap, of the groups and of the joins must be the same."""
-    correspondence, overlap = result._correspondence, result.overlap
+    correspondence, overlap = result.correspondence, result.overlap
     fits = True
-    costs = result._costs
+    costs = result.costs
     for groups in (correspondence.matched, correspondence.groups):
         for side in SIDES:
             numbers = groups.numbers(side)
@@ -156,7 +146,7 @@ def _check(result: Comparison) -> None:
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
     """The groups with their numbers, which may have needed the pixels."""
-    grouping = result._correspondence.groups
+    grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()
     for number, group in zip(range(grouping.count), content, strict=True):
@@ -184,10 +174,8 @@ def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note
 
 def _plain(value: Group | Merge) -> dict[str, Any]:
     """A group or a merge with lists for tuples."""
-    return {
-        name: list(item) if isinstance(item, tuple) else item
-        for name, item in value.__dict__.items()
-    }
+    plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
 
 
 def _volume(value: Any) -> float | None:

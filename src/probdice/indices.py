@@ -540,7 +540,7 @@ def foreground_dice(result: "Comparison", background: Label | None) -> float:
     overlap = result.overlap
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
     outside = background_of(overlap, background)
-    shares = shares_of(overlap, result._correspondence.groups, outside, dice)
+    shares = shares_of(overlap, result.correspondence.groups, outside, dice)
     return _mean_of(shares.dice[shares.counted])
 
 

@@ -29,9 +29,8 @@ FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
     """All notes: of the images, of what was misread, of regions, labels and distances."""
-    notes = [] if result.images is None else list(result.images.notes)
     return (
-        *notes,
+        *result.input_notes,
         *_misread_notes(result),
         *faint_notes(result),
         *_unmatched_notes(result),
@@ -47,6 +46,12 @@ def _misread_notes(result: Comparison) -> list[Note]:
         regions = result.overlap.side(side)
         if not regions.crisp:
             continue
+        if regions.keys.size and int(regions.keys[0]) < 0:
+            text = (
+                f"the {side} has negative labels ({listed(regions.keys[regions.keys < 0].tolist())}"
+                f"). Check that it is a segmentation, not an intensity image."
+            )
+            notes.append(Note("negative", (text,)))
         scale = scale_of_labels(regions.keys, regions.volumes)
         option = Option("scale", f"{side}:{scale}", python=f"read(…, scale={scale})")
         warning = None
@@ -185,7 +190,7 @@ def _label_notes(result: Comparison) -> list[Note]:
 
 def _crossed(result: Comparison) -> list[Label]:
     """Labels of both sides that were matched, but not with each other."""
-    groups, table = result._correspondence.groups, result.overlap
+    groups, table = result.correspondence.groups, result.overlap
     place = {str(label): k for k, label in enumerate(table.prediction.labels)}
     crossed = []
     for k in table.reference.occupied.tolist():
@@ -201,7 +206,7 @@ def _crossed(result: Comparison) -> list[Label]:
 
 def _apart(result: Comparison) -> int:
     """How many pairs have no overlap at all."""
-    meeting, groups = result.overlap.meeting, result._correspondence.matched
+    meeting, groups = result.overlap.meeting, result.correspondence.matched
     numbers = groups.reference[meeting.rows]
     met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
     return groups.matched - met.size
@@ -210,7 +215,7 @@ def _apart(result: Comparison) -> int:
 def infinite_notes(result: Comparison) -> list[Note]:
     """A note where most pixels are infinitely far apart."""
     try:
-        share = result._measured.infinite / result.pixels
+        share = result.measured.infinite / result.pixels
     except NeedsImages:
         return []
     if share <= FAR:

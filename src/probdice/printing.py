@@ -7,7 +7,6 @@ from math import isnan
 from probdice.comparison import SHOWN, Comparison
 from probdice.formatting import decimal
 from probdice.matching import listed
-from probdice.scoring import NeedsImages
 from probdice.sides import SIDES
 
 __all__ = ["as_html", "as_text"]
@@ -54,8 +53,8 @@ def _left_out(result: Comparison) -> list[str]:
     texts = [columns]
     unknown = [
         name
-        for name, key in (("adjusted_score and chance", "_chance"), ("explained", "explained"))
-        if key not in result.__dict__ and not (key == "explained" and result.overlap.crisp)
+        for name, key in (("adjusted_score and chance", "chance"), ("explained", "explained"))
+        if result.without_a_pass(key) is None
     ]
     if unknown:
         why = "ask for them to see them" if result.images is not None else "they need the images"
@@ -79,22 +78,24 @@ def _title(result: Comparison) -> str:
 
 def _lines(result: Comparison) -> list[str]:
     """The headline, as far as its numbers are known, then the score."""
-    score = _score(result)
+    score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
     if not isnan(lowest.dice):
         headline.append(f"mean Dice {decimal(result.mean_dice)}")
-    if score and "_chance" in result.__dict__:
-        chance = f"chance {decimal(result.chance)}"
-        headline.append(f"adjusted score {decimal(result.adjusted_score)} ({chance})")
+    if score is not None and chance is not None:
+        adjusted = decimal(result.adjusted_score)
+        headline.append(f"adjusted score {adjusted} (chance {decimal(chance)})")
     lines = ["   ".join(headline)] if headline else []
-    if result.overlap.crisp or "explained" in result.__dict__:
-        shares = ", ".join(f"{side} {decimal(result.explained[side])}" for side in SIDES)
+    explained = result.without_a_pass("explained")
+    if explained is not None:
+        shares = ", ".join(f"{side} {decimal(explained[side])}" for side in SIDES)
         lines.append(f"explained: {shares}")
     unmatched = f"unmatched regions: {sum(len(result.unmatched[side]) for side in SIDES)}"
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
         unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
-    lines += [unmatched, score or "score: needs the images"]
+    needs = "score: needs the images"
+    lines += [unmatched, needs if score is None else f"score {decimal(score)}"]
     if result.merges:
         counts = []
         for side in SIDES:
@@ -102,22 +103,11 @@ def _lines(result: Comparison) -> list[str]:
             if count:
                 counts.append(f"{count} {side} {'region' if count == 1 else 'regions'}")
         merged = f"{' and '.join(counts)} merged"
-        if result.overlap.separable or "matched_score" in result.__dict__:
-            merged = f"matched score {decimal(result.matched_score)}; {merged}"
+        matched_score = result.without_a_pass("matched_score")
+        if matched_score is not None:
+            merged = f"matched score {decimal(matched_score)}; {merged}"
         lines[-1] += f"   {merged}"
     return lines
-
-
-def _score(result: Comparison) -> str:
-    """The score, or "" where it needs the images; chance is computed if it does not need them."""
-    text = ""
-    try:
-        text = f"score {decimal(result.score)}"
-        if "_chance" not in result.__dict__:
-            result.__dict__["_chance"] = result._chance_with(None)
-    except NeedsImages:
-        pass
-    return text
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:

@@ -405,26 +405,13 @@ def _compared(
 
     display.say("comparing")
     result = compare_images(images, options)
-    _doubt(result, images)
     wanted: Mapping[str, Sequence[str]] = {"comparing": ("score",)}
     if not outputs.quiet or outputs.report is not None or outputs.json is not None:
         wanted = NUMBERS
     for doing, names in wanted.items():
         display.say(doing)
-        for name in names:
-            getattr(result, name)  # which keeps it
+        result.compute(*names)
     return result
-
-
-def _doubt(result: "Comparison", images: "Images") -> None:
-    """Note what looks like a mistake in the files that were given."""
-    from probdice.errors import Note
-    from probdice.sides import SIDES
-
-    for side in SIDES:
-        if any(isinstance(label, int) and label < 0 for label in result.labels(side)):
-            doubt = "is it an image of intensities, not a segmentation?"
-            images.notes.append(Note("negative", (f"the {side} has negative labels: {doubt}",)))
 
 
 def _write(

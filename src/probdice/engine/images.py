@@ -1,7 +1,7 @@
 """Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from math import isfinite
@@ -54,8 +54,8 @@ class Images:
     mask : array or None
         What is not 0 is compared.
     workers : int
-    notes : list of Note
-        What is worth knowing about them; the first pass adds to it.
+    notes : tuple of Note
+        What is worth knowing about how they were read.
     mask_file : str
         " (file)" where the mask comes from one, for messages.
     """
@@ -64,7 +64,7 @@ class Images:
     prediction: Segmentation
     mask: Array | None
     workers: int
-    notes: list[Note] = field(default_factory=list)
+    notes: tuple[Note, ...] = ()
     mask_file: str = ""
 
     @classmethod
@@ -85,22 +85,19 @@ class Images:
                 Option("mask", "FILE", python="mask=…"),
             )
         prediction = aligned(reference, prediction, tolerance=tolerance)
-        notes = []
-        if reference.notes or prediction.notes:
-            notes = [
-                Note(note.kind, (f"{side}: ", *note.message))
-                for side, segmentation in zip(SIDES, (reference, prediction), strict=True)
-                for note in segmentation.notes
-            ]
+        notes = tuple(
+            Note(note.kind, (f"{side}: ", *note.message))
+            for side, segmentation in zip(SIDES, (reference, prediction), strict=True)
+            for note in segmentation.notes
+        )
         if mask is None:
             return cls(reference, prediction, None, workers or cores(), notes)
         array, unknown = mask_on(reference, mask, tolerance)
-        images = cls(reference, prediction, array, workers or cores(), notes, file_of(mask))
         if unknown:
             pixels = "pixel is" if unknown == 1 else "pixels are"
             text = f"{unknown} {pixels} NaN in the mask and counted as outside"
-            images.notes.append(Note("mask", (text,)))
-        return images
+            notes = (*notes, Note("mask", (text,)))
+        return cls(reference, prediction, array, workers or cores(), notes, file_of(mask))
 
     def side(self, side: Side) -> Segmentation:
         """One of the two."""
@@ -121,7 +118,11 @@ class Images:
         return Blocks(self.reference, self.prediction, mask=self.mask)
 
     def overlap(self, similarity: Similarity) -> Overlap:
-        """The first pass: every pair of regions. Values are checked here, and only here."""
+        """The overlap of every pair of regions."""
+        return self.first_pass(similarity)[0]
+
+    def first_pass(self, similarity: Similarity) -> tuple[Overlap, tuple[Note, ...]]:
+        """The overlap, and the notes on the images. Values are checked here, and only here."""
         checked = self._run(overlap_pass(similarity)) if self.blocks.blocks else None
         for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
             if fault is not None:
@@ -135,14 +136,14 @@ class Images:
             overlap = replace(overlap, reference=reference, prediction=prediction)
         ignored = self.reference.ignore
         if not ignored:
-            return overlap
-        self.notes[:] = [note for note in self.notes if note.kind != "ignore"]
+            return overlap, self.notes
         keys = set(overlap.reference.keys.tolist())
-        for label in dict.fromkeys(ignored):
-            if label not in keys:
-                text = f"label {label} to be ignored does not occur in the reference"
-                self.notes.append(Note("ignore", (text,)))
-        return _without(overlap, ignored)
+        notes = (
+            Note("ignore", (f"label {label} to be ignored does not occur in the reference",))
+            for label in dict.fromkeys(ignored)
+            if label not in keys
+        )
+        return _without(overlap, ignored), (*self.notes, *notes)
 
     def joined(
         self,

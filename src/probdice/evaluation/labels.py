@@ -92,7 +92,7 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 
     Regions that are merged into a pair do not count.
     """
-    groups = comparison._correspondence.matched
+    groups = comparison.correspondence.matched
     pairs = []
     for number in range(groups.matched):
         reference, prediction = (

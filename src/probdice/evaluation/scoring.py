@@ -95,8 +95,7 @@ def scored(request: Request, threads: int) -> str:
     try:
         comparison = compared(request.job, request.options, threads)
         if not request.overlap_alone:
-            # What needs the pixels is asked for while they are there, so that it is stored.
-            _ = comparison.chance, comparison.explained
+            comparison.compute("chance", "explained")  # so that the journal has them
         text = comparison.to_json()
     except ProbdiceError as error:
         return unscored(_fingerprinted(request), *error.args, seconds=_since(start))

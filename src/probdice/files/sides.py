@@ -59,8 +59,7 @@ def read_images(
         first, second = first.without_geometry(), second.without_geometry()
         inside = None if inside is None else inside.without_geometry()
     images = Images.of(first, second, mask=inside, workers=workers, tolerance=options.tolerance)
-    images.notes[:0] = notes
-    return images, geometry
+    return replace(images, notes=(*notes, *images.notes)), geometry
 
 
 def read_side(
