@@ -8,7 +8,7 @@ often as that gains anything. All of this happens in the tables of overlaps, not
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain, combinations, count
 from math import fsum
@@ -86,6 +86,10 @@ class Panel:
     several: Several
     match: RaterMatch
     options: Options
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed again when it is first asked for."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
