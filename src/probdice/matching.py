@@ -335,20 +335,24 @@ def _check_labels(overlap: Overlap) -> None:
 
 def _common_label(overlap: Overlap) -> bool:
     """Whether both sides know a label, be it one that no pixel has."""
-    sides = (overlap.reference, overlap.prediction)
-    if labels_by(overlap) == "name" and set.intersection(*(set(s.unique_names) for s in sides)):
+    own, others = overlap.reference, overlap.prediction
+    by_name = labels_by(overlap) == "name"
+    if by_name and own.unique_names.keys() & others.unique_names.keys():
         return True
-    own, others = (_known_numbers(regions) for regions in sides)
-    return bool(np.isin(own, others).any())
+    named = own.unique_names.values(), others.unique_names.values()
+    p, q = _known_numbers(own), _known_numbers(others)
+    return any(
+        not (by_name and p[number] in named[0] and q[number] in named[1])
+        for number in p.keys() & q.keys()
+    )
 
 
-def _known_numbers(regions: Regions) -> NDArray[Any]:
-    more = [
-        number
-        for key in {**regions.names, **regions.numbers}
-        if (number := regions.number_of(key)) is not None
-    ]
-    return np.concatenate([_numbers(regions)[0].astype(object), np.array(more, object)])
+def _known_numbers(regions: Regions) -> dict[int, int]:
+    """The labels or channels by their numbers, those that no pixel has included."""
+    keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
+    unlabelled = set(regions.unlabelled)
+    numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)
+    return {number: key for number, key in numbers if number is not None}
 
 
 def knows(overlap: Overlap, label: Label) -> bool:
