@@ -10,7 +10,7 @@ from probdice.matching import Given, label_pairs, listed
 from probdice.options import sides_to_merge
 from probdice.scoring import NeedsImages
 from probdice.segmentation import Label
-from probdice.sides import SIDES, Both
+from probdice.sides import SIDES
 from probdice.value_checks import scale_of_labels
 
 __all__ = ["infinite_notes", "notes_of"]
@@ -85,9 +85,10 @@ def _label_notes(result: Comparison) -> list[Note]:
     rule = result.options.match
     notes = []
     if isinstance(rule, Given):
-        known = Both(*({str(x) for group in rule.groups for x in group[k]} for k in (0, 1)))
-        for side in SIDES:
-            new = [label for label in result.labels(side) if str(label) not in known[side]]
+        for side, given in zip(SIDES, zip(*rule.groups, strict=True), strict=False):
+            regions = result.overlap.side(side)
+            known = {regions.find(label) for labels in given for label in labels}
+            new = [regions.label(k) for k in regions.occupied.tolist() if k not in known]
             if new:
                 text = f"the earlier comparison does not know {side} {listed(new)}"
                 notes.append(Note("unknown", (text,)))
