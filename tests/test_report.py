@@ -182,7 +182,7 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
     [
         ("overlap", "matched by the largest total overlap"),
         ("paper", "matched by the paper's rule"),
-        ("labels", "equal labels correspond"),
+        ("labels", "equal labels correspond, by number"),
         ({5: 1}, "5 ↔ 1 as given, the rest by overlap"),
         (compare([1, 2], [5, 6]), "as in an earlier comparison"),
     ],

@@ -47,7 +47,7 @@ from probdice.evaluation.yardstick import (
     yardstick_of,
 )
 from probdice.files.sources import natural
-from probdice.matching import Given, listed
+from probdice.matching import Given, check_fixed, listed
 from probdice.merging import Merging
 from probdice.options import (
     Correspondence,
@@ -467,6 +467,8 @@ def _evaluated(
         requests = _requests(jobs, inputs, asked, folder)
         records = finished(requests, "comparisons")
         _check_noted_priority(records)
+        if scored := [one.comparison.overlap for one in records if one.comparison is not None]:
+            check_fixed(options.match, scored)
         return Evaluation(
             records,
             lacking,

@@ -138,7 +138,7 @@ def compared(
                 reference=replace(images.reference, source=",".join(names["reference"])),
                 prediction=replace(images.prediction, source=",".join(names["prediction"])),
             )
-        return compare_images(images, options)
+        return compare_images(images, options, of_many=True)
 
 
 def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
