@@ -660,3 +660,42 @@ def test_a_trainer_validates_and_logs(tmp_path):
     assert set(logged) == set(expected)
     assert logged["score"] == pytest.approx(expected["score"].item(), abs=1e-6)
     assert logged["mean_iou"] == pytest.approx(expected["mean_iou"].item(), abs=1e-6)
+
+
+# -- regions that count --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correspondence", ["set", "image"])
+def test_a_class_that_no_pixel_has_does_not_lower_the_mean(correspondence):
+    target = torch.tensor([[0, 0, 0, 1, 1]])
+    logits = 40.0 * torch.nn.functional.one_hot(target, 3).movedim(-1, 1)
+    metric = RegionDice(3, match="labels", logits=True, correspondence=correspondence)
+    metric.update(logits, target)
+    values = metric.compute()
+    assert values["mean_dice"] == pytest.approx(1, abs=1e-6)
+    assert values["mean_iou"] == pytest.approx(1, abs=1e-6)
+    assert isnan(values["dice_2"])
+    logits[0, 2, 0] = 80.0  # now class 2 is the likeliest at one pixel
+    metric.reset()
+    metric.update(logits, target)
+    assert metric.compute()["dice_2"] == 0
+    # 2 · 2/(3 + 2), 2 · 2/(2 + 2) and 0
+    assert metric.compute()["mean_dice"] == pytest.approx((0.8 + 1 + 0) / 3, abs=1e-6)
+
+
+def test_counts_of_likeliest_regions_are_those_of_the_overlap_on_every_path():
+    preds, target = made()
+    logits, soft = preds["logits"], target["soft"]
+    for side in (soft, target["labels"]):
+        expected = probdice.overlap(*concatenated(logits, side))
+        for size in (1, 3, 7):
+            found = fed(metric_for(), logits, side, size).result.overlap
+            assert found.prediction.likeliest.tolist() == expected.prediction.likeliest.tolist()
+            ours, theirs = found.reference.likeliest, expected.reference.likeliest
+            assert (ours is None) == (theirs is None)
+            assert ours is None or ours.tolist() == theirs.tolist()
+        known = batches.understood(side, "target", CLASSES)
+        sums = batches.sums_in_torch(
+            batches.understood(logits, "preds", CLUSTERS, logits=True), known
+        )
+        assert sums.prediction_likeliest.tolist() == expected.prediction.likeliest.tolist()
