@@ -1,5 +1,6 @@
 """`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
 
+import csv
 import html
 import json
 import os
@@ -564,3 +565,56 @@ def test_other_numbers_are_columns_on_request(folders: Path, tmp_path: Path) -> 
     header = (tmp_path / "cases.csv").read_text().splitlines()[0].split(",")
     assert {"adjusted_rand", "panoptic_quality", "mean_foreground_dice"} <= set(header)
     assert len(header) == len(set(header))
+
+
+def test_a_network_that_is_right_beats_a_shifted_label_map(tmp_path: Path) -> None:
+    """Classes 0 to 3, of which no reference has class 3."""
+    random = np.random.default_rng(0)
+    for name in ("truth", "network", "shifted"):
+        (tmp_path / name).mkdir()
+    for k in range(6):
+        labels = np.repeat(random.permutation([0, 1, 2]), [20 + k, 10, 12]).astype(np.uint8)
+        softmax = np.full((4, labels.size), 0.01)
+        softmax[labels, np.arange(labels.size)] = 0.97
+        np.save(tmp_path / "truth" / f"case{k}", labels)
+        np.save(tmp_path / "network" / f"case{k}", softmax)
+        np.save(tmp_path / "shifted" / f"case{k}", np.roll(labels, 2))
+    out = tmp_path / "out"
+    done = probdice(
+        "evaluate", tmp_path / "truth", tmp_path / "network", tmp_path / "shifted",
+        "-o", out, "--background", "0", "--match", "labels",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    with (out / "cases.csv").open(newline="") as file:
+        rows = {(row["case"], row["method"]): row for row in csv.DictReader(file)}
+    for k in range(6):
+        truth = np.load(tmp_path / "truth" / f"case{k}.npy")
+        for method in ("network", "shifted"):
+            dice = [
+                dice_by_hand(truth, np.load(tmp_path / method / f"case{k}.npy"), label)
+                for label in (0, 1, 2)
+            ]
+            row = rows[f"case{k}", method]
+            assert float(row["mean_dice"]) == pytest.approx(sum(dice) / 3)
+            assert float(row["lowest_dice"]) == pytest.approx(min(dice))
+            assert float(row["foreground_dice"]) == pytest.approx(sum(dice[1:]) / 2)
+            assert (row["unmatched_prediction"], row["prediction_regions"]) == ("0", "3")
+            assert (row["false_positives"], row["true_positives"]) == ("0", "2")
+    with (out / "ranking.csv").open(newline="") as file:
+        rows_by_place = [row for row in csv.DictReader(file) if row["measure"] == "foreground_dice"]
+    ranks = {row["method"]: row for row in rows_by_place}
+    assert float(ranks["network"]["mean"]) > float(ranks["shifted"]["mean"])
+    assert (ranks["network"]["place"], ranks["shifted"]["place"]) == ("1", "2")
+    with (out / "regions.csv").open(newline="") as file:
+        faint = [row["faint"] for row in csv.DictReader(file) if row["method"] == "network"]
+    assert faint == ["False", "False", "False", "True"] * 6
+    # The page of a case, the terminal and the table have one lowest Dice.
+    shown = probdice("show", out, "case0", "--method", "network").stdout
+    lowest = float(rows["case0", "network"]["lowest_dice"])
+    assert re.search(rf"lowest Dice +{lowest:.4f}", shown)
+
+
+def dice_by_hand(reference, prediction, label) -> float:
+    p = reference == label
+    q = prediction[label] if prediction.ndim == 2 else prediction == label
+    return 2 * np.minimum(p, q).sum() / (p.sum() + q.sum())

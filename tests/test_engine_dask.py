@@ -334,3 +334,12 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     with pytest.raises(InputError, match="must be 'threads', 'processes' or the address"):  # noqa: SIM117
         with engine_dask.scheduled("slurm"):
             pass
+
+
+def test_pixels_at_which_regions_are_the_likeliest_add_up_over_chunks(scheduler):
+    p = np.random.default_rng(3).dirichlet([1, 1, 0.01], (20, 30)).transpose(2, 0, 1)
+    truth = labels(4, (20, 30)) % 2
+    chunked = Segmentation.from_probabilities(da.from_array(p, chunks=(3, 7, 11)))
+    table = compare(da.from_array(truth, chunks=(7, 11)), chunked).overlap
+    expected = (p.max(axis=0) - p <= 1e-6).sum(axis=(1, 2))
+    assert table.prediction.likeliest.tolist() == expected.tolist()

@@ -108,7 +108,7 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
 def test_the_frames_are_the_tables(folders: Path) -> None:
     result = run(folders, out=None)
     assert result.cases_frame()["score"].tolist()[:4] == [1.0, 0.625, 0.75, 0.625]
-    assert result.regions_frame().shape == (8 * 2 + 8 * 3, 12)
+    assert result.regions_frame().shape == (8 * 2 + 8 * 3, 13)
 
 
 def test_frames_without_pandas_say_what_to_install(
