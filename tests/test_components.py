@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 from scipy import ndimage
 
-from probdice import Geometry, InputError, MissingExtraError, Segmentation, compare
+from probdice import Geometry, InputError, MissingExtraError, Overlap, Segmentation, compare
 
 pytest.importorskip("cc3d")
 
@@ -256,3 +256,37 @@ def test_nothing_but_background_has_no_mean():
     scores = compare([0, 0], [0, 0]).component_scores(background=0)
     assert scores.components == ()
     assert np.isnan(scores.mean_dice)
+
+
+def test_components_match_within_corresponding_classes_only():
+    # Class 2 of the reference lies on class 1 of the prediction, which is larger than its own.
+    reference = Segmentation.from_labels([1, 1, 0, 2, 2, 2, 0, 2]).components(background=0)
+    prediction = Segmentation.from_labels([1, 1, 0, 1, 1, 2, 0, 2]).components(background=0)
+    result = compare(reference, prediction)
+    pairs = {(g.reference, g.prediction) for g in result.groups if g.reference and g.prediction}
+    assert pairs == {
+        ((0,), (0,)),
+        (("1#1",), ("1#1",)),
+        (("2#1",), ("2#1",)),
+        (("2#2",), ("2#2",)),
+    }
+    assert result.unmatched == {"reference": (), "prediction": ("1#2",)}
+    stored = Overlap.from_dict(result.overlap.to_dict())
+    assert stored.compare().score == result.score == 6 / 8
+
+
+def test_classes_without_a_common_label_correspond_by_overlap():
+    reference = Segmentation.from_labels([1, 1, 0, 2, 2, 2]).components(background=0)
+    prediction = Segmentation.from_labels([7, 7, 0, 9, 9, 7]).components(background=0)
+    pairs = [(g.reference, g.prediction) for g in compare(reference, prediction).groups]
+    assert pairs[:3] == [((0,), (0,)), (("1#1",), ("7#1",)), (("2#1",), ("9#1",))]
+    assert pairs[3] == ((), ("7#2",))
+
+
+def test_numbers_of_components_are_not_taken_for_labels():
+    reference = Segmentation.from_labels([3, 0, 3, 3, 0, 0]).components(background=0)
+    prediction = Segmentation.from_labels([0, 0, 3, 3, 0, 3]).components(background=0)
+    result = compare(reference, prediction)
+    assert [note.kind for note in result.notes if note.kind == "crossed"] == []
+    with pytest.raises(InputError, match="numbers of connected components are arbitrary"):
+        compare(reference, prediction, match="labels")

@@ -21,7 +21,7 @@ from probdice.explained import explained_by_counts, explained_by_moments
 from probdice.geometry import Geometry
 from probdice.groups import Groups
 from probdice.inputs import Comparable, as_mask, as_segmentation
-from probdice.matching import Fixed, Given
+from probdice.matching import Fixed, Given, LabelsBy, check_fixed, labels_by
 from probdice.options import Match, Merging, Options, as_workers
 from probdice.overlaps import Overlap
 from probdice.relabelling import Target, relabelled
@@ -79,7 +79,8 @@ def compare(
         How two probability vectors are compared.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
         Which region is which: the one-to-one pairs with the largest total overlap; the paper's
-        minimum-weight matching, which pairs every region of the side with fewer; equal labels; a
+        minimum-weight matching, which pairs every region of the side with fewer; equal labels
+        (by name where both sides have names, otherwise by number); a
         mapping ``{prediction label: reference label}`` that fixes the pairs it names and leaves
         the rest to overlap; or the groups of an earlier comparison.
     merge : {"none", "prediction", "reference", "both"}, optional
@@ -114,9 +115,14 @@ def compare(
     return compare_images(images, options)
 
 
-def compare_images(images: Images, options: Options) -> "Comparison":
-    """Compare two segmentations that were brought to one grid."""
+def compare_images(images: Images, options: Options, *, of_many: bool = False) -> "Comparison":
+    """Compare two segmentations that were brought to one grid.
+
+    One of many cases may lack labels that a mapping names.
+    """
     table = images.overlap(options.similarity)
+    if not of_many:
+        check_fixed(options.match, [table])
     correspondence = correspond(table, options, images)
     result = Comparison(
         table, correspondence, options, images, _pixel_volume(images.reference.geometry)
@@ -141,6 +147,7 @@ def _pixel_volume(geometry: Geometry | None) -> float | None:
 def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
     """Compare by what an overlap holds alone."""
     options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
+    check_fixed(options.match, [overlap])
     return Comparison(overlap, correspond(overlap, options, None), options)
 
 
@@ -319,6 +326,8 @@ class Comparison:
         What one pixel covers in mm³, where the images are three-dimensional and say so.
     similarity, match, merge
         What was asked for.
+    labels_by : {"name", "number"} or None
+        With ``match="labels"``, whether equal names or equal numbers correspond.
 
     Examples
     --------
@@ -382,6 +391,11 @@ class Comparison:
         if isinstance(rule, Fixed):
             return dict(rule.pairs)
         return rule.groups if isinstance(rule, Given) else rule
+
+    @cached_property
+    def labels_by(self) -> "LabelsBy | None":
+        """With ``match="labels"``, whether equal names or equal numbers correspond; else None."""
+        return labels_by(self.overlap) if self._options.match == "labels" else None
 
     @property
     def merge(self) -> Merging:

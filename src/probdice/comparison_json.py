@@ -52,6 +52,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "pixels": result.pixels,
         "pixel_volume": result.pixel_volume,
         "options": result._options.to_dict(),
+        "labels_by": result.labels_by,
         "overlap": result.overlap.to_dict(),
         "correspondence": {
             "matched": _groups_to_dict(correspondence.matched),

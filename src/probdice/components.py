@@ -4,8 +4,8 @@ Both need the whole image in memory. Components come from connected-components-3
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import nan
 from types import ModuleType
@@ -36,12 +36,10 @@ CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instances(Segmentation):
-    """A label map of connected components, each of which knows the label that it came from.
+    """A label map of connected components, whose `origins` are the labels that they came from.
 
-    Attributes
-    ----------
-    origins : mapping of int to int or str
-        The label, or its name, that each component is a part of.
+    Components of two segmentations are matched only within corresponding classes: those with the
+    same label or name where the two have classes in common, else those of largest total overlap.
 
     Examples
     --------
@@ -52,8 +50,6 @@ class Instances(Segmentation):
     >>> dict(instances.origins), dict(instances.names)
     ({1: 3, 2: 3}, {1: '3#1', 2: '3#2'})
     """
-
-    origins: Mapping[int, Label] = field(default_factory=dict)
 
 
 def instances_of(

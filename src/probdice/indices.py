@@ -268,7 +268,7 @@ def background_of(overlap: Overlap, background: Label | None) -> Both[NDArray[np
         raise InputError(f"background must be a label, a name or None, found {background!r}")
     masks = Both(*(_is_background(overlap.side(side), background) for side in SIDES))
     if isinstance(background, str) and not any(
-        mask.any() or background in overlap.side(side).empty
+        mask.any() or overlap.side(side).knows(background)
         for side, mask in zip(SIDES, masks, strict=True)
     ):
         raise InputError(
@@ -281,7 +281,9 @@ def background_of(overlap: Overlap, background: Label | None) -> Both[NDArray[np
 def _is_background(regions: Regions, background: Label | None) -> NDArray[np.bool_]:
     mask = np.zeros(len(regions), np.bool_)
     if isinstance(background, str) or (background is not None and not regions.crisp):
-        mask[[k for k, label in enumerate(regions.labels) if label == background]] = True
+        place = regions.find(background)
+        if place is not None:
+            mask[place] = True
     elif background is not None:
         mask[:] = regions.keys == background
     return mask

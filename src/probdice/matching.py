@@ -1,6 +1,6 @@
 """Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal
@@ -13,9 +13,21 @@ from probdice.errors import InputError, Option, TooLargeError
 from probdice.groups import Groups
 from probdice.overlaps import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.segmentation import Label
-from probdice.sides import SIDES, Side
+from probdice.sides import SIDES, Both, Side
 
-__all__ = ["TIE", "Fixed", "Given", "Rule", "find_groups", "knows", "listed"]
+__all__ = [
+    "TIE",
+    "Fixed",
+    "Given",
+    "LabelsBy",
+    "Rule",
+    "check_fixed",
+    "find_groups",
+    "knows",
+    "label_pairs",
+    "labels_by",
+    "listed",
+]
 
 TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
 
@@ -35,10 +47,11 @@ class Given:
 
 
 Rule = Literal["overlap", "paper", "labels"] | Fixed | Given
+LabelsBy = Literal["name", "number"]
 
 
 def find_groups(overlap: Overlap, rule: Rule) -> Groups:
-    """The correspondence by a rule: pairs, but for what is given with more."""
+    """The correspondence by a rule: pairs, except for groups given by the user."""
     if rule == "overlap":
         return Groups.of_pairs(overlap, *_by_overlap(overlap))
     if rule == "paper":
@@ -59,7 +72,9 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 
 
 def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The pairs with the largest total overlap."""
+    """The pairs with the largest total overlap, of components within corresponding classes."""
+    if overlap.reference.origins and overlap.prediction.origins:
+        overlap = _within_classes(overlap)
     meeting = overlap.meeting
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
@@ -68,6 +83,42 @@ def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
         partners = _exchanged(overlap, rows, columns)
         rows, columns = np.flatnonzero(partners >= 0), partners[partners >= 0]
     return rows, columns
+
+
+def _within_classes(overlap: Overlap) -> Overlap:
+    """The overlap with the pairs alone whose components are of corresponding classes.
+
+    Equal labels correspond where the two sides have some in common, else the classes of largest
+    total overlap. What is no component, such as the background, is one class.
+    """
+    codes, labels = zip(*(_classes(overlap.side(side)) for side in SIDES), strict=True)
+    meeting = overlap.meeting
+    p, q = codes[0][meeting.rows], codes[1][meeting.columns]
+    common = [(i, labels[1].index(x)) for i, x in enumerate(labels[0]) if x in labels[1]]
+    if len(common) == 1:  # nothing but the background
+        cells, places = np.unique(p * len(labels[1]) + q, return_inverse=True)
+        savings = np.zeros(cells.size, meeting.savings.dtype)
+        np.add.at(savings, places, meeting.savings)
+        rows, columns = np.divmod(cells, len(labels[1]))
+        inside = (rows > 0) & (columns > 0)
+        rows, columns, savings = rows[inside], columns[inside], savings[inside]
+        chosen = largest_total(rows, columns, savings, (len(labels[0]), len(labels[1])))
+        common += list(zip(rows[chosen].tolist(), columns[chosen].tolist(), strict=True))
+    partner = np.full(len(labels[0]), -1, np.int64)
+    for i, j in common:
+        partner[i] = j
+    kept = partner[p] == q
+    pairs = Pairs(meeting.rows[kept], meeting.columns[kept], meeting.savings[kept])
+    return replace(overlap, meeting=pairs)
+
+
+def _classes(regions: Regions) -> tuple[Integers, list[str]]:
+    """The class of every region as a code, and the labels of the codes; 0 is no component."""
+    labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
+    code_of = {label: code for code, label in enumerate(labels)}
+    keys: list[int] = regions.keys.tolist()
+    codes = [code_of[str(regions.origins[k])] if k in regions.origins else 0 for k in keys]
+    return np.array(codes, np.int64), labels
 
 
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
@@ -166,81 +217,196 @@ def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
 
 
 def _by_label(overlap: Overlap) -> Groups:
-    """Equal labels correspond; a label that one side lacks is an empty region there."""
-    names = {
-        side: {str(label): k for k, label in enumerate(overlap.side(side).labels)} for side in SIDES
-    }
-    common = [
-        (k, names["prediction"][name])
-        for name, k in names["reference"].items()
-        if name in names["prediction"]
-    ]
-    if not common and not _known(overlap.reference) & _known(overlap.prediction):
+    """Equal names or numbers correspond; a label that one side lacks is an empty region there."""
+    _check_labels(overlap)
+    rows, columns = label_pairs(overlap)
+    if not rows.size and not _common_label(overlap):
         reference, prediction = (listed(overlap.side(side).labels) for side in SIDES)
         raise InputError(
-            "no label in common, so with ",
+            f"no label in common (by {labels_by(overlap)}), so with ",
             Option("match", "labels"),
             f" nothing corresponds: reference has {reference}, prediction has {prediction}; use ",
             Option("match", "overlap"),
         )
-    volumes = overlap.reference.volumes, overlap.prediction.volumes
-    present = sorted((i, j) for i, j in common if volumes[0][i] and volumes[1][j])
-    rows, columns = (np.array([pair[k] for pair in present], np.int64) for k in (0, 1))
-    return Groups.of_pairs(overlap, rows, columns)
+    present = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
+    return Groups.of_pairs(overlap, rows[present], columns[present])
+
+
+def labels_by(overlap: Overlap) -> LabelsBy:
+    """Whether equal names correspond, or equal numbers.
+
+    Names do where both sides have names that identify a region: a name that two regions of a
+    side share does not.
+    """
+    named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
+    return "name" if named else "number"
+
+
+def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
+    """The regions of both sides whose labels are equal, sorted by row; empty regions included.
+
+    By name, a region that has no name of its own corresponds by its number.
+    """
+    reference, prediction = overlap.reference, overlap.prediction
+    i, j = _equal_numbers(reference, prediction)
+    if labels_by(overlap) == "number":
+        return i, j
+    names = Both(reference.places_by_name, prediction.places_by_name)
+    common = [name for name in names.reference if name in names.prediction]
+    rows, columns = (np.array([side[name] for name in common], np.int64) for side in names)
+    named = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    paired = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    for side, places, pairs in zip(SIDES, names, (rows, columns), strict=True):
+        named[side][list(places.values())] = True
+        paired[side][pairs] = True
+    kept = ~paired.reference[i] & ~paired.prediction[j]
+    kept &= ~(named.reference[i] & named.prediction[j])
+    rows, columns = np.concatenate([rows, i[kept]]), np.concatenate([columns, j[kept]])
+    order = np.argsort(rows)
+    return rows[order], columns[order]
+
+
+def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, Integers]:
+    """The regions whose numbers are equal, sorted by row."""
+    (p, i), (q, j) = _numbers(reference), _numbers(prediction)
+    if p.dtype != q.dtype:  # int64 and uint64, which would meet as floating numbers
+        p, i = p[p >= 0].astype(np.uint64), i[p >= 0]
+        q, j = q[q >= 0].astype(np.uint64), j[q >= 0]
+    if q.size == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    places = np.minimum(np.searchsorted(q, p), q.size - 1)
+    equal = q[places] == p
+    rows, columns = i[equal], j[places[equal]]
+    order = np.argsort(rows, kind="stable")
+    return rows[order], columns[order]
+
+
+def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
+    """The numbers of the regions that have one, ascending, and their places.
+
+    A channel that has neither number nor name counts as its own number.
+    """
+    if regions.crisp:
+        return regions.keys, np.arange(len(regions))
+    numbers = {**{key: key for key in regions.unlabelled}, **regions.numbers}
+    keys = [key for key in regions.keys.tolist() if key in numbers]
+    values = np.array([numbers[key] for key in keys], np.int64)
+    order = np.argsort(values)
+    return values[order], np.searchsorted(regions.keys, keys)[order]
+
+
+def _check_labels(overlap: Overlap) -> None:
+    """Refuse labels of which nothing says how they correspond."""
+    if overlap.reference.origins and overlap.prediction.origins:
+        raise InputError(
+            "the numbers of connected components are arbitrary, so equal ones do not correspond; "
+            "use ",
+            Option("match", "overlap"),
+        )
+    for side, across in (SIDES, SIDES[::-1]):
+        own, opposite = overlap.side(side), overlap.side(across)
+        if labels_by(overlap) == "name":
+            continue
+        if own.names and not opposite.names and not _numbers(own)[0].size:
+            raise InputError(
+                f"{side}: its regions have names ({listed(own.labels)}) but no numbers, and those "
+                f"of the {across} have numbers ({listed(opposite.labels)}) but no names, so with ",
+                Option("match", "labels"),
+                " nothing corresponds; give the numbers names with ",
+                Option("names", python=f"read(…, names=…) for the {across}"),
+                ", or use ",
+                Option("match", "overlap"),
+            )
+        if own.unlabelled and not opposite.unlabelled:
+            numbers = _numbers(own)[0]
+            unknown = ~np.isin(_numbers(opposite)[0], numbers)
+            if unknown.any() or (not opposite.crisp and not opposite.numbers):
+                raise InputError(
+                    f"{side}: its channels have no labels, and the {across} has "
+                    f"{listed(opposite.labels)}, which are not all among the channels 0 to "
+                    f"{len(own) - 1}, so with ",
+                    Option("match", "labels"),
+                    " nothing says which channel is which label. Give the labels of the channels "
+                    "in Python with Segmentation.from_probabilities(…, labels=…), store them in "
+                    "the file, or use ",
+                    Option("match", "overlap"),
+                )
+
+
+def _common_label(overlap: Overlap) -> bool:
+    """Whether both sides know a label, be it one that no pixel has."""
+    own, others = overlap.reference, overlap.prediction
+    by_name = labels_by(overlap) == "name"
+    if by_name and own.unique_names.keys() & others.unique_names.keys():
+        return True
+    named = own.unique_names.values(), others.unique_names.values()
+    p, q = _known_numbers(own), _known_numbers(others)
+    return any(
+        not (by_name and p[number] in named[0] and q[number] in named[1])
+        for number in p.keys() & q.keys()
+    )
+
+
+def _known_numbers(regions: Regions) -> dict[int, int]:
+    """The labels or channels by their numbers, those that no pixel has included."""
+    keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
+    unlabelled = set(regions.unlabelled)
+    numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)
+    return {number: key for number, key in numbers if number is not None}
 
 
 def knows(overlap: Overlap, label: Label) -> bool:
     """Whether either side has a label, be it that of an empty region."""
-    return any(str(label) in _known(overlap.side(side)) for side in SIDES)
-
-
-def _known(regions: Regions) -> set[str]:
-    """Every label that a side knows, those of empty regions included."""
-    return {str(label) for label in (*regions.labels, *regions.empty)}
+    return any(overlap.side(side).knows(label) for side in SIDES)
 
 
 def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
-    """The pairs that are named; the rest by overlap."""
-    known = _known(overlap.reference) | _known(overlap.prediction)
-    for name in (name for pair in fixed.pairs for name in pair):
-        if str(name) not in known:
-            raise InputError(
-                f"match names {name!r}, which neither side has: the reference has "
-                f"{listed(overlap.reference.labels)}, the prediction has "
-                f"{listed(overlap.prediction.labels)}"
-            )
-    _check_order(overlap, fixed)
-    places = {side: _places(overlap.side(side)) for side in SIDES}
+    """The pairs that are named, as far as there are such regions; the rest by overlap."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
-    held = {side: np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES}
-    group_of: dict[str, int] = {}
+    group_of: dict[Label, int] = {}
     for prediction_label, reference_label in fixed.pairs:
-        j = places["prediction"].get(str(prediction_label))
-        i = places["reference"].get(str(reference_label))
-        number = group_of.setdefault(str(reference_label), len(group_of))
-        for side, k in (("reference", i), ("prediction", j)):
-            if k is not None:
-                numbers[side][k], held[side][k] = number, True  # type: ignore[index]
+        i = overlap.reference.find(reference_label)
+        j = overlap.prediction.find(prediction_label)
+        number = group_of.setdefault(reference_label if i is None else i, len(group_of))
+        if i is not None:
+            numbers["reference"][i] = number
+        if j is not None:
+            numbers["prediction"][j] = number
     meeting = overlap.meeting
-    free = ~held["reference"][meeting.rows] & ~held["prediction"][meeting.columns]
+    free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
     rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
     rows, columns = _by_overlap(replace(overlap, meeting=rest))
-    following = len(group_of) + np.arange(rows.size)
-    numbers["reference"][rows] = following
-    numbers["prediction"][columns] = following
+    next_groups = len(group_of) + np.arange(rows.size)
+    numbers["reference"][rows] = next_groups
+    numbers["prediction"][columns] = next_groups
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
 
 
-def _check_order(overlap: Overlap, fixed: Fixed) -> None:
-    """A pair that is named the wrong way round would fix nothing without a word."""
-    reference, prediction = _known(overlap.reference), _known(overlap.prediction)
-    for prediction_label, reference_label in fixed.pairs:
-        first, second = str(prediction_label), str(reference_label)
-        if first not in prediction and second not in reference:
+def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
+    """Reject a label that neither side has in any of these overlaps, and pairs in wrong order."""
+    if not isinstance(rule, Fixed):
+        return
+
+    def found(side: Side, label: Label) -> bool:
+        return any(overlap.side(side).knows(label) for overlap in overlaps)
+
+    where = "neither side has" if len(overlaps) == 1 else "no case has"
+    for pair in rule.pairs:
+        for label in pair:
+            if not (found("reference", label) or found("prediction", label)):
+                reference, prediction = (
+                    listed(list(dict.fromkeys(x for o in overlaps for x in o.side(side).labels)))
+                    for side in SIDES
+                )
+                raise InputError(
+                    f"match names {label!r}, which {where}: the reference has {reference}, "
+                    f"the prediction has {prediction}"
+                )
+        # Such a pair would be silently ignored.
+        if not found("prediction", pair[0]) and not found("reference", pair[1]):
             raise InputError(
-                f"match pairs {prediction_label!r} with {reference_label!r}, but the first is a "
-                f"label of the reference and the second one of the prediction: say the "
-                f"prediction's label first"
+                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a label of the "
+                f"reference and the second one of the prediction: give the prediction's label first"
             )
 
 
@@ -249,14 +415,9 @@ def _as_given(overlap: Overlap, given: Given) -> Groups:
     numbers: dict[Side, Integers] = {}
     for side in SIDES:
         numbers[side] = np.full(len(overlap.side(side)), -1, np.int64)
-        places = _places(overlap.side(side))
         for number, (reference, prediction) in enumerate(given.groups):
             for label in reference if side == "reference" else prediction:
-                k = places.get(str(label))
+                k = overlap.side(side).find(label)
                 if k is not None:
                     numbers[side][k] = number
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
-
-
-def _places(regions: Regions) -> Mapping[str, int]:
-    return {str(label): k for k, label in enumerate(regions.labels)}

@@ -9,7 +9,7 @@ from probdice.comparison import Comparison
 from probdice.engine.images import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.formatting import percent
-from probdice.matching import Given, listed
+from probdice.matching import Given, label_pairs, listed
 from probdice.options import sides_to_merge
 from probdice.scoring import NeedsImages
 from probdice.segmentation import Label, Segmentation
@@ -145,7 +145,10 @@ def _label_notes(result: Comparison) -> list[Note]:
             if new:
                 text = f"the earlier comparison does not know {side} {listed(new)}"
                 notes.append(Note("unknown", (text,)))
-    elif rule != "labels":
+    elif rule == "labels":
+        notes += _assumption_notes(result)
+        notes += _difference_notes(result)
+    elif not any(result.overlap.side(side).origins for side in SIDES):  # numbers are arbitrary
         crossed = _crossed(result)
         if crossed:
             labels = "label" if len(crossed) == 1 else "labels"
@@ -164,20 +167,56 @@ def _label_notes(result: Comparison) -> list[Note]:
     return notes
 
 
+def _assumption_notes(result: Comparison) -> list[Note]:
+    """Channels that have no labels and were taken by their number."""
+    notes = []
+    for side in SIDES:
+        if result.overlap.side(side).unlabelled:
+            source = "" if result.images is None else result.images.side(side).source
+            name = f"{side} ({source})" if source else side
+            text = f"{name}: its channels have no labels; channel k was taken as label k"
+            notes.append(Note("assumed", (text,)))
+    return notes
+
+
+def _difference_notes(result: Comparison) -> list[Note]:
+    """Regions of equal number and other name, or of equal name and other number."""
+    reference, prediction = result.overlap.reference, result.overlap.prediction
+    by_number = {
+        number: (k, name)
+        for k, name in ((k, prediction.names[k]) for k in prediction.names)
+        if (number := prediction.number_of(k)) is not None
+    }
+    renamed, renumbered = [], []
+    for key, name in reference.names.items():
+        number = reference.number_of(key)
+        if number in by_number and by_number[number][1] != name:
+            renamed.append(f"{number}: {name!r} and {by_number[number][1]!r}")
+    for name, key in reference.unique_names.items():
+        if name in prediction.unique_names:
+            numbers = reference.number_of(key), prediction.number_of(prediction.unique_names[name])
+            if None not in numbers and numbers[0] != numbers[1]:
+                renumbered.append(f"{name!r}: {numbers[0]} and {numbers[1]}")
+    notes = []
+    for what, found in (("number", renamed), ("name", renumbered)):
+        if found:
+            differs = "name" if what == "number" else "number"
+            regions = "1 region has" if len(found) == 1 else f"{len(found)} regions have"
+            text = (
+                f"{regions} the same {what} on both sides and another {differs} "
+                f"({listed(found)}); regions were matched by {result.labels_by}"
+            )
+            notes.append(Note("differing", (text,)))
+    return notes
+
+
 def _crossed(result: Comparison) -> list[Label]:
     """Labels of both sides that were matched, but not with each other."""
     groups, table = result._correspondence.groups, result.overlap
-    place = {str(label): k for k, label in enumerate(table.prediction.labels)}
-    crossed = []
-    for k in table.reference.occupied.tolist():
-        label = table.reference.label(k)
-        twin = place.get(str(label))
-        number = int(groups.reference[k])
-        if twin is None or number >= groups.matched:
-            continue
-        if 0 <= groups.prediction[twin] != number:
-            crossed.append(label)
-    return crossed
+    rows, columns = label_pairs(table)
+    own, across = groups.reference[rows], groups.prediction[columns]
+    crossed = rows[(own >= 0) & (own < groups.matched) & (across >= 0) & (across != own)]
+    return [table.reference.label(k) for k in crossed.tolist()]
 
 
 def _apart(result: Comparison) -> int:

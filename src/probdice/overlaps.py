@@ -10,6 +10,7 @@ import math
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +41,7 @@ FORMAT = 1  # version of what save and to_dict write
 LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
 COMPACT = 2**20  # pairs that may wait before they are added up
 MOST_PACKED = 64  # bytes of keys and names to which a byte of a file unpacks
+HEADER = ("crisp", "names", "colours", "numbers", "origins")  # of a side in a file
 SLACK = 2**16  # bytes of an array beside its values
 
 # What a damaged file may lead to in NumPy, zipfile, zlib and json.
@@ -83,6 +85,8 @@ class Regions:
     numbers : mapping of int to int
         The label that a channel stands for, where it has one. The keys of a label map are its
         numbers; those that no pixel has may be here.
+    origins : mapping of int to int or str
+        The class of each connected component; empty where regions are no components.
     """
 
     keys: NDArray[Any]
@@ -92,6 +96,7 @@ class Regions:
     losses: Floats | None = None
     colours: Mapping[int, str] = field(default_factory=dict)
     numbers: Mapping[int, int] = field(default_factory=dict)
+    origins: Mapping[int, Label] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -119,6 +124,67 @@ class Regions:
     @cached_property
     def _shown_names(self) -> Mapping[int, str]:
         return shown_names(self.names, self.number_of)
+
+    def find(self, label: Label) -> int | None:
+        """The region that a user means: by its number, by its name, or as it is shown."""
+        key = self._key_of(label)
+        return None if key is None else self._places.get(key)
+
+    def knows(self, label: Label) -> bool:
+        """Whether a user may mean a region so, be it one that no pixel has."""
+        key = self._key_of(label)
+        return key is not None and (key in self._places or key in self.names or key in self.numbers)
+
+    def _key_of(self, label: Label) -> int | None:
+        text = str(label)
+        by_name = self._keys_by_name
+        if isinstance(label, str) and text in by_name:
+            return by_name[text]
+        if text.removeprefix("-").isdecimal():
+            number = int(text)
+            if self.crisp:
+                return number
+            if number in self._channels:
+                return self._channels[number]
+        return by_name.get(text)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {key: k for k, key in enumerate(self.keys.tolist())}
+
+    @cached_property
+    def _channels(self) -> dict[int, int]:
+        """The channel of every number; a channel without number and name is its own."""
+        return {**{key: key for key in self.unlabelled}, **{n: k for k, n in self.numbers.items()}}
+
+    @cached_property
+    def _keys_by_name(self) -> dict[str, int]:
+        shown = {name: key for key, name in self._shown_names.items()}
+        return {**shown, **self.unique_names}
+
+    @cached_property
+    def unique_names(self) -> dict[str, int]:
+        """The labels or channels whose name no other one has, by name."""
+        counts = Counter(self.names.values())
+        return {name: key for key, name in self.names.items() if counts[name] == 1}
+
+    @cached_property
+    def places_by_name(self) -> dict[str, int]:
+        """The regions that their name identifies, by name."""
+        if not self.names:
+            return {}
+        keys = _integers(list(self.unique_names.values()))
+        _, places, chosen = np.intersect1d(self.keys.astype(keys.dtype), keys, return_indices=True)
+        names = list(self.unique_names)
+        return {names[k]: int(place) for k, place in zip(chosen, places, strict=True)}
+
+    @cached_property
+    def unlabelled(self) -> tuple[int, ...]:
+        """The channels that have neither a number nor a name."""
+        if self.crisp:
+            return ()
+        keys: list[int] = self.keys.tolist()
+        return tuple(key for key in keys if key not in self.numbers and key not in self.names)
 
     def colour(self, index: int) -> str | None:
         """The colour that the source gives a region, or None."""
@@ -160,6 +226,7 @@ class Regions:
             "losses": None if self.losses is None else self.losses.tolist(),
             "colours": [[key, colour] for key, colour in self.colours.items()],
             "numbers": [[key, number] for key, number in self.numbers.items()],
+            "origins": [[key, label] for key, label in self.origins.items()],
         }
 
     @classmethod
@@ -184,6 +251,7 @@ class Regions:
             None if losses is None else np.asarray(losses, np.float64),
             {index(key): colour for key, colour in content.get("colours", ())},
             numbers,
+            {index(key): label for key, label in content.get("origins", ())},
         )
 
 
@@ -525,7 +593,7 @@ class Overlap:
             arrays[f"{side}_keys"], arrays[f"{side}_volumes"] = regions.keys, regions.volumes
             if regions.losses is not None:
                 arrays[f"{side}_losses"] = regions.losses
-            header[side] = {key: content[key] for key in ("crisp", "names", "colours", "numbers")}
+            header[side] = {key: content[key] for key in HEADER}
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         name = os.fspath(path)
         try:
@@ -660,9 +728,11 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
     numbers: dict[int, int] = {}
+    origins: dict[int, Label] = {}
     for regions in several:
         colours = {**regions.colours, **colours}
         numbers = {**regions.numbers, **numbers}
+        origins = {**regions.origins, **origins}
         if regions.crisp != first.crisp:
             raise InputError(
                 f"{side}: overlaps of a label map and of probabilities cannot be added"
@@ -688,7 +758,7 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
             losses[place] += regions.losses
-    total = Regions(keys, volumes, first.crisp, names, losses, colours, numbers)
+    total = Regions(keys, volumes, first.crisp, names, losses, colours, numbers, origins)
     return total, places
 
 

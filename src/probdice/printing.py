@@ -71,6 +71,8 @@ def _title(result: Comparison) -> str:
     if result.match != "overlap":
         word = result.match if isinstance(result.match, str) else "…"
         asked.append(f"match={word!r}" if word != "…" else "match=…")
+        if result.labels_by is not None:
+            asked[-1] += f" by {result.labels_by}"
     if result.merge != "none":
         asked.append(f"merge={result.merge!r}")
     counts = [len(result.labels(side)) for side in SIDES]

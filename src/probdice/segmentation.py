@@ -86,6 +86,8 @@ class Segmentation:
         What is worth knowing about how it was read; a comparison repeats it.
     colours : mapping of int to str
         Colours such as "#0072B2" by label, or by number of the channel, where the source has them.
+    origins : mapping of int to int or str
+        The class of each connected component of a label map of components; empty for others.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Segmentation:
     source: str = ""
     notes: tuple[Note, ...] = ()
     colours: Mapping[int, str] = field(default_factory=dict)
+    origins: Mapping[int, Label] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the structure; the values are checked while they are read."""

@@ -96,7 +96,10 @@ def broken(text: str | Text, width: int) -> Text:
 def _asked(result: Comparison) -> str:
     counts = [len(result.labels(side)) for side in SIDES]
     regions = f"{counts[0]} reference and {counts[1]} prediction regions"
-    return ", ".join([*result.options.in_words(), f"{regions} over {result.pixels:,} pixels"])
+    words = result.options.in_words()
+    if result.labels_by is not None:
+        words[-1] += f" by {result.labels_by}"
+    return ", ".join([*words, f"{regions} over {result.pixels:,} pixels"])
 
 
 def _headline(result: Comparison) -> Table:

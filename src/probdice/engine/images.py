@@ -606,11 +606,11 @@ def _faults(
 
 
 def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
-    """With the names of labels, which tasks of Dask do without."""
+    """With the names of labels, which tasks of Dask do without, and the classes of components."""
     for name, side in sides.to_dict().items():
         regions = overlap.side(name)
-        if side.names and regions.crisp and not regions.names:
-            regions = replace(regions, names=side.names)
+        if side.origins or (side.names and regions.crisp and not regions.names):
+            regions = replace(regions, names=side.names, origins=side.origins)
             overlap = (
                 replace(overlap, reference=regions)
                 if name == "reference"

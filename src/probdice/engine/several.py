@@ -1,7 +1,7 @@
 """Several segmentations of one image: what each holds, whatever its labels, and pixel by pixel."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -95,6 +95,10 @@ class Several:
             return cls(sides, None, workers or cores())
         array, _ = mask_on(named[first], mask, tolerance)
         return cls(sides, array, workers or cores(), file_of(mask))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed again when it is first asked for."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from probdice.evaluation.yardstick import (
     write_consensus,
     yardstick_of,
 )
-from probdice.matching import Given
+from probdice.matching import Given, check_fixed
 from probdice.options import (
     Correspondence,
     GivenNames,
@@ -438,8 +438,11 @@ def _evaluated(
             found = _over_set(finished(requests, "overlaps"), options)
         asked = {name: options.given(found[name]) if name in found else options for name in folders}
         requests = _requests(jobs, inputs, asked, folder)
+        records = finished(requests, "comparisons")
+        if scored := [one.comparison.overlap for one in records if one.comparison is not None]:
+            check_fixed(options.match, scored)
         return Evaluation(
-            finished(requests, "comparisons"),
+            records,
             lacking,
             os.fspath(reference),
             {name: os.fspath(path) for name, path in folders.items()},

@@ -128,7 +128,7 @@ def compared(
                 reference=replace(images.reference, source=",".join(names["reference"])),
                 prediction=replace(images.prediction, source=",".join(names["prediction"])),
             )
-        return compare_images(images, options)
+        return compare_images(images, options, of_many=True)
 
 
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["CONSENSUS", "Yardstick", "check_raters", "write_consensus", "yardstick_of"]
 
 CONSENSUS = "consensus"  # the folder of the raters' means, and a name that no rater may have
-SUFFIXES = (".nii.gz", ".npz")  # where it is known where the image lies, and where it is not
+SUFFIX = ".npz"  # which holds numbers, names and geometry, compressed
+FORMER = (".nii.gz", ".npy")  # of an older version, whose files have no labels
 DIGITS = 3
 
 
@@ -165,28 +166,28 @@ def write_consensus(
         for record in evaluation.records:
             files.setdefault(record.case, {})[rater] = record.reference
     made = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
-    note, same, suffix = out / f"{CONSENSUS}.json", False, ""
+    note, same = out / f"{CONSENSUS}.json", False
     if note.exists():
         same = note.read_text(encoding="utf-8") == json.dumps(made)
     for case, by_rater in files.items():
         if len(by_rater) < 2:
             continue
         sources = [split_inside(file)[0] for paths in by_rater.values() for file in paths]
-        known = [end for end in SUFFIXES if _newer(out / CONSENSUS / f"{case}{end}", sources)]
-        if same and known:
-            suffix = known[0]
+        target = out / CONSENSUS / f"{case}{SUFFIX}"
+        if same and _newer(target, sources):
             continue
         try:
             mean = _mean_of(by_rater, options, workers)
-            suffix = SUFFIXES[mean.geometry is None]
-            target = out / CONSENSUS / f"{case}{suffix}"
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.with_name(f"{Path(case).name}.npy").unlink(missing_ok=True)  # of older versions
             write(target, mean)
+            for suffix in FORMER:
+                target.with_name(f"{target.name.removesuffix(SUFFIX)}{suffix}").unlink(
+                    missing_ok=True
+                )
         except ProbdiceError as error:
             raise error.prefixed(f"{case}: the raters have no consensus: ") from None
     note.write_text(json.dumps(made), encoding="utf-8")
-    return f"{SPANNING}{suffix}" if any("/" in case for case in files) else None
+    return f"{SPANNING}{SUFFIX}" if any("/" in case for case in files) else None
 
 
 def _mean_of(

@@ -8,7 +8,7 @@ often as that gains anything. All of this happens in the tables of overlaps, not
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain, combinations, count
 from math import fsum
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison import Comparison, compare_images
 from probdice.engine.several import Content, Several
-from probdice.errors import InputError
+from probdice.errors import InputError, Option
 from probdice.inputs import Comparable, as_mask, as_segmentation
 from probdice.matching import TIE, find_groups
 from probdice.options import TOLERANCE, Options, as_workers
@@ -86,6 +86,10 @@ class Panel:
     several: Several
     match: RaterMatch
     options: Options
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed again when it is first asked for."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,11 +165,38 @@ class Panel:
         return [key for key in self.contents[name].keys.tolist() if key in occupied]
 
     def _by_label(self, ranked: Sequence[str], keys: Sequence[list[int]]) -> list[list[int]]:
-        number_of: dict[str, int] = {}
-        return [
-            [number_of.setdefault(str(self.label(name, key)), len(number_of)) for key in own]
-            for name, own in zip(ranked, keys, strict=True)
-        ]
+        """Equal names where every rater has some, else equal numbers, as for two sides.
+
+        A region without a name of its own belongs to the one named region of its number, if there
+        is one that its rater lacks.
+        """
+        by_name = all(self.regions(name).places_by_name for name in ranked)
+        called: list[list[tuple[int | None, str | None]]] = []
+        for name, own in zip(ranked, keys, strict=True):
+            unique = self.regions(name).unique_names if by_name else {}
+            pairs = [self._called(name, key) for key in own]
+            called.append([(n, text if text in unique else None) for n, text in pairs])
+        named = {pair for own_pairs in called for pair in own_pairs if pair[1] is not None}
+        number_of: dict[Label, int] = {}
+        belongs: list[list[int]] = []
+        for own_pairs in called:
+            own_names = {text for _, text in own_pairs}
+            belongs.append([])
+            for number, text in own_pairs:
+                names = {other for n, other in named if n == number} if text is None else {text}
+                label: Label | None = number
+                if len(names) == 1 and (text is not None or not names & own_names):
+                    (label,) = names
+                if label is None:
+                    raise InputError(
+                        f"raters: region {text or number!r} has a name and no number, and "
+                        f"others have no names, so with ",
+                        Option("match", "labels"),
+                        " nothing corresponds; use ",
+                        Option("match", "overlap"),
+                    )
+                belongs[-1].append(number_of.setdefault(label, len(number_of)))
+        return belongs
 
     def _tables(
         self, ranked: Sequence[str], keys: Sequence[list[int]]

@@ -1,7 +1,7 @@
 """A consensus as a segmentation whose probabilities are computed where they are read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,10 @@ class Fused:
     common: Common
     model: Model
     channels: tuple[int, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed again when it is first asked for."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def shape(self) -> tuple[int, ...]:

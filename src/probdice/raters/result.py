@@ -1,7 +1,7 @@
 """What raters agree on: a probabilistic segmentation, and how each of them performs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -103,7 +103,8 @@ class Consensus:
     notes: tuple[Note, ...]
     _panel: Panel
     _common: Common
-    _joint: Callable[[], Floats]
+    _model: Model
+    _joint: Floats | None
 
     @property
     def pixels(self) -> int:
@@ -129,7 +130,10 @@ class Consensus:
     @cached_property
     def _pixels(self) -> Floats:
         """The expected pixels of every rater by what is said and what is true."""
-        return self._joint()
+        if self._joint is not None:
+            return self._joint
+        evidence = Evidence(self._panel.several.only(self._common.names), self._common)
+        return expected(evidence, self._model)
 
     @cached_property
     def raters(self) -> tuple[Rater, ...]:
@@ -254,6 +258,8 @@ class Consensus:
             "iterations": self.iterations,
             "pixels": self.pixels,
             "regions": list(self.segmentation.regions),
+            "labels": list(self.segmentation.labels),
+            "names": [self.segmentation.names.get(k) for k in range(len(self.segmentation.labels))],
             "raters": [
                 {
                     "name": rater.name,
@@ -309,21 +315,25 @@ def consensus_of(
             ", which finds out how far each rater is to be trusted; leave them out",
         )
     common = panel.common(panel.names)
-    evidence = Evidence(panel.several.only(common.names), common)
     mean = Model(np.array([given[name] for name in common.names]), len(common.labels))
     if method == "mean":
         segmentation = fused(panel, common, mean, common.channels)
-        return Consensus(
-            method, segmentation, 0, (), panel, common, lambda: expected(evidence, mean)
-        )
-    result = staple(evidence, mean)
+        return Consensus(method, segmentation, 0, (), panel, common, mean, None)
+    result = staple(Evidence(panel.several.only(common.names), common), mean)
     notes: tuple[Note, ...] = ()
     if not result.settled:
         text = f"STAPLE was stopped after {result.iterations} passes before it had settled"
         notes = (Note("unsettled", (text,)),)
     segmentation = fused(panel, common, result.model, common.channels)
     return Consensus(
-        method, segmentation, result.iterations, notes, panel, common, lambda: result.joint
+        method,
+        segmentation,
+        result.iterations,
+        notes,
+        panel,
+        common,
+        result.model,
+        result.joint,
     )
 
 

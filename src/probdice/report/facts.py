@@ -61,6 +61,8 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
 def _rule(comparison: Comparison) -> str:
     """How regions were made to correspond."""
     rule = comparison.match
+    if comparison.labels_by is not None:
+        return f"{RULES['labels']}, by {comparison.labels_by}"
     if isinstance(rule, str):
         return RULES[rule]
     if isinstance(rule, dict):

@@ -1,0 +1,122 @@
+"""The consensus of raters keeps the numbers and names of its regions through an evaluation."""
+
+import copy
+import csv
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_cli_compare import run
+
+import probdice
+from probdice import Geometry, Segmentation
+
+NAMES = {0: "background", 1: "kidney", 3: "cyst", 17: "liver", 53: "spleen"}
+PLACE = Geometry((12, 10, 6), np.diag([2.0, 2.0, 3.0, 1.0]))
+
+
+def volume(labels: tuple[int, ...], seed: int, share: float) -> NDArray[np.uint8]:
+    """Slabs of the labels along the first axis, with some voxels wrong."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.repeat(np.arange(len(labels)), 12 // len(labels)), 60).reshape(12, 10, 6)
+    wrong = rng.random(truth.shape) < share
+    return np.array(labels, np.uint8)[
+        np.where(wrong, rng.integers(len(labels), size=truth.shape), truth)
+    ]
+
+
+def foreground_dice(
+    raters: list[NDArray[Any]], method: NDArray[Any], labels: tuple[int, ...]
+) -> float:
+    """2 Σ min(p, q) / (Σ p + Σ q) of each label but 0, p the share of raters who give it."""
+    values = []
+    for label in labels[1:]:
+        p = np.mean([rater == label for rater in raters], axis=0)
+        q = (method == label).astype(float)
+        values.append(2 * np.minimum(p, q).sum() / (p.sum() + q.sum()))
+    return float(np.mean(values))
+
+
+CASES = {"a": (0, 17, 53), "b": (0, 1, 3), "c": (0, 1, 17)}
+
+
+def store(folder: Path, case: str, values: NDArray[Any], suffix: str, names: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    present = {label: NAMES[label] for label in np.unique(values).tolist()} if names else None
+    geometry = None if suffix == ".npy" else PLACE
+    segmentation = Segmentation.from_labels(values, names=present, geometry=geometry)
+    probdice.write(folder / f"{case}{suffix}", segmentation)
+
+
+@pytest.mark.parametrize("suffix", [".nii.gz", ".npy", ".nrrd"])
+@pytest.mark.parametrize("names", [False, True])
+def test_foreground_dice_against_the_consensus_is_that_of_its_labels(
+    tmp_path: Path, suffix: str, names: bool
+) -> None:
+    expected = {}
+    for number, (case, labels) in enumerate(CASES.items()):
+        maps = [volume(labels, 10 * number + k, share) for k, share in enumerate((0.1, 0.2, 0.02))]
+        for folder, values in zip(("anna", "ben", "method"), maps, strict=True):
+            store(tmp_path / folder, case, values, suffix, names)
+        expected[case] = foreground_dice(maps[:2], maps[2], labels)
+    table = tmp_path / "names.csv"
+    table.write_text("".join(f"{label},{name}\n" for label, name in NAMES.items()))
+    done = run(
+        "evaluate", "consensus", tmp_path / "method", "-o", tmp_path / "out", "--match", "labels",
+        "--rater", f"anna={tmp_path / 'anna'}", "--rater", f"ben={tmp_path / 'ben'}",
+        "--background", "0", *(["--names", table] if names and suffix == ".npy" else []),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rows = csv.DictReader((tmp_path / "out" / "cases.csv").read_text().splitlines())
+    found = {row["case"]: float(row["foreground_dice"]) for row in rows}
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert min(expected.values()) > 0.8
+
+
+def test_a_consensus_has_the_numbers_and_names_of_its_raters() -> None:
+    raters = [
+        Segmentation.from_labels([0, 17, 17, 53], names={17: "liver", 53: "aorta"}),
+        Segmentation.from_labels([0, 17, 53, 53], names={17: "liver", 53: "aorta"}),
+    ]
+    found = probdice.consensus(raters, match="labels").segmentation
+    assert found.labels == (0, 17, 53)
+    assert found.regions == (0, "liver", "aorta")
+    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 1]]
+    assert probdice.compare([0, 17, 17, 53], found, match="labels").score == pytest.approx(0.875)
+
+
+def test_raters_with_names_on_other_numbers_agree_by_name() -> None:
+    raters = [
+        Segmentation.from_labels([0, 1, 1, 2], names={1: "liver", 2: "spleen"}),
+        Segmentation.from_labels([0, 2, 2, 1], names={2: "liver", 1: "spleen"}),
+        Segmentation.from_labels([0, 1, 1, 2], names={1: "liver", 2: "spleen"}),
+    ]
+    found = probdice.consensus(raters, match="labels").segmentation
+    assert (found.labels, found.regions) == ((0, 1, 2), (0, "liver", "spleen"))
+    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("method", ["mean", "staple"])
+def test_a_consensus_can_be_pickled_and_copied(method: Any) -> None:
+    consensus = probdice.consensus([[0, 17, 17, 53], [0, 17, 53, 53]], method=method)
+    for twin in (pickle.loads(pickle.dumps(consensus)), copy.deepcopy(consensus)):
+        assert twin.to_dict() == consensus.to_dict()
+        assert twin.segmentation.labels == (0, 17, 53)
+        expected = consensus.segmentation.probabilities()
+        assert twin.segmentation.probabilities().tolist() == expected.tolist()
+
+
+def test_the_consensus_of_a_run_is_small_and_has_its_labels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    blocks = np.kron(rng.permutation(64).reshape(8, 8), np.ones((25, 25), int)).astype(np.uint8)
+    for name, moved in (("anna", 0), ("ben", 1), ("method", 2)):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "photograph.npy", np.roll(blocks, moved, axis=0))
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    probdice.evaluate(None, {"m": tmp_path / "method"}, raters=raters, out=tmp_path / "out")
+    (file,) = (tmp_path / "out" / "consensus").iterdir()
+    assert file.stat().st_size < 64 * 200 * 200 * 4 / 50  # of float32, uncompressed
+    assert probdice.read(file).labels == tuple(range(64))

@@ -1,0 +1,165 @@
+"""match="labels": equal names where both sides have names, otherwise equal numbers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli_compare import run
+
+import probdice
+from probdice import Comparison, InputError, Overlap, Segmentation, compare
+
+REFERENCE = Segmentation.from_labels([0, 0, 1, 1, 2], names={1: "liver", 2: "spleen"})
+SOFT = np.array([[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
+
+
+def notes(result: Comparison, kind: str) -> list[str]:
+    return [str(note) for note in result.notes if note.kind == kind]
+
+
+def test_equal_numbers_correspond_whatever_names_one_side_has() -> None:
+    for first, second in (
+        (REFERENCE, [0, 0, 1, 1, 2]),
+        ([0, 0, 1, 1, 2], REFERENCE),
+        (REFERENCE, SOFT),
+    ):
+        result = compare(first, second, match="labels")
+        assert (result.score, result.labels_by) == (1.0, "number")
+        assert "match='labels' by number" in repr(result)
+        assert result.to_dict()["labels_by"] == "number"
+
+
+def test_equal_names_correspond_where_both_sides_have_names() -> None:
+    other = Segmentation.from_labels([0, 0, 7, 7, 1], names={7: "liver", 1: "spleen"})
+    result = compare(REFERENCE, other, match="labels")
+    assert (result.score, result.labels_by) == (1.0, "name")
+    assert notes(result, "differing") == [
+        "1 region has the same number on both sides and another name (1: 'liver' and 'spleen'); "
+        "regions were matched by name",
+        "2 regions have the same name on both sides and another number ('liver': 1 and 7, "
+        "'spleen': 2 and 1); regions were matched by name",
+    ]
+    soft = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
+    assert compare(REFERENCE, soft, match="labels").score == 0.6  # 0 has a number, air a name
+
+
+def test_a_region_without_a_name_corresponds_by_number_beside_named_ones() -> None:
+    named = Segmentation.from_labels([0, 0, 5, 5, 2], names={0: "background", 5: "liver"})
+    result = compare(REFERENCE, named, match="labels")
+    assert (result.score, result.labels_by) == (1.0, "name")
+
+
+def test_names_that_regions_share_do_not_identify_them() -> None:
+    names = {1: "kidney", 2: "mass", 3: "mass"}
+    first = Segmentation.from_labels([1, 2, 2, 3], names=names)
+    result = compare(first, Segmentation.from_labels([1, 2, 2, 3], names=names), match="labels")
+    assert result.score == 1.0
+    assert [group.reference for group in result.groups] == [
+        ("kidney",),
+        ("mass (2)",),
+        ("mass (3)",),
+    ]
+    other = Segmentation.from_labels([1, 2, 2, 3], names={1: "kidney", 2: "cyst", 3: "tumour"})
+    assert compare(first, other, match="labels").score == 1.0
+
+
+def test_only_names_and_only_numbers_is_an_error() -> None:
+    named = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
+    with pytest.raises(InputError, match=r"prediction: its regions have names \(air, liver, sple"):
+        compare([0, 0, 1, 1, 2], named, match="labels")
+    with pytest.raises(InputError, match=r"reference: its regions have names"):
+        compare(named, [0, 0, 1, 1, 2], match="labels")
+    with pytest.raises(InputError, match=r"no label in common \(by name\)"):
+        compare(
+            Segmentation.from_labels([1, 1], names={1: "liver"}),
+            Segmentation.from_labels([1, 1], names={1: "spleen"}),
+            match="labels",
+        )
+
+
+def test_labels_on_either_side_of_two_to_the_63_meet_as_whole_numbers() -> None:
+    large = np.array([0, 2**63, 2**64 - 1, 2**64 - 1], np.uint64)
+    assert compare(large, large, match="labels").score == 1.0
+    assert compare(np.array([0, -1, 5, 5]), large, match="labels").score == 0.25
+
+
+def test_a_mapping_may_name_a_named_label_by_its_number() -> None:
+    result = compare(REFERENCE, [0, 0, 5, 5, 2], match={5: 1})
+    assert result.groups[1].reference == ("liver",)
+    assert compare(REFERENCE, [0, 0, 5, 5, 2], match={5: "liver"}).score == 1.0
+
+
+def test_channels_of_a_file_are_taken_by_number_with_a_note(tmp_path: Path) -> None:
+    np.save(tmp_path / "soft.npy", SOFT)
+    np.save(tmp_path / "labels.npy", np.array([0, 0, 1, 1, 2]))
+    result = compare(tmp_path / "labels.npy", tmp_path / "soft.npy", match="labels")
+    assert result.score == 1.0
+    assert notes(result, "assumed") == [
+        f"prediction ({tmp_path / 'soft.npy'}): its channels have no labels; channel k was taken "
+        f"as label k"
+    ]
+    assert compare([0, 0, 1, 1, 2], SOFT, match="labels").notes == ()
+    np.save(tmp_path / "other.npy", np.array([0, 0, 17, 17, 53]))
+    done = run("compare", tmp_path / "other.npy", tmp_path / "soft.npy", "--match", "labels")
+    assert done.code == 1
+    assert "prediction: its channels have no labels, and the reference has 0, 17, 53" in done.said
+    both = compare(tmp_path / "soft.npy", tmp_path / "soft.npy", match="labels")
+    assert (both.score, len(notes(both, "assumed"))) == (1.0, 2)
+
+
+def test_the_command_line_and_json_report_which_labels_were_used(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0, 0, 1], [1, 2, 2]]))
+    (tmp_path / "t.csv").write_text("1,liver\n2,spleen\n")
+    arguments = ("compare", tmp_path / "a.npy", tmp_path / "a.npy", "--match", "labels")
+    done = run(*arguments, "--json", tmp_path / "j.json")
+    assert done.code == 0, done.err
+    assert "equal labels matched by number" in " ".join(done.out.split())
+    content = json.loads((tmp_path / "j.json").read_text())
+    assert (content["score"], content["labels_by"]) == (1.0, "number")
+    named = run(*arguments, "--names", tmp_path / "t.csv")
+    assert "equal labels matched by name" in " ".join(named.out.split())
+
+
+def test_a_relabelled_prediction_agrees_with_the_reference_by_label(tmp_path: Path) -> None:
+    first = np.array([[[0, 0], [17, 17]], [[53, 53], [53, 0]]], np.uint8)
+    place = probdice.Geometry((2, 2, 2), np.eye(4))
+    named = Segmentation.from_labels(first, names={17: "liver", 53: "spleen"}, geometry=place)
+    probdice.write(tmp_path / "a.nrrd", named)
+    renamed = Segmentation.from_labels(np.choose(first % 5, [9, 0, 5, 8]), geometry=place)
+    probdice.write(tmp_path / "b.nii.gz", renamed)
+    done = run(
+        "compare", tmp_path / "a.nrrd", tmp_path / "b.nii.gz", "--relabelled", tmp_path / "c.nii.gz"
+    )
+    assert done.code == 0, done.err
+    assert compare(tmp_path / "a.nrrd", tmp_path / "c.nii.gz", match="labels").score == 1.0
+
+
+def folder_of(place: Path, cases: dict[str, list[int]]) -> Path:
+    place.mkdir()
+    for name, values in cases.items():
+        np.save(place / f"{name}.npy", np.array([values, values], np.uint8))
+    return place
+
+
+def test_a_mapping_may_name_labels_that_a_case_lacks(tmp_path: Path) -> None:
+    reference = folder_of(tmp_path / "r", {"a": [0, 1, 2, 3], "b": [0, 1, 1, 2]})
+    method = folder_of(tmp_path / "m", {"a": [0, 5, 6, 7], "b": [0, 5, 5, 6]})
+    arguments = ("evaluate", reference, method, "-o", tmp_path / "out")
+    done = run(*arguments, "--match", "5=1,6=2,7=3")
+    assert done.code == 0, done.err
+    table = (tmp_path / "out" / "cases.csv").read_text()
+    assert table.count("1.0") >= 2
+    done = run(*arguments, "--match", "5=1,6=2,9=3")
+    assert done.code == 1
+    assert done.said.count("match names 9, which no case has") == 1
+    with pytest.raises(InputError, match="match names 9, which neither side has"):
+        compare([0, 1], [0, 5], match={9: 1})
+
+
+def test_many_labels_are_matched_as_arrays() -> None:
+    labels = np.arange(200_000)
+    regions = probdice.overlap(labels, labels)
+    calls = Overlap.compare(regions, match="labels")
+    assert calls.score == 1.0
+    assert "_places" not in regions.reference.__dict__  # no Python object per label
