@@ -121,6 +121,25 @@ def test_a_folder_that_may_not_be_written_to(tmp_path):
     assert out.stdout.strip() == EXPECTED, out.stderr
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "del caching.FunctionCache",
+        "caching.FunctionCache.__init__ = lambda self, function: None",  # without _cache_file
+        "caching.IndexDataCacheFile.__slots__ = ()\n"
+        "caching.IndexDataCacheFile.__init__ = lambda self, *a, **k: None",  # or _source_stamp
+        "del numba.core.event; sys.modules['numba.core.event'] = None",
+    ],
+)
+def test_a_numba_without_the_internals_that_are_used(tmp_path, change):
+    """Nothing is kept on disk, or compiling is not reported; the numbers are the same."""
+    code = f"import sys, numba, numba.core.caching as caching, numba.core.event\n{change}\n"
+    code += "from probdice.engine.kernels import watch_compiler\n"
+    code += "watch_compiler(lambda: None, lambda: None)\n"
+    out = run(code + textwrap.dedent(COMPARE), SOURCE.parent, tmp_path)
+    assert out.stdout.strip() == EXPECTED, out.stderr
+
+
 # What they compute -----------------------------------------------------------------------------
 
 

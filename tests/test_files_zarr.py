@@ -7,6 +7,8 @@ import http.server
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from functools import partial
@@ -576,3 +578,25 @@ def test_a_chunk_that_takes_more_memory_than_allowed_is_refused(tmp_path):
     assert read(path, max_bytes=2048).shape == (64, 64)
     with pytest.raises(TooLargeError, match=r"\(64, 32\), which takes 2048 bytes"):
         read(path, max_bytes=2047)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "import zarr.core.buffer; del zarr.core.buffer.default_buffer_prototype",
+        "del zarr.AsyncArray",
+        "del zarr.AsyncArray.getitem",
+        "from zarr.abc import codec; del codec.BaseCodec._decode_single",
+    ],
+)
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_zarr_without_the_internals_that_are_used(tmp_path, change, version):
+    labels = np.arange(600).reshape(20, 30) // 70
+    zarr.create_array(tmp_path / "a.zarr", data=labels, chunks=(7, 9), zarr_format=version)
+    code = (
+        f"import numpy as np, zarr\nfrom probdice.files.zarr import Stored\n"
+        f"array = zarr.open_array({str(tmp_path / 'a.zarr')!r}, mode='r')\n{change}\n"
+        f"print(Stored(array, 'a.zarr')[:, 3:].sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == str(labels[:, 3:].sum()), done.stderr

@@ -5,9 +5,7 @@ Keys are the options without their dashes in front; `reference` is the folder of
 is said on the command line goes before what stands in the file.
 """
 
-import json
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -49,9 +47,10 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
 
 def save_configuration(context: typer.Context, path: str, methods: Mapping[str, str]) -> None:
     """Write what was said, on the command line or in a file, to a file."""
+    import tomli_w
+
     folder = Path(path).parent
-    lines = []
-    tables = [f"\n[methods]\n{_entries({name: _seen(d, folder) for name, d in methods.items()})}"]
+    content: dict[str, Any] = {}
     for key, parameter in _parameters(context).items():
         source = context.get_parameter_source(parameter.name)
         if key == "methods" or source is None or source.name not in ("COMMANDLINE", "DEFAULT_MAP"):
@@ -59,8 +58,9 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
         value = context.params[parameter.name]
         if _is_path(key, value):
             value = _seen(value, folder)
-        lines.append(f"{key} = {_toml(value)}\n")
-    write_text(path, "".join([*lines, *tables]))
+        content[key] = list(value) if isinstance(value, tuple) else value
+    content["methods"] = {name: _seen(directory, folder) for name, directory in methods.items()}
+    write_text(path, tomli_w.dumps(content))
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
@@ -110,19 +110,6 @@ def _seen(path: str, folder: Path) -> str:
         return os.path.relpath(path, folder or ".").replace(os.sep, "/")
     except ValueError:  # on another drive
         return os.path.abspath(path)
-
-
-def _toml(value: Any) -> str:
-    """TOML writes texts, numbers, truths and lists of them as JSON does."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _entries(table: Mapping[str, Any]) -> str:
-    return "".join(f"{_key(name)} = {_toml(value)}\n" for name, value in table.items())
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _listed(keys: Iterable[str]) -> str:

@@ -27,10 +27,9 @@ from probdice.files.arrays import NPY, NPZ
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
 from probdice.files.images import BMP, JPEG, PNG, TIFF
-from probdice.files.itk import ITK, of_simpleitk
+from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
-from probdice.files.metaimage import METAIMAGE
 from probdice.files.model import Content, Format, Image, Source, printable
 from probdice.files.names import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel

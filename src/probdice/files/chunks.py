@@ -8,6 +8,9 @@ Zarr reads on threads of its own, between which each chunk goes to and fro. That
 that answer late. What lies on this machine is read on the thread that asks for it, and into memory
 that earlier chunks have had: new pages for each take as long as unpacking it where a process gives
 freed ones back at once, as Dask's workers do.
+
+Both rely on parts of Zarr that are not public. Where a version of Zarr has changed them, chunks are
+read as Zarr reads them, without these bounds.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, TypeVarTuple
 
@@ -30,12 +33,19 @@ from numcodecs.compat import ndarray_copy
 from numpy.typing import NDArray
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import ShardingCodec
-from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ZipStore
 
 from probdice.files.packed import zlib_module
 
+try:
+    from zarr.core.buffer import default_buffer_prototype
+except ImportError:
+    default_buffer_prototype = None
+
 __all__ = ["bounded"]
+
+_PROTOTYPE: Any = None if default_buffer_prototype is None else default_buffer_prototype()
+_Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
 
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
@@ -50,6 +60,14 @@ ZSTD_BLOCK = 1 << 17  # bytes that a packed block of Zstandard gives at most
 
 def bounded(array: Any) -> Any:
     """The array of Zarr, whose chunks are refused where they unpack to too much."""
+    try:
+        return _bounded(array)
+    except (AttributeError, TypeError):  # parts that are not public have changed
+        return array
+
+
+def _bounded(array: Any) -> Any:
+    BytesBytesCodec._decode_single  # noqa: B018  # raises an AttributeError where it has changed
     metadata = array.metadata
     if metadata.zarr_format == 3:
         metadata = replace(metadata, codecs=_bounded_codecs(metadata.codecs))
@@ -76,7 +94,7 @@ class Near(zarr.Array):  # type: ignore[misc]
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            with closing(_AtOnce()) as loop:
+            with suppress(AttributeError, TypeError), closing(_AtOnce()) as loop:
                 return loop.run_until_complete(self._selected(selection))
         return super().__getitem__(selection)  # as in a notebook: no thread runs two loops
 
@@ -312,7 +330,7 @@ class _Loan:
         self.free.append(self.memory)
 
 
-class _Lent(default_buffer_prototype().nd_buffer):  # type: ignore[misc]
+class _Lent(_Array):  # type: ignore[misc]
     """What Zarr puts values into."""
 
     @classmethod
@@ -324,4 +342,4 @@ class _Lent(default_buffer_prototype().nd_buffer):  # type: ignore[misc]
         return cls(np.ndarray(shape, kind, lent(math.prod(shape) * kind.itemsize), order=order))
 
 
-INTO_LENT = default_buffer_prototype()._replace(nd_buffer=_Lent)
+INTO_LENT = None if _PROTOTYPE is None else _PROTOTYPE._replace(nd_buffer=_Lent)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from probdice.errors import ProbdiceError
 from probdice.files.arrays import label_image
-from probdice.files.detached import nrrd_values
-from probdice.files.metaimage import metaimage_values
 from probdice.files.nifti import other_half
 from probdice.files.sources import split_inside, split_paths
+from probdice.files.value_files import metaimage_values, nrrd_values
 
 __all__ = ["files_read", "fingerprint"]
 

@@ -5,11 +5,14 @@ and 0 is what no segment covers. Masks that overlap stay one region each.
 """
 
 import math
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from probdice.errors import FormatError
+from probdice.files.contained_images import answer_of, expect, image_of
+from probdice.files.containment import Answer, contained, grant
 from probdice.files.damage import check_memory, check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Source, as_colour, lps_to_ras, need
 
@@ -27,10 +30,29 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
+    expect("highdicom", "dicom", "reading DICOM")
+    most = source.max_bytes
+    return image_of(
+        contained(read_segments, source.path, most, library="highdicom", max_bytes=most)
+    )
+
+
+DICOM = Format("DICOM", (".dcm",), _recognises, _read)
+
+
+# -- in the child process --------------------------------------------------------------------------
+
+
+def read_segments(file: str, max_bytes: int) -> Answer:
+    """The segmentation in a file."""
+    return answer_of(_image(Path(file), max_bytes))
+
+
+def _image(path: Path, max_bytes: int) -> Image:
     highdicom = need("highdicom", "dicom", "reading DICOM")
     pydicom = need("pydicom", "dicom", "reading DICOM")
     with library_call():
-        dataset = pydicom.dcmread(source.path)
+        dataset = pydicom.dcmread(path)
         storage = str(dataset.get("SOPClassUID", ""))
         kind = pydicom.uid.UID(storage).name if storage else "an object without a class"
     if storage not in SEGMENTATIONS:
@@ -50,7 +72,9 @@ def _read(source: Source) -> Image:
         raise FormatError(f"is damaged: its {frames} frames lie {slices} slices apart")
     shape = tuple(int(length) for length in geometry.spatial_shape)
     regions = len(seg.segment_numbers) if fractional else 1
-    check_memory(math.prod(shape) * regions * (4 if fractional else 1), shape, source.max_bytes)
+    needed = math.prod(shape) * regions * (4 if fractional else 1)
+    check_memory(needed, shape, max_bytes)
+    grant(needed)
     with library_call():
         if fractional:
             volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
@@ -61,9 +85,10 @@ def _read(source: Source) -> Image:
             if "overlap" not in str(error):
                 raise
             masks = len(seg.segment_numbers)
-            check_memory(math.prod(shape) * masks, (*shape, masks), source.max_bytes)
+            check_memory(math.prod(shape) * masks, (*shape, masks), max_bytes)
+            grant(math.prod(shape) * (masks - 1))
             # The failed call leaves a locked table behind, so the file is opened afresh.
-            seg = highdicom.seg.segread(source.path)
+            seg = highdicom.seg.segread(path)
             return _regions(seg, seg.get_volume(combine_segments=False), "values")
         names = {number: _name(seg, number) for number in seg.segment_numbers}
         colours = {number: _colour(seg, number) for number in seg.segment_numbers}
@@ -74,9 +99,6 @@ def _read(source: Source) -> Image:
         label_names=names,
         colours={number: colour for number, colour in colours.items() if colour},
     )
-
-
-DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:

@@ -6,23 +6,25 @@ axes are one value per pixel, and along four the probabilities of regions, which
 
 import json
 import math
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import chunks_of
+from probdice.arrays import Chunks, chunks_of
 from probdice.errors import FormatError
+from probdice.files.contained_images import expect, impossible
+from probdice.files.containment import NUMBERS, Answer, Filling, contained, grant
 from probdice.files.damage import DEFLATE_RATIO, check_crumbs, check_size, library_call
 from probdice.files.lazy import Lazy, zeros_and_ones
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
-from probdice.files.rehearsal import rehearse
 
-__all__ = ["HDF5", "OnDisk", "check_dataset", "datasets", "opened"]
+__all__ = ["HDF5", "check_dataset", "datasets", "filling", "opened"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
 MOST_UNPACKING = 1 << 16  # what filters other than gzip make of a byte, at most
 
 
@@ -33,65 +35,176 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    h5py = need("h5py", "hdf5", "reading HDF5")
-    file = opened(h5py, source.path)  # stays open while blocks of it may be read
-    try:
-        dataset = _dataset(h5py, file, source.inside)
-        check_dataset(dataset, source.path)
-        axes = _axes(dataset)
-    except FormatError:
-        file.close()
-        raise
-    array = OnDisk(dataset, f"{source.path}:{source.inside}" if source.inside else str(source.path))
-    if axes is None:
+    expect("h5py", "hdf5", "reading HDF5")
+    answer = contained(
+        find_dataset, source.path, source.inside, library="h5py", max_bytes=source.max_bytes
+    )
+    dataset = _Dataset.checked(answer.value)
+    name = f"{source.path}:{source.inside}" if source.inside else str(source.path)
+    array = OnDisk(source.path, dataset, name)
+    if dataset.axes is None:
         channels = 0 if len(array.shape) == 4 and array.dtype.kind == "f" else None
         return Image(array, regions=channels, assumed=True)
-    if "c" not in axes:
-        return Image(array)
-    return Image(array, regions=axes.index("c"))
+    return Image(array, regions=dataset.axes.index("c") if "c" in dataset.axes else None)
 
 
 def _contents(source: Source) -> list[Content]:
     """Every data set of numbers."""
-    h5py = need("h5py", "hdf5", "reading HDF5")
+    expect("h5py", "hdf5", "reading HDF5")
+    answer = contained(list_datasets, source.path, library="h5py", max_bytes=source.max_bytes)
     contents = []
-    with library_call(), opened(h5py, source.path) as file:
-        for name, dataset in datasets(h5py, file).items():
-            axes = _axes(dataset)
-            regions = 0 if axes is None and len(dataset.shape) == 4 else None
-            if axes is not None and "c" in axes:
-                regions = axes.index("c")
-            whole = regions is None
-            meaning = meaning_of(dataset.shape, dataset.dtype, regions, labels=whole)
-            contents.append(Content(name, tuple(dataset.shape), dataset.dtype, meaning))
+    for item in answer.value if isinstance(answer.value, list) else []:
+        dataset = _Dataset.checked(item)
+        axes, shape = dataset.axes, dataset.shape
+        regions = 0 if axes is None and len(shape) == 4 else None
+        if axes is not None and "c" in axes:
+            regions = axes.index("c")
+        meaning = meaning_of(shape, dataset.dtype, regions, labels=regions is None)
+        contents.append(Content(dataset.name, shape, dataset.dtype, meaning))
     return contents
 
 
 HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, contents=_contents)
 
 
-def opened(h5py: Any, path: Path) -> Any:
-    """The file, which the library can be trusted with."""
-    rehearse(path)
-    with library_call():
-        return h5py.File(path, "r")
+@dataclass(frozen=True)
+class _Dataset:
+    """A data set of numbers: what the child process found out about it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...] | None
+    axes: str | None
+    version: tuple[int, ...]  # of the file
+
+    @classmethod
+    def checked(cls, content: Any) -> "_Dataset":
+        """The data set in an answer."""
+        try:
+            found = cls(
+                str(content["name"]),
+                tuple(content["shape"]),
+                np.dtype(content["dtype"] if NUMBERS.fullmatch(content["dtype"]) else "void"),
+                None if content["chunks"] is None else tuple(content["chunks"]),
+                None if content["axes"] is None else str(content["axes"]),
+                tuple(content["version"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise impossible() from None
+        lengths = (*found.shape, *(found.chunks or ()), *found.version)
+        whole = all(isinstance(length, int) and 0 <= length < 2**63 for length in lengths)
+        same = found.chunks is None or len(found.chunks) == len(found.shape)
+        if not whole or not same or found.dtype.kind == "V":
+            raise impossible()
+        return found
 
 
 class OnDisk(Lazy):
-    """A data set in a file, whose damaged parts are an error of ours when they are read."""
+    """A data set in a file, of which the child process reads one box at a time.
 
-    def __init__(self, dataset: Any, source: str) -> None:
-        self.dataset, self.source = dataset, source
-        self.shape, self.dtype = tuple(dataset.shape), dataset.dtype
-        self.chunks = chunks_of(dataset)
+    The library is never loaded into this process, and a file larger than memory stays on disk. A
+    box costs half a millisecond to ask for, and no copy.
+    """
+
+    def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:
+        self.path, self.dataset, self.source = os.path.abspath(path), dataset, source
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+        self.chunks: Chunks | None = chunks_of(dataset)  # type: ignore[arg-type]
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         """The values under one slice for each axis."""
+        parts = [part.indices(size) for part, size in zip(index, self.shape, strict=True)]
+        shape = tuple(len(range(*part)) for part in parts)
+        if not math.prod(shape):
+            return np.empty(shape, self.dtype)
+        needed = math.prod(shape) * self.dtype.itemsize
+        needed += math.prod(self.dataset.chunks or ()) * self.dtype.itemsize
+        name, version = self.dataset.name, self.dataset.version
         try:
-            with library_call():
-                return zeros_and_ones(np.asarray(self.dataset[index]))
+            answer = contained(
+                read_box,
+                Path(self.path),
+                *(name, version, parts, needed),
+                library="h5py",
+                max_bytes=needed,
+            )
+            (array,) = answer.arrays
+            if array.shape != shape or array.dtype != self.dtype:
+                raise impossible()
         except FormatError as error:  # read later than the file was opened, so it is named here
-            raise FormatError(f"{self.source}: {error}") from error
+            raise FormatError(f"{self.source}: ", *error.args) from error
+        return zeros_and_ones(array)
+
+
+# -- in the child process --------------------------------------------------------------------------
+
+
+def find_dataset(file: str, inside: str) -> Answer:
+    """The data set of this name, or the only one, which the file can hold."""
+    h5py = need("h5py", "hdf5", "reading HDF5")
+    with opened(h5py, file) as content:
+        dataset = _dataset(h5py, content, inside)
+        check_dataset(dataset, Path(file))
+        return Answer(_described(dataset, file))
+
+
+def list_datasets(file: str) -> Answer:
+    """Every data set of numbers."""
+    h5py = need("h5py", "hdf5", "reading HDF5")
+    with opened(h5py, file) as content:
+        found = datasets(h5py, content).values()
+        return Answer([_described(dataset, file) for dataset in found])
+
+
+def read_box(
+    file: str, name: str, version: list[int], parts: list[list[int]], needed: int
+) -> Answer:
+    """The values under one slice for each axis."""
+    h5py = need("h5py", "hdf5", "reading HDF5")
+    if _version(file) != list(version):
+        raise FormatError("was changed while it was being read; read it again")
+    grant(needed)
+    content = opened(h5py, file)  # closed by whoever fills the array
+    with library_call():
+        dataset = content[name]
+    box = tuple(slice(start, stop, step) for start, stop, step in parts)
+    shape = tuple(len(range(*part)) for part in parts)
+    return Answer(None, (filling(content, dataset, box, shape),))
+
+
+def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
+    """An array that a part of a data set is read into; then the file is closed."""
+
+    def fill(target: NDArray[Any]) -> None:
+        with content, library_call():
+            dataset.read_direct(target, box)
+
+    return Filling(shape, dataset.dtype, fill)
+
+
+def opened(h5py: Any, file: str) -> Any:
+    """The file."""
+    with library_call():
+        return h5py.File(file, "r")
+
+
+def _described(dataset: Any, file: str) -> dict[str, Any]:
+    with library_call():
+        return {
+            "name": dataset.name,
+            "shape": dataset.shape,
+            "dtype": dataset.dtype.str,
+            "chunks": dataset.chunks,
+            "axes": _axes(dataset),
+            "version": _version(file),
+        }
+
+
+def _version(file: str) -> list[int]:
+    """What differs where a file was replaced or written to."""
+    status = os.stat(file)
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:
@@ -139,6 +252,11 @@ def _dataset(h5py: Any, file: Any, inside: str) -> Any:
             dataset = file.get(inside)
         if not isinstance(dataset, h5py.Dataset):
             raise FormatError(f"has no data set {inside!r}; it holds {listed}")
+        if dataset.dtype.kind not in "biuf" or not dataset.shape:
+            raise FormatError(
+                f"has no array of numbers at {inside!r}, but {dataset.dtype} of shape "
+                f"{dataset.shape}; it holds {listed}"
+            )
         return dataset
     if len(numeric) != 1:
         example = next(iter(numeric), "/path")

@@ -1,10 +1,13 @@
-"""NRRD and what else SimpleITK reads, and what it writes (extra `itk`).
+"""MetaImage, NRRD and what else SimpleITK reads, and what it writes (extra `itk`).
 
-Arrays are turned to (x, y, z), components and fourth axes are regions. Slicer's .seg.nrrd names
-its segments; where they lie in several layers they may overlap.
+The child process parses files. Arrays are turned to (x, y, z), components and fourth axes are
+regions. Slicer's .seg.nrrd names its segments; where they lie in several layers they may overlap.
+MetaImage values that are neither packed nor in several files stay on disk.
+
+SimpleITK takes lengths that a VTK, GIPL or MRC header lacks, and values that such a file lacks,
+from whatever lies in memory. So these headers are parsed here as well, as far as needed to notice.
 """
 
-import locale
 import math
 import re
 import struct
@@ -17,13 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
+from probdice.files.contained_images import answer_of, expect, image_of, impossible
+from probdice.files.containment import NUMBERS, Answer, contained, grant
 from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size
 from probdice.files.description import description_of
-from probdice.files.detached import check_nrrd
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
 from probdice.files.segments import SEGMENT, description_fields, image_of_segments
+from probdice.files.sources import open_source
+from probdice.files.value_files import (
+    Values,
+    check_stored,
+    check_sums,
+    metaimage_values,
+    nrrd_values,
+)
 
-__all__ = ["ITK", "of_simpleitk"]
+__all__ = ["ITK", "METAIMAGE", "of_simpleitk"]
 
 READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
@@ -36,6 +48,8 @@ VTK_VALUES = re.compile(
 )
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
 GIPL_HEADER = 256  # bytes
+OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
+MOST_AXES = 4  # three of space, and one of regions
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
 
 
@@ -45,10 +59,17 @@ def _io(source: Source) -> str:
     for start, io in MAGIC.items():
         if head.startswith(start):
             return io
+    if _is_metaimage(source):
+        return "MetaImageIO"
     if source.name.endswith(BY_NAME):
-        sitk = need("SimpleITK", "itk", "reading this format")
-        return str(sitk.ImageFileReader.GetImageIOFromFileName(str(source.path)))
+        return str(_contained(source, find_io).value)
     return ""
+
+
+def _is_metaimage(source: Source) -> bool:
+    head = source.head[:2048]
+    # Names of segments may come before the type of the values.
+    return b"=" in head and (b"ElementType" in head or OBJECT.match(head) is not None)
 
 
 def _recognises(source: Source) -> bool:
@@ -56,17 +77,42 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    sitk = need("SimpleITK", "itk", "reading this format")
-    reader = sitk.ImageFileReader()
-    reader.SetFileName(str(source.path))
-    reader.SetImageIO(io := _io(source))
-    with _itk_call():
-        reader.ReadImageInformation()
-    _check_values(sitk, reader, source, io)
-    with _itk_call():
-        image = reader.Execute()
-    placeless = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    return of_simpleitk(image, max_bytes=source.max_bytes, placeless=placeless)
+    io = _io(source)
+    if io == "MetaImageIO" and metaimage_values(source.path).stays_on_disk:
+        return _mapped(source)
+    return image_of(_contained(source, read_image, io, source.max_bytes))
+
+
+def _contained(source: Source, reader: Any, *arguments: Any) -> Answer:
+    expect("SimpleITK", "itk", "reading this format")
+    return contained(
+        reader, source.path, *arguments, library="SimpleITK", max_bytes=source.max_bytes
+    )
+
+
+def _mapped(source: Source) -> Image:
+    """A MetaImage whose values lie in one file as they are in memory."""
+    answer = _contained(source, read_metaimage_header)
+    try:
+        dtype, metadata = answer.value["dtype"], dict(answer.value["metadata"])
+        shape = tuple(int(length) for length in answer.value["shape"])
+        components = int(answer.value["components"])
+        (affine,) = answer.arrays
+    except (KeyError, TypeError, ValueError):
+        raise impossible() from None
+    if not NUMBERS.fullmatch(dtype) or min(shape, default=0) < 1 or components < 1:
+        raise impossible()
+    kind = np.dtype(dtype)
+    needed = math.prod(shape) * components * kind.itemsize
+    values = metaimage_values(source.path, needed)
+    check_stored(values, (*shape, components) if components > 1 else shape, needed)
+    ((file, start),) = values.files
+    flat = np.memmap(file, kind.newbyteorder(values.order), "r", start, (needed // kind.itemsize,))
+    # The components of a pixel lie together, and x runs faster than y.
+    array = flat.reshape(components, *shape, order="F")
+    array = array[0] if components == 1 else np.moveaxis(array, 0, -1)
+    regions = _regions(array, len(shape), components)
+    return image_of_segments(array, regions, affine, metadata, max_bytes=source.max_bytes)
 
 
 def of_simpleitk(image: Any, *, max_bytes: int, placeless: bool = False) -> Image:
@@ -74,16 +120,23 @@ def of_simpleitk(image: Any, *, max_bytes: int, placeless: bool = False) -> Imag
     sitk = need("SimpleITK", "itk", "reading an image of SimpleITK")
     with _itk_call():
         array = _turned(sitk, image)
-    dimension = image.GetDimension()
-    regions = dimension if image.GetNumberOfComponentsPerPixel() > 1 else None
-    if dimension == 4:
-        if regions is not None:
-            raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
-        regions = 3
+    regions = _regions(array, image.GetDimension(), image.GetNumberOfComponentsPerPixel())
     affine = None if placeless else _affine(image)
+    return image_of_segments(array, regions, affine, _segments_in(image), max_bytes=max_bytes)
+
+
+def _regions(array: NDArray[Any], axes: int, components: int) -> int | None:
+    """The axis of the regions: that of the components, or the fourth."""
+    if axes == 4 and components > 1:
+        raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
+    if axes == 4:
+        return 3
+    return axes if components > 1 else None
+
+
+def _segments_in(image: Any) -> dict[str, str]:
     keys = [key for key in image.GetMetaDataKeys() if SEGMENT.fullmatch(key)]
-    metadata = {key: image.GetMetaData(key) for key in keys}
-    return image_of_segments(array, regions, affine, metadata, max_bytes=max_bytes)
+    return {key: image.GetMetaData(key) for key in keys}
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -123,13 +176,68 @@ def _write(path: Path, payload: Payload) -> None:
         raise FormatError(f"cannot be written by SimpleITK: {_reason(error)}") from error
 
 
+METAIMAGE = Format("MetaImage", (".mha", ".mhd"), _is_metaimage, _read)
 ITK = Format("NRRD or another of ITK", READS, _recognises, _read, WRITES, _write)
+
+
+# -- in the child process --------------------------------------------------------------------------
+
+
+def find_io(file: str) -> Answer:
+    """ITK's reader of a file, or ""."""
+    sitk = need("SimpleITK", "itk", "reading this format")
+    return Answer(sitk.ImageFileReader.GetImageIOFromFileName(file))
+
+
+def read_image(file: str, io: str, max_bytes: int) -> Answer:
+    """The image in a file."""
+    sitk = need("SimpleITK", "itk", "reading this format")
+    source = open_source(file, max_bytes)
+    reader = _reader(sitk, file, io)
+    _check_header(sitk, reader, source, io)
+    with _itk_call():
+        image = reader.Execute()
+    placeless = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
+    return answer_of(of_simpleitk(image, max_bytes=max_bytes, placeless=placeless))
+
+
+def read_metaimage_header(file: str) -> Answer:
+    """All but the values of a MetaImage."""
+    sitk = need("SimpleITK", "itk", "reading this format")
+    reader = _reader(sitk, file, "MetaImageIO")
+    return Answer(
+        {
+            "shape": _shape(reader),
+            "dtype": _dtype(sitk, reader).str,
+            "components": reader.GetNumberOfComponents(),
+            "metadata": _segments_in(reader),
+        },
+        (_affine(reader),),
+    )
+
+
+def _reader(sitk: Any, file: str, io: str) -> Any:
+    """SimpleITK's reader, which has read the header."""
+    reader = sitk.ImageFileReader()
+    reader.SetFileName(file)
+    reader.SetImageIO(io)
+    with _itk_call():
+        reader.ReadImageInformation()
+    return reader
+
+
+def _shape(reader: Any) -> tuple[int, ...]:
+    shape = tuple(int(length) for length in reader.GetSize())
+    if min(shape, default=0) < 1:
+        raise FormatError(f"holds no pixels: its shape is {shape}")
+    if len(shape) > MOST_AXES:
+        raise FormatError(f"has shape {shape}: expected at most {MOST_AXES} axes")
+    return shape
 
 
 @contextmanager
 def _itk_call() -> Iterator[None]:
     """Around what reads a file with SimpleITK."""
-    before = locale.setlocale(locale.LC_ALL)
     try:
         yield
     except RuntimeError as error:
@@ -139,25 +247,34 @@ def _itk_call() -> Iterator[None]:
         raise FormatError(
             f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
         ) from error
-    finally:
-        # Some of ITK's readers leave the process in the locale that they parse numbers by, "C"; it
-        # is also found where another thread is reading, which then gives it back.
-        if before != "C":
-            locale.setlocale(locale.LC_ALL, before)
 
 
-def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
-    """Hold the header against the values before SimpleITK takes memory for them."""
-    shape = tuple(int(length) for length in reader.GetSize())
-    bits = re.search(r"(\d+)-bit", sitk.GetPixelIDValueAsString(reader.GetPixelID()))
-    if bits is None:
-        raise FormatError("holds values of a type that SimpleITK does not know")
+def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:
+    """The type of the numbers of an image."""
+    name = sitk.GetPixelIDValueAsString(reader.GetPixelID())
+    match = re.fullmatch(r"(?:vector of )?(\d+)-bit (unsigned|signed|float)(?: integer)?", name)
+    if match is None:
+        raise FormatError(f"holds values of a type that is not supported ({name})")
+    kind = {"unsigned": "u", "signed": "i", "float": "f"}[match[2]]
+    return np.dtype(f"{kind}{int(match[1]) // 8}")
+
+
+def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
+    """Compare the header with the values before SimpleITK takes memory for them."""
     packed = source.gzipped
-    if not packed and _pixels_said(source.head, io) not in (None, math.prod(shape)):
+    pixels = None if packed else _pixels_said(source.head, io)
+    if pixels == 0 or pixels not in (None, math.prod(reader.GetSize())):
         raise FormatError("is damaged: its header does not say how many pixels it has")
-    needed = math.prod(shape) * reader.GetNumberOfComponents() * int(bits[1]) // 8
+    shape = _shape(reader)
+    components = reader.GetNumberOfComponents()
+    needed = math.prod(shape) * components * _dtype(sitk, reader).itemsize
+    values: Values | None = None
     if io == "NrrdImageIO":
-        check_nrrd(source.path, shape, needed)
+        values = nrrd_values(source.path)
+    elif io == "MetaImageIO":
+        values = metaimage_values(source.path, needed)
+    if values is not None:
+        check_stored(values, (*shape, components) if components > 1 else shape, needed)
     else:
         stored = source.path.stat().st_size - (0 if packed else _header_size(source.head, io))
         ratio = 1
@@ -167,6 +284,9 @@ def _check_values(sitk: Any, reader: Any, source: Source, io: str) -> None:
             ratio = WIDEST
         check_size(needed, stored, shape, ratio=ratio)
     check_memory(needed, shape, source.max_bytes)
+    grant(needed)
+    if values is not None:
+        check_sums(values, needed)
 
 
 def _pixels_said(head: bytes, io: str) -> int | None:
@@ -230,4 +350,8 @@ def _affine(image: Any) -> NDArray[np.float64]:
         raise FormatError(f"is damaged: it lies at {origin} with a spacing of {spacing}")
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
+    if np.linalg.matrix_rank(affine) <= space:
+        raise FormatError(
+            f"is damaged: its spacing is {spacing}, its direction {direction.tolist()}"
+        )
     return lps_to_ras(affine) if space == 3 else affine

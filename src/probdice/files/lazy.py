@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise, product
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.arrays import Array, Chunks, chunks_of, travels
-from probdice.engine.blocks import Store, cut_along_chunks
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
@@ -119,9 +120,8 @@ def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
     """The whole array, in blocks of about `size` values that lie together in memory or store."""
     chunks = chunks_of(array)
     if chunks is not None:
-        shape = tuple(array.shape)
-        for block in cut_along_chunks(shape, [Store(chunks, 1)], size, 4 * size):
-            yield np.asarray(array[block.box])
+        for box in _whole_chunks(chunks, size):
+            yield np.asarray(array[box])
         return
     axes = range(len(array.shape))
     axis = 0
@@ -135,3 +135,14 @@ def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
     for start in range(0, array.shape[axis], step):
         part = tuple(slice(start, start + step) if k == axis else slice(None) for k in axes)
         yield np.asarray(array[part])
+
+
+def _whole_chunks(chunks: Chunks, size: int) -> Iterator[tuple[slice, ...]]:
+    """Boxes of whole chunks: as many as hold about `size` values, along the last axes first."""
+    edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
+    count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
+    for axis in reversed(range(len(edges))):
+        together = max(1, min(size // max(count, 1), len(chunks[axis])))
+        edges[axis] = [*edges[axis][:-1:together], edges[axis][-1]]
+        count *= together
+    yield from product(*([slice(*pair) for pair in pairwise(along)] for along in edges))

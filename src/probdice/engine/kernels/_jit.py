@@ -8,9 +8,19 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import event, types
-from numba.core.caching import FunctionCache
+from numba import types
 from numba.extending import intrinsic
+
+# Not part of Numba's public interface. Where a version lacks one of them, kernels are compiled in
+# every process, and nobody hears of it.
+try:
+    from numba.core.caching import FunctionCache
+except ImportError:
+    FunctionCache = None  # type: ignore[assignment, misc]
+try:
+    from numba.core import event
+except ImportError:
+    event = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,8 +34,9 @@ FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 _njit: Any = numba.njit  # the types of both lack what they can do
 _intrinsic: Any = intrinsic
-_FunctionCache: Any = FunctionCache
+_FunctionCache: Any = object if FunctionCache is None else FunctionCache
 _event: Any = event
+_Listener: Any = object if event is None else event.Listener
 
 SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
@@ -41,8 +52,6 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        if not hasattr(self._cache_file, "_source_stamp"):
-            raise RuntimeError("this version of Numba keeps its cache in another way")
         self._cache_file._source_stamp = SOURCES, self._cache_file._source_stamp
 
     # A full disk, or damaged files, cost compiling again, never the comparison. Whatever unpickling
@@ -64,13 +73,15 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile on first use, without the GIL; keep the machine code where a folder allows it."""
     compiled: Any = _njit(**_OPTIONS)(function)
-    with suppress(RuntimeError):  # Numba finds no folder that it may write its cache to
+    # RuntimeError: Numba finds no folder that it may write its cache to. Others: this version of
+    # Numba keeps its cache in another way, so that nothing is kept on disk.
+    with suppress(RuntimeError, AttributeError, TypeError):
         compiled._cache = _Cache(function)
     dispatcher: Callable[P, R] = compiled
     return dispatcher
 
 
-class _Watcher(event.Listener):
+class _Watcher(_Listener):  # type: ignore[misc]
     def __init__(self, began: Callable[[], None], ended: Callable[[], None]) -> None:
         self.began, self.ended = began, ended
         self.depth = 0  # a kernel compiles the functions that it calls
@@ -88,7 +99,8 @@ class _Watcher(event.Listener):
 
 def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None:
     """Call these whenever a kernel is compiled, not loaded, from now on in this process."""
-    _event.register("numba:compile", _Watcher(began, ended))
+    if _event is not None:
+        _event.register("numba:compile", _Watcher(began, ended))
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

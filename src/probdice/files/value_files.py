@@ -1,7 +1,10 @@
-"""Values that lie behind a header of text, or in files beside it, and whether they are intact.
+"""Where NRRD and MetaImage files keep their values, and whether packed values are intact.
 
-What NRRD and MetaImage have in common. Check sums of packed values are verified, and memory is
-taken only for what the files can hold.
+SimpleITK reads these formats, but accepts packed values whose check sum is wrong: of files with one
+flipped bit, version 2.5.7 read other values from 139 of 141 packed .mha files and from 18 of 144
+packed .nrrd files without an error. So the streams are unpacked here first, by isal, which takes a
+third of the time of SimpleITK. It also fills values that a file lacks with whatever lies in memory,
+so their number is checked. Nothing else of the headers is interpreted here.
 """
 
 import re
@@ -14,16 +17,7 @@ from probdice.errors import FormatError
 from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.packed import is_gzipped, verify_stream
 
-__all__ = [
-    "Encoding",
-    "Values",
-    "check_nrrd",
-    "check_values",
-    "header_lines",
-    "nrrd_values",
-    "numbered",
-    "too_few",
-]
+__all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]
 
 LONGEST = 1 << 24  # bytes; headers list every segment of a segmentation, but end somewhere
 MOST_FILES = 1 << 16
@@ -39,7 +33,13 @@ class Values:
     encoding: Encoding
     files: tuple[tuple[Path, int], ...]
     skipped: int = 0  # bytes before the values, once unpacked
-    packed_size: int | None = None  # bytes of packed values in each file, where the header says so
+    packed_size: int | None = None  # bytes of packed values, where the header says so
+    order: Literal["<", ">"] = "<"  # of the bytes of a number
+
+    @property
+    def stays_on_disk(self) -> bool:
+        """Whether the values can be mapped into memory."""
+        return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
         """Every file, and the bytes between which its values lie."""
@@ -50,8 +50,8 @@ class Values:
         return spans
 
 
-def check_values(values: Values, shape: tuple[int, ...], needed: int) -> None:
-    """Refuse files that are missing, or too short for the values."""
+def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
+    """Reject files that are missing, or too short for `needed` bytes of values."""
     for file, _ in values.files:
         if not file.is_file():
             raise FormatError(f"its values should lie in {file.name}, which is no file beside it")
@@ -59,29 +59,18 @@ def check_values(values: Values, shape: tuple[int, ...], needed: int) -> None:
     check_size(needed + values.skipped, stored, shape, ratio=UNPACKING[values.encoding])
 
 
-def check_nrrd(path: Path, shape: tuple[int, ...], needed: int) -> None:
-    """Refuse an NRRD file whose values are missing, too few or damaged.
-
-    SimpleITK does not verify the check sums of packed values: it prints a line and returns what it
-    has, so that a flipped bit would be read as other values.
-    """
-    values = nrrd_values(path)
-    check_values(values, shape, needed)
+def check_sums(values: Values, needed: int) -> None:
+    """Reject packed values that are too few, or whose check sum is wrong."""
     if values.encoding != "packed":
         return
     needed += values.skipped
     share = needed // len(values.files)
     unpacked = sum(verify_stream(*span, share) for span in values.spans())
     if unpacked < needed:
-        raise too_few(needed, unpacked)
-
-
-def too_few(needed: int, unpacked: int) -> FormatError:
-    """The error where packed values are fewer than the header says."""
-    return FormatError(
-        f"is damaged or incomplete: its header describes {needed} bytes of values, found "
-        f"{unpacked}; copy or write it again"
-    )
+        raise FormatError(
+            f"is damaged or incomplete: its header describes {needed} bytes of values, found "
+            f"{unpacked}; copy or write it again"
+        )
 
 
 def nrrd_values(path: Path) -> Values:
@@ -89,7 +78,7 @@ def nrrd_values(path: Path) -> Values:
     fields: dict[str, str] = {}
     names: list[str] = []
     with path.open("rb") as stream:
-        lines = header_lines(stream)
+        lines = _header_lines(stream)
         for line in lines:
             if not line.strip("\r\n"):
                 break
@@ -105,7 +94,7 @@ def nrrd_values(path: Path) -> Values:
     if not name:
         files: tuple[tuple[Path, int], ...] = ((path, end),)
     else:
-        names = names or numbered(name) or [name]
+        names = names or _numbered(name) or [name]
         files = tuple((path.parent / name, 0) for name in names)
     lines_to_skip = whole_number(fields.get("lineskip") or "0", "lineskip")
     if lines_to_skip:
@@ -115,7 +104,43 @@ def nrrd_values(path: Path) -> Values:
     return Values(encoding, files, skipped=max(skip, 0))
 
 
-def header_lines(stream: BinaryIO) -> Iterator[str]:
+def metaimage_values(path: Path, needed: int = 0) -> Values:
+    """Where the values of a MetaImage lie, which take `needed` bytes."""
+    fields: dict[str, str] = {}
+    with path.open("rb") as stream:
+        lines = _header_lines(stream)
+        for line in lines:
+            key, _, value = line.partition("=")
+            fields[key.strip().lower()] = value.strip()
+            if key.strip().lower() == "elementdatafile":
+                break
+        end = stream.tell()
+        name = fields.get("elementdatafile", "")
+        is_list = name.lower().split()[:1] == ["list"]
+        names = [line.strip() for line in lines if line.strip()] if is_list else []
+    if not name:
+        raise FormatError("is damaged or incomplete: its header does not say where the values lie")
+    encoding: Encoding = "packed" if _is_true(fields, "compresseddata") else "raw"
+    if fields.get("binarydata", "")[:1] in ("F", "f", "0"):
+        encoding = "text"
+    swapped = _is_true(fields, "binarydatabyteordermsb") or _is_true(fields, "elementbyteordermsb")
+    order: Literal["<", ">"] = ">" if swapped else "<"
+    packed_size = whole_number(fields.get("compresseddatasize") or 0, "CompressedDataSize") or None
+    if name.lower() == "local":
+        return Values(encoding, ((path, end),), packed_size=packed_size, order=order)
+    start = whole_number(fields.get("headersize") or 0, "HeaderSize")
+    files = tuple(path.parent / name for name in names or _numbered(name) or [name])
+    if start == -1 and len(files) == 1 and files[0].is_file():  # the values are what comes last
+        start = files[0].stat().st_size - needed
+    placed = tuple((file, max(0, start)) for file in files)
+    return Values(encoding, placed, packed_size=None if files[1:] else packed_size, order=order)
+
+
+def _is_true(fields: dict[str, str], name: str) -> bool:
+    return fields.get(name, "")[:1] in ("T", "t", "1")
+
+
+def _header_lines(stream: BinaryIO) -> Iterator[str]:
     """The lines of a header of text, which ends somewhere."""
     while line := stream.readline(LONGEST):
         if stream.tell() > LONGEST:
@@ -123,7 +148,7 @@ def header_lines(stream: BinaryIO) -> Iterator[str]:
         yield line.decode(errors="surrogateescape")
 
 
-def numbered(pattern: str) -> list[str]:
+def _numbered(pattern: str) -> list[str]:
     """The files of a pattern such as "slice%03d.raw 1 20 1"; none where it is no pattern."""
     number = r"\s+(\d{1,9})"
     match = re.fullmatch(
