@@ -15,7 +15,7 @@ from probdice.files.model import Image
 __all__ = ["answer_of", "expect", "image_of", "impossible"]
 
 COLOUR = re.compile(r"#[0-9A-F]{6}")
-KINDS = ("values", "labels", "probabilities")
+KINDS = ("values", "labels", "probabilities", "regions", "foreground")
 
 
 def expect(module: str, extra: str, what: str) -> None:
@@ -29,13 +29,14 @@ def expect(module: str, extra: str, what: str) -> None:
 def answer_of(image: Image) -> Answer:
     """What a reader returns for an image whose values lie in memory."""
     affine = () if image.affine is None else (np.asarray(image.affine, np.float64),)
-    names = image.region_names
+    labels, names = image.region_labels, image.region_names
     return Answer(
         {
             "regions": image.regions,
             "assumed": image.assumed,
             "kind": image.kind,
             "label_names": [[int(label), name] for label, name in image.label_names.items()],
+            "region_labels": None if labels is None else list(labels),
             "region_names": None if names is None else list(names),
             "colours": [[int(label), colour] for label, colour in image.colours.items()],
         },
@@ -55,12 +56,13 @@ def image_of(answer: Answer) -> Image:
             kind=value["kind"],
             affine=affine[0] if affine else None,
             label_names=dict(value["label_names"]),
+            region_labels=value["region_labels"],
             region_names=value["region_names"],
             colours=dict(value["colours"]),
         )
     except (KeyError, TypeError, ValueError):
         raise impossible() from None
-    names = image.region_names or []
+    labels, names = image.region_labels or [], image.region_names or []
     sound = (
         (image.regions is None or image.regions in range(array.ndim))
         and isinstance(image.assumed, bool)
@@ -68,7 +70,8 @@ def image_of(answer: Answer) -> Image:
         and _is_affine(image.affine)
         and all(_is_label(label) for label in (*image.label_names, *image.colours))
         and all(isinstance(name, str) for name in image.label_names.values())
-        and all(isinstance(name, str) or _is_label(name) for name in names)
+        and all(label is None or _is_label(label) for label in labels)
+        and all(name is None or isinstance(name, str) or _is_label(name) for name in names)
         and all(isinstance(c, str) and COLOUR.fullmatch(c) for c in image.colours.values())
     )
     if not sound:

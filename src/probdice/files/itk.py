@@ -167,7 +167,9 @@ def _write(path: Path, payload: Payload) -> None:
             if colour := payload.colours.get(label):
                 shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
                 image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
-    description = description_of(payload, affine=payload.geometry is None)
+    # MetaIO cuts off characters beyond ASCII at the end of a name.
+    ascii_names = "".join(payload.label_names.values()).isascii()
+    description = description_of(payload, names=not ascii_names, affine=payload.geometry is None)
     for key, text in description_fields(description).items():
         image.SetMetaData(key, text)
     try:
