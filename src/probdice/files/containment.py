@@ -65,10 +65,12 @@ from probdice.errors import (
 
 __all__ = ["NUMBERS", "Answer", "Filling", "contained", "grant", "serve"]
 
-SECONDS = 5.0  # of the processor for any file
-BYTES = 5 << 25  # of memory for any file; highdicom takes 70 MB for tables of its own
-BYTES_PER_SECOND = 1 << 23  # of the file and of its values
-MULTIPLE = 3  # of the bytes of the file and of its values that memory may take
+# What any file may take, and more for each byte of it. highdicom takes 0.6 seconds and 12 MB for a
+# megabyte that consists of small frames, and 70 MB for tables of its own.
+SECONDS, BYTES = 5.0, 5 << 25  # of the processor; of memory
+PER_BYTE = 4.0 / (1 << 20), 24  # seconds and bytes for a byte of the file
+MOST = 600.0, 1 << 31  # seconds and bytes for a file as such, however large
+PER_VALUE = 1.0 / (1 << 23), 3  # seconds and bytes for each byte that is granted
 WALL = 4.0, 20.0  # seconds on the clock per second of the processor, and in addition
 START = 120.0  # seconds on the clock until the child is ready
 GROWTH = 1 << 28  # bytes of memory that a child may keep before it is replaced
@@ -148,13 +150,13 @@ def contained(
     if _Server.current is not None or not hasattr(socket, "send_fds"):
         return _in_this_process(reader, path, arguments)
     file = os.path.abspath(path)
+    size = os.path.getsize(file)
     request = {
         "reader": [reader.__module__, reader.__qualname__],
         "arguments": [file, *arguments],
         "library": library,
-        "size": os.path.getsize(file),
-        "seconds": SECONDS,
-        "bytes": BYTES,
+        "seconds": SECONDS + min(PER_BYTE[0] * size, MOST[0]),
+        "bytes": BYTES + max(PER_VALUE[1] * size, min(PER_BYTE[1] * size, MOST[1])),
     }
     with _Child.lock:
         while (child := _Child.running()) is not None:
@@ -272,8 +274,7 @@ class _Child:
     def answer(self, request: dict[str, Any], max_bytes: int) -> Answer:
         """The answer to a request; whatever else happens ends the child."""
         factor, more = WALL
-        deadline = time.monotonic() + more
-        deadline += factor * (request["seconds"] + request["size"] / BYTES_PER_SECOND)
+        deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
         try:
             self._send(request)
@@ -284,7 +285,7 @@ class _Child:
                 max_bytes -= _whole(message["grant"])
                 if max_bytes < 0:
                     raise _Malformed
-                deadline += factor * message["grant"] / BYTES_PER_SECOND
+                deadline += factor * PER_VALUE[0] * message["grant"]
             self.served += 1
             if set(message) == {"error"}:
                 error = _error_in(message["error"])
@@ -596,9 +597,7 @@ class _Server:
     def _answer(self, request: dict[str, Any]) -> None:
         module, name = request["reader"]
         reader = getattr(import_module(module), name)
-        size = request["size"]
-        seconds = request["seconds"] + size / BYTES_PER_SECOND
-        self.limits = _Limits(seconds, request["bytes"] + MULTIPLE * size)
+        self.limits = _Limits(request["seconds"], request["bytes"])
         descriptor = None
         try:
             self.limits.extend(0)
@@ -660,8 +659,8 @@ class _Limits:
 
     def extend(self, nbytes: int) -> None:
         """Allow time and memory for so many bytes more."""
-        self.seconds += nbytes / BYTES_PER_SECOND
-        self.nbytes += MULTIPLE * nbytes
+        self.seconds += PER_VALUE[0] * nbytes
+        self.nbytes += PER_VALUE[1] * nbytes
         factor, more = WALL
         left = max(0.1, self.seconds - (time.process_time() - self.used))
         signal.setitimer(signal.ITIMER_PROF, left)
