@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from probdice.errors import Option, TooLargeError
-from probdice.files.containment import Answer, _Server, grant
+from probdice.files.contained_process import _Server
+from probdice.files.containment import Answer, grant
 
 CALLS: list[str] = []
 

@@ -85,8 +85,8 @@ def read(
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP, MHA or MATLAB; with the extras `itk`, `dicom`, `hdf5`
-        and `zarr` also NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr,
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB; with the extras `itk`, `dicom`, `hdf5` and
+        `zarr` also MHA, NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr,
         in a folder or behind a URL. What lies inside a file follows a colon: ``file.h5:/path``,
         ``file.npz:key``, ``file.mat:groundTruth/0``; what lies inside a Zarr store is a path:
         ``volume.zarr/labels/cells``. Several paths (a

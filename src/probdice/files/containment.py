@@ -37,15 +37,12 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,27 +55,39 @@ from probdice.errors import (
     InputError,
     MissingExtraError,
     Note,
-    ProbdiceError,
     ProbdiceWarning,
     TooLargeError,
 )
 
-__all__ = ["NUMBERS", "Answer", "Filling", "contained", "grant", "serve"]
+__all__ = [
+    "ERRORS",
+    "NUMBERS",
+    "PER_VALUE",
+    "SCRATCH",
+    "WALL",
+    "Answer",
+    "Filling",
+    "Layout",
+    "be_child",
+    "contained",
+    "grant",
+    "send_message",
+]
 
-SECONDS = 5.0  # of the processor for any file
-BYTES = 5 << 25  # of memory for any file; highdicom takes 70 MB for tables of its own
-BYTES_PER_SECOND = 1 << 23  # of the file and of its values
-MULTIPLE = 3  # of the bytes of the file and of its values that memory may take
+# What any file may take, and more for each byte of it. highdicom takes 0.6 seconds and 12 MB for a
+# megabyte that consists of small frames, and 70 MB for tables of its own.
+SECONDS, BYTES = 5.0, 5 << 25  # of the processor; of memory
+PER_BYTE = 4.0 / (1 << 20), 24  # seconds and bytes for a byte of the file
+MOST = 600.0, 1 << 31  # seconds and bytes for a file as such, however large
+PER_VALUE = 1.0 / (1 << 23), 3  # seconds and bytes for each byte that is granted
 WALL = 4.0, 20.0  # seconds on the clock per second of the processor, and in addition
 START = 120.0  # seconds on the clock until the child is ready
-GROWTH = 1 << 28  # bytes of memory that a child may keep before it is replaced
 LONGEST = 1 << 26  # bytes of a message
-SCRATCH = 1 << 26  # bytes of shared memory that is used again
+SCRATCH = 1 << 25  # bytes of shared memory that is used again
 MOST_AXES = 32
 NUMBERS = re.compile(r"[<>|]([biuf])(1|2|4|8|16)")
-NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
-COMMAND += "from probdice.files.containment import serve; serve(int(sys.argv[2]))"
+COMMAND += "from probdice.files.contained_process import serve; serve(int(sys.argv[2]))"
 # The cores are shared out by whoever reads several files, and threads take memory.
 ONE_THREAD = {
     "ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS": "1",
@@ -89,6 +98,9 @@ ERRORS = {
     error.__name__: error
     for error in (FormatError, GeometryError, InputError, MissingExtraError, TooLargeError)
 }
+
+
+_granting: Callable[[int], None] | None = None  # in the child process
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,16 +157,16 @@ def contained(
     ProbdiceError, OSError
         When the reader raises one.
     """
-    if _Server.current is not None or not hasattr(socket, "send_fds"):
+    if _granting is not None or not hasattr(socket, "send_fds"):
         return _in_this_process(reader, path, arguments)
     file = os.path.abspath(path)
+    size = os.path.getsize(file)
     request = {
         "reader": [reader.__module__, reader.__qualname__],
         "arguments": [file, *arguments],
         "library": library,
-        "size": os.path.getsize(file),
-        "seconds": SECONDS,
-        "bytes": BYTES,
+        "seconds": SECONDS + min(PER_BYTE[0] * size, MOST[0]),
+        "bytes": BYTES + max(PER_VALUE[1] * size, min(PER_BYTE[1] * size, MOST[1])),
     }
     with _Child.lock:
         while (child := _Child.running()) is not None:
@@ -173,12 +185,18 @@ def grant(nbytes: int) -> None:
 
     Outside of the child process it does nothing.
     """
-    if _Server.current is not None:
-        _Server.current.grant(nbytes)
+    if _granting is not None:
+        _granting(nbytes)
+
+
+def be_child(granting: Callable[[int], None]) -> None:
+    """Make this process the child: readers run in it, and grants are passed on."""
+    global _granting
+    _granting = granting
 
 
 def _in_this_process(reader: Callable[..., Answer], path: Path, arguments: Sequence[Any]) -> Answer:
-    if _Server.current is None:
+    if _granting is None:
         warnings.warn(
             "No child process can be started, so files are parsed in this process. A corrupt file "
             "can crash it.",
@@ -272,8 +290,7 @@ class _Child:
     def answer(self, request: dict[str, Any], max_bytes: int) -> Answer:
         """The answer to a request; whatever else happens ends the child."""
         factor, more = WALL
-        deadline = time.monotonic() + more
-        deadline += factor * (request["seconds"] + request["size"] / BYTES_PER_SECOND)
+        deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
         try:
             self._send(request)
@@ -284,7 +301,7 @@ class _Child:
                 max_bytes -= _whole(message["grant"])
                 if max_bytes < 0:
                     raise _Malformed
-                deadline += factor * message["grant"] / BYTES_PER_SECOND
+                deadline += factor * PER_VALUE[0] * message["grant"]
             self.served += 1
             if set(message) == {"error"}:
                 error = _error_in(message["error"])
@@ -307,7 +324,7 @@ class _Child:
         """The arrays of an answer, in the order of the axes that the reader gave them."""
         if not isinstance(descriptions, list):
             raise _Malformed
-        parts = [_Description.checked(description) for description in descriptions]
+        parts = [Layout.checked(description) for description in descriptions]
         total = sum(part.space for part in parts)
         content: Any = None
         if descriptor is not None:
@@ -326,7 +343,7 @@ class _Child:
 
     def _send(self, request: dict[str, Any]) -> None:
         try:
-            _send(self.socket, request)
+            send_message(self.socket, request)
         except OSError:
             self._raise_end()
 
@@ -433,7 +450,7 @@ def _whole(value: object) -> int:
 
 
 @dataclass(frozen=True)
-class _Description:
+class Layout:
     """How an array lies in shared memory: in C order, but for a permutation of its axes."""
 
     dtype: np.dtype[Any]
@@ -450,7 +467,7 @@ class _Description:
         return max(64, -(-self.nbytes // 64) * 64)
 
     @classmethod
-    def of(cls, array: "NDArray[Any] | Filling") -> "_Description":
+    def of(cls, array: "NDArray[Any] | Filling") -> "Layout":
         if isinstance(array, Filling):
             return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
         order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -458,7 +475,7 @@ class _Description:
         return cls(array.dtype, shape, tuple(int(axis) for axis in np.argsort(order)))
 
     @classmethod
-    def checked(cls, content: Any) -> "_Description":
+    def checked(cls, content: Any) -> "Layout":
         if not isinstance(content, dict) or set(content) != {"dtype", "shape", "axes"}:
             raise _Malformed
         dtype, shape, axes = content["dtype"], content["shape"], content["axes"]
@@ -525,7 +542,7 @@ def _error_in(content: Any) -> Exception:
     raise _Malformed
 
 
-def _send(
+def send_message(
     connection: socket.socket, message: dict[str, Any], descriptor: int | None = None
 ) -> None:
     content = json.dumps(message).encode()
@@ -533,213 +550,3 @@ def _send(
     if descriptor is not None:
         content = content[socket.send_fds(connection, [content[:8]], [descriptor]) :]
     connection.sendall(content)
-
-
-# -- the side of the child -------------------------------------------------------------------------
-
-
-def serve(descriptor: int) -> None:
-    """Answer the requests that come in by a socket until it closes."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
-    for name in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(name, signal.SIG_DFL)  # whoever started this may have ignored it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    server = _Server.current = _Server(socket.socket(fileno=descriptor))
-    with suppress(OSError, EOFError):  # the parent has gone
-        server.run()
-    os._exit(0)
-
-
-class _Server:
-    """The child process, as it sees itself."""
-
-    current: "_Server | None" = None
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.process = os.getpid()
-        self.limits = _Limits(0.0, 0)
-        self.scratch: mmap.mmap | None = None
-
-    def run(self) -> None:
-        """Answer every request; end where too much memory is left in use."""
-        self._start()
-        first: int | None = None
-        while True:
-            request = json.loads(self._bytes(struct.unpack("<Q", self._bytes(8))[0]))
-            with suppress(ImportError):  # the reader says which extra is missing
-                import_module(request["library"])
-            resident = _memory("VmRSS")
-            first = resident if first is None else first
-            if resident - first > GROWTH:
-                return
-            self._answer(request)
-
-    def _start(self) -> None:
-        """Share memory with the parent."""
-        if not hasattr(os, "memfd_create"):
-            self._send({"ready": True})
-            return
-        descriptor = _anonymous_file(SCRATCH)
-        _seal(descriptor, write=False)
-        self.scratch = mmap.mmap(descriptor, SCRATCH)
-        self._send({"ready": True}, descriptor)
-        os.close(descriptor)
-
-    def grant(self, nbytes: int) -> None:
-        """Ask the parent for more time, and take time and memory."""
-        self._send({"grant": nbytes})
-        self.limits.extend(nbytes)
-
-    def _answer(self, request: dict[str, Any]) -> None:
-        module, name = request["reader"]
-        reader = getattr(import_module(module), name)
-        size = request["size"]
-        seconds = request["seconds"] + size / BYTES_PER_SECOND
-        self.limits = _Limits(seconds, request["bytes"] + MULTIPLE * size)
-        descriptor = None
-        try:
-            self.limits.extend(0)
-            answer: Answer = reader(*request["arguments"])
-            descriptor, descriptions = self._shared(answer.arrays)
-            message = {"value": answer.value, "arrays": descriptions}
-            del answer
-        except Exception as error:
-            message = {"error": _described(error, request["library"])}
-        finally:
-            self.limits.lift()
-        try:
-            self._send(message, descriptor)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-
-    def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
-        """Put arrays into shared memory: a descriptor, where it is new, and how they lie in it."""
-        parts = [_Description.of(array) for array in arrays]
-        total = sum(part.space for part in parts)
-        descriptor = None
-        if self.scratch is not None and total <= SCRATCH:
-            _write(parts, arrays, self.scratch)
-        elif parts:
-            descriptor = _anonymous_file(total)
-            try:
-                content = mmap.mmap(descriptor, total)
-                _write(parts, arrays, content)
-                content.close()  # or the file could not be sealed
-                _seal(descriptor, write=True)
-            except BaseException:
-                os.close(descriptor)
-                raise
-        return descriptor, [part.to_dict() for part in parts]
-
-    def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
-        if os.getpid() != self.process:  # a library has forked, and this is the copy
-            os._exit(0)
-        _send(self.connection, message, descriptor)
-
-    def _bytes(self, count: int) -> bytes:
-        content = bytearray()
-        while len(content) < count:
-            part = self.connection.recv(count - len(content))
-            if not part:
-                raise EOFError
-            content += part
-        return bytes(content)
-
-
-class _Limits:
-    """What a file may take; the system ends a process that takes more time."""
-
-    def __init__(self, seconds: float, nbytes: int) -> None:
-        self.seconds, self.nbytes = seconds, nbytes
-        self.before = _memory("VmData")
-        self.used = time.process_time()
-
-    def extend(self, nbytes: int) -> None:
-        """Allow time and memory for so many bytes more."""
-        self.seconds += nbytes / BYTES_PER_SECOND
-        self.nbytes += MULTIPLE * nbytes
-        factor, more = WALL
-        left = max(0.1, self.seconds - (time.process_time() - self.used))
-        signal.setitimer(signal.ITIMER_PROF, left)
-        # Should the parent be killed, nobody else would end a reader that waits for something.
-        signal.setitimer(signal.ITIMER_REAL, factor * self.seconds + more)
-        _limit_memory(self.before + self.nbytes)
-
-    def lift(self) -> None:
-        """Allow everything."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _limit_memory(None)
-
-
-def _limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process on Linux; other systems do not enforce RLIMIT_DATA."""
-    import resource
-
-    if sys.platform == "linux":
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        soft = hard if nbytes is None else nbytes
-        if hard != resource.RLIM_INFINITY:
-            soft = min(soft, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _memory(name: str) -> int:
-    """What /proc/self/status says of this process in bytes (Linux; 0 elsewhere)."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    return int(status.partition(f"{name}:")[2].split()[0]) * 1024
-
-
-def _write(parts: Sequence[_Description], arrays: Sequence[Any], content: mmap.mmap) -> None:
-    """Write arrays one after the other."""
-    start = 0
-    for part, array in zip(parts, arrays, strict=True):
-        target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
-        if isinstance(array, Filling):
-            array.fill(target)
-        else:
-            target.transpose(part.axes)[...] = array
-        start += part.space
-        del target  # or the memory could not be unmapped
-
-
-def _anonymous_file(size: int) -> int:
-    """A file in memory, or where there is no such thing a file without a name."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return descriptor
-
-
-def _seal(descriptor: int, *, write: bool) -> None:
-    """From now on nobody can change the size of a file in memory, nor, where asked for, write."""
-    import fcntl
-
-    if hasattr(os, "memfd_create"):
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-        seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-
-
-def _described(error: Exception, library: str) -> dict[str, Any]:
-    """An error as a message holds it."""
-    if isinstance(error, MemoryError) and not isinstance(error, ProbdiceError):
-        return {"kind": "memory", "message": library}
-    if isinstance(error, ProbdiceError) and type(error).__name__ in ERRORS:
-        if NO_MEMORY.search(str(error.__cause__)):
-            return {"kind": "memory", "message": library}
-        message = [part if isinstance(part, str) else asdict(part) for part in error.args]
-        return {"kind": type(error).__name__, "message": message}
-    if isinstance(error, OSError) and error.errno is not None:
-        return {"kind": "OSError", "message": [error.errno, error.strerror]}
-    return {"kind": "fault", "message": "".join(traceback.format_exception(error))}

@@ -1,0 +1,246 @@
+"""The child process of `containment`: it runs readers under limits and returns what they read."""
+
+import json
+import mmap
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import ProbdiceError
+from probdice.files.containment import (
+    ERRORS,
+    PER_VALUE,
+    SCRATCH,
+    WALL,
+    Answer,
+    Filling,
+    Layout,
+    be_child,
+    send_message,
+)
+
+__all__ = ["serve"]
+
+GROWTH = 1 << 28  # bytes of memory that may stay in use before the process is replaced
+NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
+
+
+def serve(descriptor: int) -> None:
+    """Answer the requests that come in by a socket until it closes."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
+    for name in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(name, signal.SIG_DFL)  # whoever started this may have ignored it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    server = _Server.current = _Server(socket.socket(fileno=descriptor))
+    be_child(server.grant)
+    with suppress(OSError, EOFError):  # the parent has gone
+        server.run()
+    os._exit(0)
+
+
+class _Server:
+    """The child process, as it sees itself."""
+
+    current: "_Server | None" = None
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.process = os.getpid()
+        self.limits = _Limits(0.0, 0)
+        self.scratch: mmap.mmap | None = None
+
+    def run(self) -> None:
+        """Answer every request; end where too much memory is left in use."""
+        self._start()
+        first: int | None = None
+        while True:
+            request = json.loads(self._bytes(struct.unpack("<Q", self._bytes(8))[0]))
+            with suppress(ImportError):  # the reader says which extra is missing
+                import_module(request["library"])
+            resident = _memory("VmRSS")
+            first = resident if first is None else first
+            if resident - first > GROWTH:
+                return
+            self._answer(request)
+
+    def _start(self) -> None:
+        """Share memory with the parent."""
+        if not hasattr(os, "memfd_create"):
+            self._send({"ready": True})
+            return
+        descriptor = _anonymous_file(SCRATCH)
+        _seal(descriptor, write=False)
+        self.scratch = mmap.mmap(descriptor, SCRATCH)
+        self._send({"ready": True}, descriptor)
+        os.close(descriptor)
+
+    def grant(self, nbytes: int) -> None:
+        """Ask the parent for more time, and take time and memory."""
+        self._send({"grant": nbytes})
+        self.limits.extend(nbytes)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        module, name = request["reader"]
+        reader = getattr(import_module(module), name)
+        self.limits = _Limits(request["seconds"], request["bytes"])
+        descriptor = None
+        try:
+            self.limits.extend(0)
+            answer: Answer = reader(*request["arguments"])
+            descriptor, descriptions = self._shared(answer.arrays)
+            message = {"value": answer.value, "arrays": descriptions}
+            del answer
+        except Exception as error:
+            message = {"error": _described(error, request["library"])}
+        finally:
+            self.limits.lift()
+        try:
+            self._send(message, descriptor)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
+        """Put arrays into shared memory: a descriptor, where it is new, and how they lie in it."""
+        parts = [Layout.of(array) for array in arrays]
+        total = sum(part.space for part in parts)
+        descriptor = None
+        if self.scratch is not None and total <= SCRATCH:
+            _write(parts, arrays, self.scratch)
+        elif parts:
+            descriptor = _anonymous_file(total)
+            try:
+                content = mmap.mmap(descriptor, total)
+                _write(parts, arrays, content)
+                content.close()  # or the file could not be sealed
+                _seal(descriptor, write=True)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        return descriptor, [part.to_dict() for part in parts]
+
+    def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
+        if os.getpid() != self.process:  # a library has forked, and this is the copy
+            os._exit(0)
+        send_message(self.connection, message, descriptor)
+
+    def _bytes(self, count: int) -> bytes:
+        content = bytearray()
+        while len(content) < count:
+            part = self.connection.recv(count - len(content))
+            if not part:
+                raise EOFError
+            content += part
+        return bytes(content)
+
+
+class _Limits:
+    """What a file may take; the system ends a process that takes more time."""
+
+    def __init__(self, seconds: float, nbytes: int) -> None:
+        self.seconds, self.nbytes = seconds, nbytes
+        self.before = _memory("VmData")
+        self.used = time.process_time()
+
+    def extend(self, nbytes: int) -> None:
+        """Allow time and memory for so many bytes more."""
+        self.seconds += PER_VALUE[0] * nbytes
+        self.nbytes += PER_VALUE[1] * nbytes
+        factor, more = WALL
+        left = max(0.1, self.seconds - (time.process_time() - self.used))
+        signal.setitimer(signal.ITIMER_PROF, left)
+        # Should the parent be killed, nobody else would end a reader that waits for something.
+        signal.setitimer(signal.ITIMER_REAL, factor * self.seconds + more)
+        _limit_memory(self.before + self.nbytes)
+
+    def lift(self) -> None:
+        """Allow everything."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _limit_memory(None)
+
+
+def _limit_memory(nbytes: int | None) -> None:
+    """Limit the memory of this process on Linux; other systems do not enforce RLIMIT_DATA."""
+    import resource
+
+    if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        soft = hard if nbytes is None else nbytes
+        if hard != resource.RLIM_INFINITY:
+            soft = min(soft, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _memory(name: str) -> int:
+    """What /proc/self/status says of this process in bytes (Linux; 0 elsewhere)."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    return int(status.partition(f"{name}:")[2].split()[0]) * 1024
+
+
+def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -> None:
+    """Write arrays one after the other."""
+    start = 0
+    for part, array in zip(parts, arrays, strict=True):
+        target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
+        if isinstance(array, Filling):
+            array.fill(target)
+        else:
+            target.transpose(part.axes)[...] = array
+        start += part.space
+        del target  # or the memory could not be unmapped
+
+
+def _anonymous_file(size: int) -> int:
+    """A file in memory, or where there is no such thing a file without a name."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def _seal(descriptor: int, *, write: bool) -> None:
+    """From now on nobody can change the size of a file in memory, nor, where asked for, write."""
+    import fcntl
+
+    if hasattr(os, "memfd_create"):
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+        seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+
+
+def _described(error: Exception, library: str) -> dict[str, Any]:
+    """An error as a message holds it."""
+    if isinstance(error, MemoryError) and not isinstance(error, ProbdiceError):
+        return {"kind": "memory", "message": library}
+    if isinstance(error, ProbdiceError) and type(error).__name__ in ERRORS:
+        if NO_MEMORY.search(str(error.__cause__)):
+            return {"kind": "memory", "message": library}
+        message = [part if isinstance(part, str) else asdict(part) for part in error.args]
+        return {"kind": type(error).__name__, "message": message}
+    if isinstance(error, OSError) and error.errno is not None:
+        return {"kind": "OSError", "message": [error.errno, error.strerror]}
+    return {"kind": "fault", "message": "".join(traceback.format_exception(error))}
