@@ -1,6 +1,10 @@
 """`RegionDiceLoss`: the values of METHOD §13, its gradients, and training with it."""
 
+import re
+import sys
 from itertools import permutations, product
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -739,6 +743,59 @@ def test_monai_trains_with_it():
     )
     trainer.run()
     assert mean_dice(model) > 0.8
+
+
+class StubTrainer:
+    """The part of nnU-Net's trainer (2.8) that builds a loss."""
+
+    is_ddp = False
+    enable_deep_supervision = True
+    configuration_manager = SimpleNamespace(batch_dice=True)
+    label_manager = SimpleNamespace(has_regions=False, ignore_label=3)
+
+    def _get_deep_supervision_scales(self):
+        return [[1, 1], [0.5, 0.5], [0.25, 0.25]]
+
+
+class StubWrapper(torch.nn.Module):
+    """nnU-Net's DeepSupervisionWrapper: the weighted sum of losses of several outputs."""
+
+    def __init__(self, loss, weights):
+        super().__init__()
+        self.loss, self.weights = loss, tuple(weights)
+
+    def forward(self, outputs, targets):
+        several = zip(self.weights, outputs, targets, strict=True)
+        return sum(weight * self.loss(*pair) for weight, *pair in several if weight)
+
+
+def test_the_recipe_for_nnunet_builds_a_loss(monkeypatch):
+    page = Path(__file__).parent.parent / "docs" / "how-to" / "training.md"
+    (code,) = re.findall(
+        r"## nnU-Net\n.*?```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    for name, content in (
+        ("loss.deep_supervision", {"DeepSupervisionWrapper": StubWrapper}),
+        ("nnUNetTrainer.nnUNetTrainer", {"nnUNetTrainer": StubTrainer}),
+    ):
+        monkeypatch.setitem(sys.modules, f"nnunetv2.training.{name}", SimpleNamespace(**content))
+    names = {}
+    exec(code, names)
+    loss = names["nnUNetTrainerRegionDice"]()._build_loss()
+    outputs = [random_batch(seed=k, shape=(8 >> k, 8 >> k), channels=3)[0] for k in range(3)]
+    targets = [
+        random_batch(seed=9 + k, shape=(8 >> k, 8 >> k))[1][:, None].to(torch.int16)
+        for k in range(3)
+    ]
+    expected = 0
+    for weight, z, target in zip((2 / 3, 1 / 3), outputs, targets, strict=False):
+        labels = target[:, 0].long()
+        kept = labels != 3
+        p = z.softmax(1).movedim(1, -1)[kept].T.numpy()
+        q = one_hot(labels)[:, :3].movedim(1, -1)[kept].T.numpy()
+        cross_entropy = -(np.log(p) * q).sum() / q.shape[1]
+        expected += weight * (expected_loss(p, q, "dice", 0) + cross_entropy)
+    assert loss(outputs, targets).item() == pytest.approx(expected, abs=1e-9)
 
 
 def one_of_two(rank, folder):

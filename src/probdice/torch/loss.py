@@ -131,7 +131,9 @@ class RegionDiceLoss(nn.Module):
             raise InputError('measure="foreground" needs a background, such as background=0')
         if self.class_weights is not None and (self.measure, self.match) != ("dice", "labels"):
             raise InputError('class_weights need measure="dice" and match="labels"')
-        if not isinstance(self.similarity, Absolute):
+        if not isinstance(self.similarity, Absolute | Aitchison):
+            raise InputError(f"similarity must be absolute or aitchison, found {self.similarity}")
+        if isinstance(self.similarity, Aitchison):
             if self.measure != "score":
                 raise InputError(
                     f'similarity {self.similarity} needs measure="score", found {self.measure!r}'
