@@ -8,7 +8,17 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 
 RESULTS.mkdir(exist_ok=True)
-for name in ("speed", "indices", "command", "folder", "cases", "intervals", "training", "chunks"):
+for name in (
+    "speed",
+    "indices",
+    "boundaries",
+    "command",
+    "folder",
+    "cases",
+    "intervals",
+    "training",
+    "chunks",
+):
     print(f"\n{name}", flush=True)
     if name == "training" and not find_spec("torchmetrics"):
         print("not measured: pip install torch torchmetrics")

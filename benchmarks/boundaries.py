@@ -137,14 +137,15 @@ def cells() -> Row:
 
 
 def soft() -> Row:
-    """Three folded tissues of a whole brain, at nine levels."""
+    """Three tissues of a whole brain at nine levels, with some 40 million triangles."""
     rng = np.random.default_rng(0)
-    common = [_texture(rng, WHOLE_BRAIN, (5, 5, 5)) for _ in range(3)]
+    common = [_texture(rng, WHOLE_BRAIN, (20, 20, 20)) for _ in range(3)]
+    brain = _in_ellipsoid(WHOLE_BRAIN)
 
     def maps() -> Image:
-        fields = [field + 0.2 * _texture(rng, WHOLE_BRAIN, (4, 4, 4)) for field in common]
-        weights = np.exp(4 * np.stack(fields).astype(np.float32))
-        probabilities: Image = weights / weights.sum(axis=0)
+        fields = [field + 0.1 * _texture(rng, WHOLE_BRAIN, (8, 8, 8)) for field in common]
+        weights = np.exp(6 * np.stack(fields).astype(np.float32))
+        probabilities: Image = weights / weights.sum(axis=0) * brain
         return probabilities
 
     sides = Both(*(SoftSets(maps(), WHOLE_BRAIN) for _ in range(2)))
@@ -166,14 +167,22 @@ def _nearest_centre(shape: tuple[int, ...], count: int, moved: float) -> Image:
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(0)
-    places = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
-    middle = np.array(shape) / 2
-    inside = (((places - middle) / (0.45 * np.array(shape))) ** 2).sum(axis=-1) < 1
-    centres = places[inside][rng.choice(int(inside.sum()), count, replace=False)]
+    inside = _in_ellipsoid(shape)
+    places = np.argwhere(inside)
+    centres = places[rng.choice(len(places), count, replace=False)]
     centres = centres + moved * rng.normal(size=centres.shape)
     labels = np.full(shape, -1, np.int32)
-    labels[inside] = cKDTree(centres).query(places[inside], workers=WORKERS)[1]
+    labels[inside] = cKDTree(centres).query(places, workers=WORKERS)[1]
     return labels
+
+
+def _in_ellipsoid(shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """The pixels of an ellipsoid that nearly fills the image."""
+    offsets = np.ogrid[tuple(slice(n) for n in shape)]
+    inside: NDArray[np.bool_] = (
+        sum(((x - n / 2) / (0.45 * n)) ** 2 for x, n in zip(offsets, shape, strict=True)) < 1
+    )
+    return inside
 
 
 def _lattice(shape: tuple[int, ...], seed: int) -> Image:
@@ -181,7 +190,7 @@ def _lattice(shape: tuple[int, ...], seed: int) -> Image:
     common, own = np.random.default_rng(0), np.random.default_rng(seed)
     labels = np.zeros(shape, np.int32)
     across = shape[0] // LATTICE + 6
-    for axis, places in enumerate(np.ogrid[tuple(slice(n) for n in shape)]):
+    for places in np.ogrid[tuple(slice(n) for n in shape)]:
         bent = places + _texture(common, shape, (5, 5, 5)) + 0.5 * _texture(own, shape, (4, 4, 4))
         labels *= across
         labels += np.clip(bent // LATTICE + 2, 0, across - 1).astype(np.int32)

@@ -229,73 +229,79 @@ def _distances(
     own = surface.configurations.reshape(-1)
     others = other.configurations.reshape(-1)
     depth, height, width = other.configurations.shape
-    heights = shapes.heights
-    near = np.empty(27, np.int64)
-    steps = np.empty(27, np.int64)
+    cells, starts = surface.cells, surface.starts
+    heights, neighbours, steps = shapes.heights, shapes.neighbours, shapes.steps
+    element_starts, sizes = shapes.element_starts, shapes.sizes
+    places, fractions = shapes.places, shapes.fractions
+    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
+    edge_starts, edges = shapes.edge_starts, shapes.edges
+    near = np.empty(neighbours.shape[0], np.int64)
+    offsets = np.empty((neighbours.shape[0], 3))
     stack = np.empty((8 * DEEPEST, 4), np.int64)
     bounds = np.empty(8 * DEEPEST)
     extents = _extents(other, shapes)
     seed = -1
     for n in range(first, last):
-        cell = surface.cells[n]
-        configuration = own[cell]
-        start = shapes.element_starts[configuration]
-        count = shapes.element_starts[configuration + 1] - start
-        place = surface.starts[n]
-        for e in range(count):
-            weights[place + e] = shapes.sizes[start + e]
-        if others[cell] == configuration:  # the same elements
-            into[place : place + count] = 0.0
+        cell = cells[n]
+        start, stop = element_starts[own[cell]], element_starts[own[cell] + 1]
+        place = starts[n] - start
+        for e in range(start, stop):
+            weights[place + e] = sizes[e]
+        if others[cell] == own[cell]:  # the same elements
+            for e in range(start, stop):
+                into[place + e] = 0.0
             continue
         k = cell % width
         j = cell // width % height
         i = cell // (width * height)
         found = 0
-        for m in range(shapes.neighbours.shape[0]):
-            a = i + shapes.neighbours[m, 0]
-            b = j + shapes.neighbours[m, 1]
-            c = k + shapes.neighbours[m, 2]
+        for m in range(neighbours.shape[0]):
+            a, b, c = i + neighbours[m, 0], j + neighbours[m, 1], k + neighbours[m, 2]
             if 0 <= a < depth and 0 <= b < height and 0 <= c < width:
                 beside = (a * height + b) * width + c
-                if shapes.facet_starts[others[beside]] != shapes.facet_starts[others[beside] + 1]:
+                if facet_starts[others[beside]] != facet_starts[others[beside] + 1]:
                     near[found] = beside
-                    steps[found] = m
+                    for axis in range(3):
+                        offsets[found, axis] = steps[m, axis]
                     found += 1
-        for e in range(start, start + count):
-            x, y, z = shapes.places[e, 0], shapes.places[e, 1], shapes.places[e, 2]
+        for e in range(start, stop):
+            x, y, z = places[e, 0], places[e, 1], places[e, 2]
             best = np.inf
-            for n_near in range(found):
-                m = steps[n_near]
+            for m in range(found):
                 closer = _to_cell(
-                    shapes,
-                    others[near[n_near]],
-                    x - shapes.steps[m, 0],
-                    y - shapes.steps[m, 1],
-                    z - shapes.steps[m, 2],
+                    boxes,
+                    facet_starts,
+                    frames,
+                    edge_starts,
+                    edges,
+                    others[near[m]],
+                    x - offsets[m, 0],
+                    y - offsets[m, 1],
+                    z - offsets[m, 2],
                     best,
                 )
                 if closer < best:
                     best = closer
-                    seed = near[n_near]
+                    seed = near[m]
             # The closest point beyond the cells that were searched is at least this far.
             margin = np.inf
             if i > 1:
-                margin = min(margin, heights[0] * (1 + shapes.fractions[e, 0]))
+                margin = min(margin, heights[0] * (1 + fractions[e, 0]))
             if i + 2 < depth:
-                margin = min(margin, heights[0] * (2 - shapes.fractions[e, 0]))
+                margin = min(margin, heights[0] * (2 - fractions[e, 0]))
             if j > 1:
-                margin = min(margin, heights[1] * (1 + shapes.fractions[e, 1]))
+                margin = min(margin, heights[1] * (1 + fractions[e, 1]))
             if j + 2 < height:
-                margin = min(margin, heights[1] * (2 - shapes.fractions[e, 1]))
+                margin = min(margin, heights[1] * (2 - fractions[e, 1]))
             if k > 1:
-                margin = min(margin, heights[2] * (1 + shapes.fractions[e, 2]))
+                margin = min(margin, heights[2] * (1 + fractions[e, 2]))
             if k + 2 < width:
-                margin = min(margin, heights[2] * (2 - shapes.fractions[e, 2]))
+                margin = min(margin, heights[2] * (2 - fractions[e, 2]))
             if best > margin * margin:
                 best, seed = _descend(
                     other, others, shapes, extents, (i, j, k), e, best, seed, stack, bounds
                 )
-            into[place + e - start] = np.sqrt(best)
+            into[place + e] = np.sqrt(best)
 
 
 @inner
@@ -322,13 +328,21 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 
 @inlined
 def _to_cell(
-    shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
+    boxes: Floats,
+    facet_starts: Integers,
+    frames: Floats,
+    edge_starts: Integers,
+    edges: Floats,
+    configuration: int,
+    x: float,
+    y: float,
+    z: float,
+    best: float,
 ) -> float:
     """The squared distance from a point to the surface in a cell, or `best` if that is less."""
-    if _to_box(shapes.boxes, configuration, x, y, z) >= best:
+    if _to_box(boxes, configuration, x, y, z) >= best:
         return best
-    frames, edges, edge_starts = shapes.frames, shapes.edges, shapes.edge_starts
-    for f in range(shapes.facet_starts[configuration], shapes.facet_starts[configuration + 1]):
+    for f in range(facet_starts[configuration], facet_starts[configuration + 1]):
         above = frames[f, 6] * x + frames[f, 7] * y + frames[f, 8] * z + frames[f, 11]
         above *= above
         if above >= best:
@@ -366,10 +380,14 @@ def _descend(
 
     Distances of at least `best` are of no interest. `seed` is a cell that may be near.
     """
-    axes, shifts, counts = shapes.axes, surface.shifts, surface.counts
+    axes, places = shapes.axes, shapes.places
+    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
+    edge_starts, edges = shapes.edge_starts, shapes.edges
+    nodes, offsets = surface.nodes, surface.offsets
+    shifts, counts = surface.shifts, surface.counts
     height, width = counts[0, 1], counts[0, 2]
     i, j, k = cell
-    x, y, z = shapes.places[element]
+    x, y, z = places[element, 0], places[element, 1], places[element, 2]
     if seed >= 0:
         c = seed % width - k
         b = seed // width % height - j
@@ -377,7 +395,18 @@ def _descend(
         dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
         dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
         dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
-        best = _to_cell(shapes, configurations[seed], dx, dy, dz, best)
+        best = _to_cell(
+            boxes,
+            facet_starts,
+            frames,
+            edge_starts,
+            edges,
+            configurations[seed],
+            dx,
+            dy,
+            dz,
+            best,
+        )
     waiting = _enter(surface, shapes, cell, element, best, stack)
     bounds[:waiting] = 0.0
     while waiting > 0:
@@ -386,9 +415,7 @@ def _descend(
             continue
         level = stack[waiting, 0]
         p, q, r = stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
-        halves = surface.nodes[
-            surface.offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r
-        ]
+        halves = nodes[offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r]
         level -= 1
         da = shifts[level + 1, 0] - shifts[level, 0]
         db = shifts[level + 1, 1] - shifts[level, 1]
@@ -416,7 +443,18 @@ def _descend(
             dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
             if level == 0:
                 visited = (u * height + v) * width + w
-                closer = _to_cell(shapes, configurations[visited], dx, dy, dz, best)
+                closer = _to_cell(
+                    boxes,
+                    facet_starts,
+                    frames,
+                    edge_starts,
+                    edges,
+                    configurations[visited],
+                    dx,
+                    dy,
+                    dz,
+                    best,
+                )
                 if closer < best:
                     best = closer
                     seed = visited
