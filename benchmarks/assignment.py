@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.test_assignment import certify, dense_total, random_table, shifted_grid, shuffled
 
-from probdice import assignment
-from probdice.assignment import largest_total
+from probdice.method import assignment
+from probdice.method.assignment import largest_total
 
 Table = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from probdice import Geometry
-from probdice.boundaries import Boundaries, boundaries_of
-from probdice.engine.surfaces import GroupSets, LabelSets, SoftSets
-from probdice.sides import Both
+from probdice.engine.surface_distances import GroupSets, LabelSets, SoftSets
+from probdice.method.sides import Both
+from probdice.metrics.boundaries import Boundaries, boundaries_of
 
 WORKERS = 2
 TOLERANCE = 1.0

@@ -31,8 +31,8 @@ from zarr.storage import MemoryStore
 
 import probdice
 from benchmarks.stores import Counting, cells, generated
+from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
-from probdice.segmentation import Segmentation
 
 WORKERS = 2
 CELL, SHIFT = 22, 7  # pixels: 1024³ has 97,336 cells

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.statistics import summarise
+from probdice.evaluation.statistics import summarise
 
 SIZES = (6, 10, 20, 30, 50, 100, 200)
 FAILED = 0.1  # share of failures in the last distribution

@@ -69,7 +69,7 @@ def look_at(path: str) -> None:
 
 
 def read_names(path: str) -> Any:
-    from probdice.files.names import read_names
+    from probdice.files.name_tables import read_names
 
     return read_names(path)
 

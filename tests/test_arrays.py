@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probdice import InputError, Segmentation, compare
-from probdice.arrays import as_array, has_type, region_dimension, type_named
+from probdice.data.arrays import as_array, has_type, region_dimension, type_named
 
 ROWS = np.array([[0.25, 0.5, 1.0], [0.75, 0.5, 0.0]], np.float32)  # exact in bfloat16
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from probdice import assignment
-from probdice.assignment import largest_total, least_total
+from probdice.method import assignment
+from probdice.method.assignment import largest_total, least_total
 
 KINDS = ("square", "wide", "tall", "tied", "dominant")
 
@@ -244,7 +244,7 @@ def test_solvers_are_loaded_only_when_needed():
     code = """
 import sys
 import numpy as np
-from probdice.assignment import largest_total
+from probdice.method.assignment import largest_total
 pairs = np.arange(5)
 assert largest_total(pairs, pairs, pairs + 1, (5, 5)).tolist() == [0, 1, 2, 3, 4]
 assert "numba" not in sys.modules and "scipy.optimize" not in sys.modules

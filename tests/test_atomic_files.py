@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from probdice import InputError
-from probdice.atomic_files import null_for_nan, replacing
+from probdice.files.atomic_files import null_for_nan, replacing
 
 
 def test_what_was_written_takes_the_place_of_the_target(tmp_path):

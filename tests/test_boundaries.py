@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probdice import Geometry, InputError
-from probdice.boundaries import LEVELS, boundaries_of
-from probdice.engine.surfaces import LabelSets, SoftSets
-from probdice.sides import Both
+from probdice.engine.surface_distances import LabelSets, SoftSets
+from probdice.method.sides import Both
+from probdice.metrics.boundaries import LEVELS, boundaries_of
 
 TOLERANCES = (0.5, 1.0, 2.0)
 NAMES = ("hd", "hd95", "hd50", "assd", "masd", "nsd_0.5", "nsd_1", "nsd_2")

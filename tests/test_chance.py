@@ -131,7 +131,7 @@ def test_nothing_is_adjusted_where_chance_is_1():
 
 
 def test_the_mean_minimum_of_sorted_values():
-    from probdice.chance import _mean_minimum
+    from probdice.method.chance import _mean_minimum
 
     rng = np.random.default_rng(0)
     p, q = np.sort(rng.random(30)), np.sort(np.round(rng.random(20), 1))

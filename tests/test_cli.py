@@ -159,7 +159,14 @@ def test_files_are_complete_although_every_stream_is_closed(
 
 @pytest.mark.parametrize(
     "module",
-    ["numpy", "typer", "rich.table", "probdice.cli.compare", "probdice.files.sides", "numba"],
+    [
+        "numpy",
+        "typer",
+        "rich.table",
+        "probdice.cli.compare",
+        "probdice.comparison.from_files",
+        "numba",
+    ],
 )
 def test_an_interrupt_while_modules_are_imported(pair: tuple[Path, Path], module: str) -> None:
     code = f"""

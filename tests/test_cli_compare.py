@@ -25,10 +25,10 @@ from test_files_dicom import save as save_dicom
 from typer.testing import CliRunner
 
 import probdice
-from probdice import comparison
 from probdice.cli import warm_up
 from probdice.cli.app import app
 from probdice.cli.progress import Progress, progress
+from probdice.comparison.result import result as comparison
 from probdice.engine.threads import watcher
 
 LABELS = np.repeat(np.array([1, 1, 1, 1, 2, 2, 2, 2], np.uint8)[:, None, None], 2, axis=1)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from probdice.cli.app import COMMANDS, EXAMPLES, app
 from probdice.cli.display import broken
-from probdice.cli.tables import Column, FittingTable, plain_table, wrapped
+from probdice.cli.terminal_tables import Column, FittingTable, plain_table, wrapped
 
 NAMES = ["spleen", "adrenal_gland_right", "portal_vein_and_splenic_vein", "LeftCerebralWhite"]
 

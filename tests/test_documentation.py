@@ -10,7 +10,7 @@ from typing import get_args
 from extras import require
 
 import probdice
-from probdice.comparison_json import comparison_to_dict
+from probdice.comparison.json_form import comparison_to_dict
 from probdice.evaluation.journal import TYPES
 from probdice.files import FORMATS
 from probdice.pictures import Kind

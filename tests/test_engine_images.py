@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from probdice import Absolute, Geometry, GeometryError, InputError, Segmentation
-from probdice.engine.images import Images, aligned
-from probdice.engine.threads import cores
-from probdice.sides import Both
+from probdice.data.machine import cores
+from probdice.engine.pair import Images, aligned
+from probdice.method.sides import Both
 
 
 def soft(regions, shape, seed=0, dtype=np.float32):

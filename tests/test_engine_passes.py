@@ -8,8 +8,8 @@ import pytest
 from probdice import Absolute, Aitchison, Segmentation, compare, overlap
 from probdice.engine import group_passes, moment_passes, overlap_pass
 from probdice.engine.blocks import Blocks
-from probdice.engine.images import Images
-from probdice.sides import Both
+from probdice.engine.pair import Images
+from probdice.method.sides import Both
 
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from probdice.data.segmentation import Segmentation
 from probdice.engine import several as module
 from probdice.engine.several import Several
 from probdice.errors import InputError
-from probdice.segmentation import Segmentation
 
 
 def of_labels(*maps, mask=None):

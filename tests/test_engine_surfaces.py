@@ -18,11 +18,11 @@ from boundaries_reference import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probdice.engine import surfaces
+from probdice.engine import surface_distances as surfaces
 from probdice.engine.kernels import surfaces as kernels
 from probdice.engine.kernels.surface_shapes import polygons, shapes_for
-from probdice.engine.surfaces import Grid, LabelSets, SoftSets, elements_of, numbers_of
-from probdice.sides import Both
+from probdice.engine.surface_distances import Grid, LabelSets, SoftSets, elements_of, numbers_of
+from probdice.method.sides import Both
 
 CASES = json.loads(Path(__file__).with_name("boundaries.json").read_text())["cases"]
 PERCENTILES, TOLERANCES = (95.0, 50.0), (0.5, 1.0, 2.0)

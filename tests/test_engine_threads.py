@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, compare
-from probdice.engine.threads import cores, run, watcher
+from probdice.data.machine import cores
+from probdice.engine.threads import run, watcher
 
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
 
@@ -45,7 +46,7 @@ def test_cores_respect_affinity():
     code = """
         import os
         os.sched_setaffinity(0, {0})
-        from probdice.engine.threads import cores
+        from probdice.data.machine import cores
         print(cores())
     """
     if not hasattr(os, "sched_setaffinity"):

@@ -16,7 +16,7 @@ from test_cli_terminal import on_terminal
 from typer.testing import CliRunner
 
 from probdice.cli.app import app
-from probdice.escaping import csv_text, markdown, printable, tex, visible
+from probdice.text.escaping import csv_text, markdown, printable, tex, visible
 
 # An OSC title, the CSI of eight bits, a reversed line, and a forged line.
 HOSTILE = "=1+1 \x1b]0;title\x07\x9b31m\u202e|<img src=x onerror=alert(1)>\nerror: forged"

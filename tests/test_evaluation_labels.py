@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, Comparison, Segmentation, compare
-from probdice.evaluation.labels import (
+from probdice.evaluation.exchanged_labels import (
     LabelDifference,
     different_labels,
     equal_labels_value,

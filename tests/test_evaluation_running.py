@@ -17,8 +17,8 @@ import pytest
 
 from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
+from probdice.evaluation.case_scoring import Request
 from probdice.evaluation.pairing import ROLES, Job
-from probdice.evaluation.scoring import Request
 from probdice.options import Options
 
 CASES = 24

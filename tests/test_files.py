@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from pydicom.sr.codedict import codes
 
+from probdice.data.segmentation import Geometry, Segmentation
 from probdice.errors import FormatError, MissingExtraError, TooLargeError
 from probdice.files import FORMATS, read
-from probdice.segmentation import Geometry, Segmentation
 
 # Labels over (4, 3, 2) pixels, no two of whose axes can be confused.
 LABELS = np.array(

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from PIL import Image as Pillow
 from test_files import write_dicom, write_itk, write_nibabel
 
+from probdice.data.segmentation import Segmentation
 from probdice.errors import FormatError, InputError, ProbdiceError, TooLargeError
 from probdice.files import read
-from probdice.segmentation import Segmentation
 
 NOISE = np.random.default_rng(0).integers(0, 9, (12, 10, 8)).astype(np.uint8)
 HUGE = 1 << 20  # of two axes: a tebibyte

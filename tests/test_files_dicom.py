@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from pydicom.sr.codedict import codes
 
+from probdice.data.segmentation import Geometry, Segmentation
 from probdice.errors import FormatError
 from probdice.files import read
-from probdice.segmentation import Geometry, Segmentation
 
 AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
 HERE = Geometry((4, 3, 2), AFFINE)

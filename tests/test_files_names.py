@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from probdice import FormatError, InputError, compare, read
-from probdice.files.names import read_names
+from probdice.files.name_tables import read_names
 
 EXPECTED = {0: "Unknown", 2: "White Matter", 11101: "ctx_lh_G"}
 TABLES = {

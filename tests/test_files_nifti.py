@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from probdice.data.segmentation import Geometry, Segmentation
 from probdice.errors import FormatError
 from probdice.files import read, write
-from probdice.segmentation import Geometry, Segmentation
 
 LABELS = np.arange(24, dtype=np.uint8).reshape(4, 3, 2) % 5
 SHARES = np.linspace(0.0, 1.0, 24, dtype=np.float32).reshape(4, 3, 2)

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from probdice import compare
+from probdice.data.segmentation import Segmentation
 from probdice.errors import FormatError, GeometryError, InputError
 from probdice.files import read
 from probdice.files.sources import region_names
-from probdice.segmentation import Segmentation
 
 LABELS = np.array([[[0, 0], [0, 1], [2, 2]]] * 3 + [[[7, 1], [1, 0], [7, 2]]], dtype=np.uint8)
 FIRST = np.linspace(0.1, 0.5, 24, dtype=np.float32).reshape(4, 3, 2)
@@ -224,7 +224,7 @@ def test_errors_of_our_own_code_are_not_the_fault_of_the_file(
     with pytest.raises(TypeError, match=r"^a mistake$"):
         read(tmp_path / "a.npy")
     monkeypatch.undo()
-    monkeypatch.setattr("probdice.files.arrays.regions_of_plain", lambda: None)
+    monkeypatch.setattr("probdice.files.numpy_files.regions_of_plain", lambda: None)
     with pytest.raises(TypeError, match="positional argument"):
         read(tmp_path / "a.npy")
 

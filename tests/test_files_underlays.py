@@ -7,7 +7,7 @@ from PIL import Image
 
 from probdice import FormatError, Geometry, GeometryError, InputError
 from probdice.files import read_underlay
-from probdice.files.underlays import Underlay, laid_on
+from probdice.files.background_images import Underlay, laid_on
 
 SHAPE = (2, 3, 4)
 SCAN = np.arange(24, dtype=np.int16).reshape(SHAPE)

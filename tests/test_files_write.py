@@ -16,9 +16,9 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 
+from probdice.data.segmentation import Geometry, Segmentation
 from probdice.errors import FormatError, InputError, MissingExtraError
 from probdice.files import read, write, writing
-from probdice.segmentation import Geometry, Segmentation
 
 LABELS = np.arange(24).reshape(4, 3, 2) % 5
 SHARES = np.linspace(0.0, 1.0, 24, dtype=np.float32).reshape(4, 3, 2)

@@ -5,7 +5,7 @@ from math import nan, nextafter
 import numpy as np
 import pytest
 
-from probdice.formatting import decimal, millilitres, percent
+from probdice.text.formatting import decimal, millilitres, percent
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, overlap
-from probdice.groups import Groups, costs, known_from_table
+from probdice.method.groups import Groups, costs, known_from_table
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])

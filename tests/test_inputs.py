@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probdice import FormatError, Geometry, InputError, Segmentation, compare, read, write
-from probdice.inputs import as_mask, as_segmentation
+from probdice.files.inputs import as_mask, as_segmentation
 
 
 @pytest.mark.parametrize(

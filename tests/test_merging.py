@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, Segmentation, compare, overlap
-from probdice.engine.images import Images
+from probdice.engine.pair import Images
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
 SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from probdice import FormatError, GeometryError, InputError, compare, evaluate, read
 from probdice.cli.app import app
-from probdice.formatting import short_paths
+from probdice.text.formatting import short_paths
 
 LABELS = np.repeat(np.array([1, 1, 2, 3], np.uint8)[:, None, None], 2, axis=1)
 

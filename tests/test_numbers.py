@@ -102,7 +102,7 @@ def test_all_types_agree_with_the_definition(dtype, similarity):
     rng = np.random.default_rng(3)
     p, q = (rng.multinomial(512, rng.dirichlet(np.ones(4), 5000)).T / 512 + 0.0 for _ in range(2))
     p, q = p.astype(dtype), q.astype(dtype)
-    from probdice.similarity import as_similarity
+    from probdice.method.similarity import as_similarity
 
     expected = as_similarity(similarity)(p.astype("f8"), q.astype("f8")).mean()
     score = compare(p, q, similarity=similarity, match="labels").score

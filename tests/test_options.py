@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from probdice import Absolute, Aitchison, ProbdiceError, compare
-from probdice.matching import Fixed, Given
-from probdice.merging import sides_to_merge
+from probdice.method.matching import Fixed, Given
+from probdice.method.merging import sides_to_merge
+from probdice.method.sides import Both
 from probdice.options import Options, as_workers
-from probdice.sides import Both
 
 
 def test_the_defaults():

@@ -192,7 +192,7 @@ def test_only_overlaps_are_added():
 
 
 def test_many_overlaps_are_added_in_little_memory(monkeypatch):
-    monkeypatch.setattr("probdice.overlaps.COMPACT", 4)
+    monkeypatch.setattr("probdice.method.overlap.COMPACT", 4)
     labels = np.random.default_rng(0).integers(0, 9, (50, 20))
     parts = [overlap(row, row % 4) for row in labels]
     assert everything(Overlap.total(parts)) == everything(overlap(labels, labels % 4))

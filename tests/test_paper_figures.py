@@ -20,7 +20,6 @@ from probdice.paper.claims import (
     permutation_claim,
     steep_claim,
 )
-from probdice.paper.correspondence import draw_merging, draw_pair_weight
 from probdice.paper.drawings import (
     draw_degradation_table,
     draw_dice_forms,
@@ -42,6 +41,7 @@ from probdice.paper.figures import (
     sweep,
     two_regions,
 )
+from probdice.paper.region_correspondence import draw_merging, draw_pair_weight
 from probdice.paper.sections import both_rules, stand_in_study
 from probdice.synthesis import brain_section, deform, nested_ellipses, stripes, voronoi
 

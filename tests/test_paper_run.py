@@ -20,9 +20,9 @@ from probdice.paper import STAND_IN, rank_study, read_rankings, read_scores, run
 from probdice.paper import run as run_module
 from probdice.paper.claims import Claim
 from probdice.paper.figures import VERSIONS, compared, degradation_table
-from probdice.paper.images import METHODS, PHOTOGRAPHS, photograph, random_walker
 from probdice.paper.sections import Section, sources
 from probdice.paper.survey import write_survey
+from probdice.paper.test_images import METHODS, PHOTOGRAPHS, photograph, random_walker
 from probdice.report.rendering import render
 from probdice.synthesis import probabilities, stripes
 

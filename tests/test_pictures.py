@@ -11,16 +11,16 @@ import pytest
 import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
 from probdice.errors import InputError, TooLargeError
+from probdice.method.scoring import NeedsImages
 from probdice.pictures import plot
 from probdice.pictures.charts import means_along
 from probdice.pictures.colours import NEUTRAL, PALETTE, colours_of, triples
-from probdice.pictures.images import blended
+from probdice.pictures.label_images import blended
 from probdice.pictures.layout import MATCHED, MERGED, arrange, width_of
 from probdice.pictures.matrix import matrix_of
-from probdice.pictures.names import short_names
 from probdice.pictures.planes import planes_of
+from probdice.pictures.region_names import short_names
 from probdice.pictures.views import every_nth, largest, look, worst_place
-from probdice.scoring import NeedsImages
 
 CRISP = [1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9]
 
@@ -468,7 +468,7 @@ def test_a_cell_of_many_pairs_shows_the_largest_of_them():
 
 
 def test_a_hundred_thousand_regions_need_no_table_of_all_pairs(monkeypatch):
-    monkeypatch.setattr("probdice.overlaps.LARGEST_TABLE", 99)
+    monkeypatch.setattr("probdice.method.overlap.LARGEST_TABLE", 99)
     labels = np.arange(100_000)
     result = compare(labels, labels[::-1])
     with pytest.raises(TooLargeError):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import probdice
 from probdice import Geometry, InputError, Segmentation, TooLargeError
-from probdice.raters.common import climb, panel_of
 from probdice.raters.fusing import Evidence, Model, _shares_of_true, expected, staple
+from probdice.raters.panel import climb, panel_of
 
 
 def noisy(labels, share, regions, seed):
@@ -104,7 +104,7 @@ def test_refining_finds_what_a_single_round_misses():
     volumes = [np.array([2, 2]), np.array([4]), np.array([4])]
 
     def pairs(rows, columns, savings):
-        from probdice.overlaps import Pairs
+        from probdice.method.overlap import Pairs
 
         return Pairs(*(np.array(part) for part in (rows, columns, savings)))
 

@@ -17,11 +17,11 @@ import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
 from probdice.errors import FormatError, InputError, Option
 from probdice.evaluation import evaluate
-from probdice.formatting import percent
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
 from probdice.report.page import page_of
 from probdice.report.rendering import render
+from probdice.text.formatting import percent
 
 HOSTILE = "<script>alert(1)</script>"
 LIMIT = 10_000_000

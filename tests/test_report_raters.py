@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import probdice
-from probdice.report.raters import raters_page
+from probdice.report.rater_pages import raters_page
 
 RATERS = {
     "anna": np.array([[1, 1, 2], [1, 2, 2]]),

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 
 from probdice import InputError, compare_sets
-from probdice.sample_sets import _best_matching, _ranked
+from probdice.raters.sample_sets import _best_matching, _ranked
 
 
 def masks(count, seed, size=40):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, compare, overlap
-from probdice.scoring import NeedsImages, correspond, key_lists, measure
+from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
 SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]

@@ -5,7 +5,7 @@ import pytest
 
 import probdice
 from probdice import Geometry, InputError, ProbdiceError, Segmentation, compare
-from probdice.similarity import ilr_basis
+from probdice.method.similarity import ilr_basis
 
 
 def test_arrays_are_kept_as_they_are():

@@ -1,6 +1,6 @@
 """The two sides, always in one order."""
 
-from probdice.sides import SIDES, Both, other
+from probdice.method.sides import SIDES, Both, other
 
 
 def test_the_reference_comes_first():

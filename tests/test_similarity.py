@@ -146,7 +146,7 @@ def test_a_disagreement_costs_less_under_a_floor():
 
 
 def test_similarities_by_name():
-    from probdice.similarity import as_similarity
+    from probdice.method.similarity import as_similarity
 
     assert as_similarity("absolute") == Absolute()
     assert as_similarity(Aitchison(0.1)) == Aitchison(0.1)

@@ -8,7 +8,14 @@ import pytest
 import scipy.stats
 
 from probdice.errors import InputError
-from probdice.statistics import Difference, MissingRule, differences, holm, ranks, summarise
+from probdice.evaluation.statistics import (
+    Difference,
+    MissingRule,
+    differences,
+    holm,
+    ranks,
+    summarise,
+)
 
 NAN = float("nan")
 SCORES = [0.71, 0.83, 0.64, 0.92, 0.88, 0.79, 0.95, 0.58]

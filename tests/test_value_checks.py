@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from probdice import InputError, ProbdiceError, Segmentation, compare
+from probdice.data.value_checks import scale_of_labels
 from probdice.errors import in_command
-from probdice.value_checks import scale_of_labels
 
 GOOD = np.full((2, 3, 4), 0.5, np.float32)
 
@@ -273,8 +273,8 @@ def test_a_map_of_bytes_is_noted():
 
 
 def test_kernels_and_messages_agree_on_what_sums_to_one():
+    from probdice.data.value_checks import TOLERANCE
     from probdice.engine.kernels import rows
-    from probdice.value_checks import TOLERANCE
 
     assert rows.TOLERANCE == TOLERANCE
 

@@ -1,8 +1,8 @@
 """Compare two segmentations of one image, crisp or probabilistic, with any number of regions.
 
 The multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
-(arXiv:1509.07244): probabilities are never hardened, geometry is never ignored, and labels need
-not agree.
+(arXiv:1509.07244): probabilities are never hardened, geometry is checked, and labels need not
+agree.
 """
 
 from importlib import import_module
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from probdice.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from probdice.comparison import Comparison, Group, Merge, compare, overlap, similarity_map
+    from probdice.comparison.comparing import compare, overlap, similarity_map
+    from probdice.comparison.result import Comparison, Group, Merge
+    from probdice.data.geometry import Geometry
+    from probdice.data.segmentation import Segmentation
     from probdice.errors import (
         FormatError,
         GeometryError,
@@ -24,18 +27,16 @@ if TYPE_CHECKING:
     )
     from probdice.evaluation import Evaluation, evaluate
     from probdice.files import read, write
-    from probdice.geometry import Geometry
-    from probdice.overlaps import Overlap
-    from probdice.raters import Agreement, Consensus, agreement, consensus
-    from probdice.sample_sets import SetComparison, compare_sets
-    from probdice.segmentation import Segmentation
-    from probdice.similarity import (
+    from probdice.method.overlap import Overlap
+    from probdice.method.similarity import (
         Absolute,
         Aitchison,
         Similarity,
         aitchison_distance,
         classical_dice,
     )
+    from probdice.raters import Agreement, Consensus, agreement, consensus
+    from probdice.raters.sample_sets import SetComparison, compare_sets
 
 __all__ = [
     "Absolute",
@@ -72,17 +73,13 @@ __all__ = [
     "write",
 ]
 
-# Where each name lives: it is imported when it is first asked for, so that `import probdice` and a
-# command that is interrupted at once cost nothing.
-_ROOMS = {
-    "comparison": (
-        "Comparison",
-        "Group",
-        "Merge",
-        "compare",
-        "overlap",
-        "similarity_map",
-    ),
+# The module of each public name, imported when the name is first used, so that `import probdice`
+# is fast.
+_MODULES = {
+    "comparison.comparing": ("compare", "overlap", "similarity_map"),
+    "comparison.result": ("Comparison", "Group", "Merge"),
+    "data.geometry": ("Geometry",),
+    "data.segmentation": ("Segmentation",),
     "errors": (
         "FormatError",
         "GeometryError",
@@ -93,43 +90,27 @@ _ROOMS = {
         "ProbdiceWarning",
         "TooLargeError",
     ),
-    "evaluation": (
-        "Evaluation",
-        "evaluate",
-    ),
-    "files": (
-        "read",
-        "write",
-    ),
-    "geometry": ("Geometry",),
-    "overlaps": ("Overlap",),
-    "raters": (
-        "Agreement",
-        "Consensus",
-        "agreement",
-        "consensus",
-    ),
-    "sample_sets": (
-        "SetComparison",
-        "compare_sets",
-    ),
-    "segmentation": ("Segmentation",),
-    "similarity": (
+    "evaluation": ("Evaluation", "evaluate"),
+    "files": ("read", "write"),
+    "method.overlap": ("Overlap",),
+    "method.similarity": (
         "Absolute",
         "Aitchison",
         "Similarity",
         "aitchison_distance",
         "classical_dice",
     ),
+    "raters": ("Agreement", "Consensus", "agreement", "consensus"),
+    "raters.sample_sets": ("SetComparison", "compare_sets"),
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its room; it is then kept."""
-    if name not in _ROOM_OF:
+    """Import a public name from its module."""
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"probdice.{_ROOM_OF[name]}"), name)
+    value = getattr(import_module(f"probdice.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from probdice.comparison import Comparison
+from probdice.comparison.result import Comparison
 from probdice.errors import InputError, MissingExtraError
-from probdice.region_labels import Label
+from probdice.method.region_labels import Label
 from probdice.torch import RegionDice
 from probdice.torch.scalars import keys
 

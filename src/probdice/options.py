@@ -9,14 +9,14 @@ from os import PathLike
 from os.path import abspath
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, cast, get_args
 
+from probdice.data.segmentation import as_sums, several_labels
+from probdice.data.value_checks import Sums
 from probdice.errors import InputError, Option
-from probdice.matching import Fixed, Given, Rule
-from probdice.merging import Merging
-from probdice.region_labels import Label
-from probdice.segmentation import as_sums, several_labels
-from probdice.sides import SIDES, Both, Side
-from probdice.similarity import Absolute, Similarity, as_similarity, similarity_from_dict
-from probdice.value_checks import Sums
+from probdice.method.matching import Fixed, Given, Rule
+from probdice.method.merging import Merging
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+from probdice.method.similarity import Absolute, Similarity, as_similarity, similarity_from_dict
 
 __all__ = [
     "Correspondence",

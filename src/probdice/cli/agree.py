@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from probdice.cli.options import (
+from probdice.cli.outcome import answering
+from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.parameters import (
     DebugOption,
     FloorOption,
     IgnoreGeometryOption,
@@ -18,10 +20,8 @@ from probdice.cli.options import (
     WorkersOption,
     options_of,
 )
-from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.progress import progress
-from probdice.cli.raters import (
+from probdice.cli.rater_inputs import (
     FilesArgument,
     RaterMatchName,
     RaterMatchOption,
@@ -79,8 +79,8 @@ def agree(
             display.say("comparing")
             agreement = agreement_of(panel)
             if report is not None:
-                from probdice.raters.result import consensus_of
-                from probdice.report.raters import write_consensus
+                from probdice.raters.consensus_result import consensus_of
+                from probdice.report.rater_pages import write_consensus
 
                 display.say("page")
                 write_consensus(consensus_of(panel, "mean", None), report, words="command")
@@ -98,8 +98,8 @@ def agree(
 
 def _show(agreement: "Agreement", written: list[str]) -> None:
     from probdice.cli.display import show
-    from probdice.cli.tables import plain_table
-    from probdice.formatting import decimal
+    from probdice.cli.terminal_tables import plain_table
+    from probdice.text.formatting import decimal
 
     parts: list[object] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",

@@ -18,7 +18,7 @@ from probdice.cli.rank import rank
 from probdice.cli.show import show
 from probdice.cli.summarise import summarise
 from probdice.cli.warm_up import warm_up
-from probdice.escaping import visible
+from probdice.text.escaping import visible
 from probdice.version import __version__
 
 __all__ = ["COMMANDS", "EXAMPLES", "app"]

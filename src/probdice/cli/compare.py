@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from probdice.cli.options import (
+from probdice.cli.outcome import answering
+from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
+from probdice.cli.parameters import (
     BackgroundOption,
     ComponentsOption,
     DebugOption,
@@ -44,21 +46,19 @@ from probdice.cli.options import (
     file_of_match,
     options_of,
 )
-from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
 from probdice.cli.progress import Progress, progress
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from probdice.comparison import Comparison
-    from probdice.components import Instances
-    from probdice.engine.images import Images
-    from probdice.files.underlays import Underlay
-    from probdice.geometry import Geometry
+    from probdice.comparison.result import Comparison
+    from probdice.data.geometry import Geometry
+    from probdice.engine.pair import Images
+    from probdice.files.background_images import Underlay
+    from probdice.method.region_labels import Label
+    from probdice.metrics.components import Instances
     from probdice.options import Options
-    from probdice.region_labels import Label
 
 __all__ = ["Inputs", "Outputs", "Wanted", "compare", "run"]
 
@@ -277,7 +277,7 @@ def _divided(images: "Images", background: "Label | None") -> "Images":
     from dataclasses import replace
 
     from probdice.errors import ProbdiceError
-    from probdice.sides import SIDES, Both, Side
+    from probdice.method.sides import SIDES, Both, Side
 
     def divided(side: Side) -> "Instances":
         try:
@@ -293,7 +293,7 @@ def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
     """The result, what it was made of, and what was asked for besides it."""
     from json import dumps
 
-    from probdice.atomic_files import null_for_nan
+    from probdice.files.atomic_files import null_for_nan
     from probdice.version import __version__
 
     content = result.to_dict()
@@ -312,7 +312,7 @@ def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
 
 def _files(path: str) -> dict[str, object]:
     """What was named, and every file that was read for it with its fingerprint."""
-    from probdice.files.companions import files_read, fingerprint
+    from probdice.files.sidecars import files_read, fingerprint
 
     read = [
         {"file": str(file), "sha256": fingerprint(file) if file.is_file() else None}
@@ -327,7 +327,7 @@ def _read(
     """Both sides and the mask; what takes long to import is imported while they are unpacked."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from probdice.files.sides import read_images
+    from probdice.comparison.from_files import read_images
 
     pool = ThreadPoolExecutor(1)
     try:
@@ -352,7 +352,7 @@ def _warm_up(display: Progress) -> None:
     """
     import numpy as np
 
-    from probdice.comparison import compare
+    from probdice.comparison.comparing import compare
     from probdice.engine.kernels import watch_compiler
 
     watch_compiler(display.compiling, display.compiled)
@@ -392,7 +392,7 @@ def _underlays(
     """The images for the page; one that does not fit is refused before the work, not after."""
     if not files:
         return ()
-    from probdice.report.underlays import underlays_of
+    from probdice.report.image_layers import underlays_of
 
     return underlays_of(images, options, files)
 
@@ -401,7 +401,7 @@ def _compared(
     images: "Images", options: "Options", outputs: Outputs, display: Progress
 ) -> "Comparison":
     """The result, with everything that will be asked of it computed while the bar is shown."""
-    from probdice.comparison import compare_images
+    from probdice.comparison.comparing import compare_images
 
     display.say("comparing")
     result = compare_images(images, options)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from probdice.cli.options import (
+from probdice.cli.outcome import answering
+from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
+from probdice.cli.parameters import (
     COMPARING,
     OUTPUT,
     DebugOption,
@@ -20,10 +22,8 @@ from probdice.cli.options import (
     WorkersOption,
     options_of,
 )
-from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
 from probdice.cli.progress import progress
-from probdice.cli.raters import (
+from probdice.cli.rater_inputs import (
     FilesArgument,
     RaterMatchName,
     RaterMatchOption,
@@ -108,7 +108,7 @@ def consensus(
         written = []
         with progress(shown=not quiet) as display:
             from probdice.files import write
-            from probdice.raters.result import consensus_of
+            from probdice.raters.consensus_result import consensus_of
 
             display.say("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
@@ -128,7 +128,7 @@ def consensus(
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
                 written.append(f"where the raters disagree to {entropy}")
             if report is not None:
-                from probdice.report.raters import write_consensus
+                from probdice.report.rater_pages import write_consensus
 
                 display.say("page")
                 write_consensus(result, report, words="command")
@@ -146,9 +146,9 @@ def consensus(
 
 def _show(result: "Consensus", written: list[str]) -> None:
     from probdice.cli.display import note_line, show
-    from probdice.cli.tables import plain_table
+    from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
-    from probdice.formatting import decimal
+    from probdice.text.formatting import decimal
 
     how = "mean"
     if result.method == "staple":

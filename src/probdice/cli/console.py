@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from probdice.escaping import visible
+from probdice.text.escaping import visible
 
 __all__ = ["console"]
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
+from probdice.cli.parameters import DebugOption
 from probdice.cli.streams import print_text
 
 __all__ = ["demo"]
@@ -27,8 +27,8 @@ def demo(
     with answering(debug=debug):
         from probdice.cli.compare import Inputs, Outputs, run
         from probdice.files import write
+        from probdice.method.sides import SIDES
         from probdice.options import Options
-        from probdice.sides import SIDES
         from probdice.synthesis import demo_pair
 
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,18 +11,18 @@ from rich.text import Text
 
 from probdice.cli.console import console
 from probdice.cli.streams import printing, write_output
-from probdice.cli.tables import Column, FittingTable
-from probdice.comparison import Comparison, Group
+from probdice.cli.terminal_tables import Column, FittingTable
+from probdice.comparison.result import Comparison, Group
 from probdice.errors import in_command
-from probdice.escaping import printable
-from probdice.formatting import decimal, millilitres
-from probdice.matching import listed
-from probdice.scoring import NeedsImages
-from probdice.sides import SIDES, Side, other
+from probdice.method.matching import listed
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES, Side, other
+from probdice.text.escaping import printable
+from probdice.text.formatting import decimal, millilitres
 
 if TYPE_CHECKING:
-    from probdice.detection import Detection
-    from probdice.indices import Indices
+    from probdice.metrics.detection import Detection
+    from probdice.metrics.indices import Indices
 
 __all__ = ["note_line", "show", "show_comparison"]
 

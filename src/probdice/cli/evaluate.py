@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probdice.cli.configuration import load_configuration, save_configuration
-from probdice.cli.options import (
+from probdice.cli.outcome import REFUSED, answering
+from probdice.cli.pages import REPORTS, check_reports, write_pages
+from probdice.cli.parameters import (
     COMPARING,
     OUTPUT,
     RANKING,
@@ -37,8 +39,6 @@ from probdice.cli.options import (
     background_of,
     options_of,
 )
-from probdice.cli.outcome import REFUSED, answering
-from probdice.cli.pages import REPORTS, check_reports, write_pages
 from probdice.cli.progress import COMPILING
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def evaluate(
             )
         print_error = None
         if not quiet:
-            from probdice.cli.standings import show_summary
+            from probdice.cli.ranking_output import show_summary
 
             try:
                 show_summary(result.summary, out, None)
@@ -378,7 +378,7 @@ def _display(quiet: bool) -> Iterator[Any]:
     from rich.progress import Progress as Bar
 
     from probdice.cli.console import console
-    from probdice.cli.standings import Failures
+    from probdice.cli.ranking_output import Failures
     from probdice.errors import in_command
 
     failures = Failures()

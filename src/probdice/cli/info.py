@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.options import DebugOption, MaxBytesOption, SumsName, names_in, usage
 from probdice.cli.outcome import answering
+from probdice.cli.parameters import DebugOption, MaxBytesOption, SumsName, names_in, usage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
+    from probdice.data.geometry import Geometry
+    from probdice.data.segmentation import Segmentation
+    from probdice.data.value_checks import Fault, Sums
     from probdice.errors import Option
     from probdice.files.model import Content
-    from probdice.geometry import Geometry
-    from probdice.segmentation import Segmentation
-    from probdice.value_checks import Fault, Sums
 
 __all__ = ["info"]
 
@@ -107,7 +107,7 @@ def _contents(file: str) -> "list[Content]":
 def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
     """The arrays of a container, each with what to write for it."""
     from probdice.cli.display import MOST
-    from probdice.cli.tables import plain_table
+    from probdice.cli.terminal_tables import plain_table
 
     table = plain_table("part", ">shape", "type", "could be")
     for content in contents[:MOST]:
@@ -144,13 +144,13 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     import numpy as np
 
     from probdice.cli.display import MOST, note_line
-    from probdice.cli.tables import plain_table
+    from probdice.cli.terminal_tables import plain_table
+    from probdice.comparison.notes import intensities
+    from probdice.data.value_checks import scale_of_labels
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Crisp
     from probdice.errors import Option
-    from probdice.formatting import millilitres, percent
-    from probdice.notes import intensities
-    from probdice.value_checks import scale_of_labels
+    from probdice.text.formatting import millilitres, percent
 
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
@@ -199,9 +199,9 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Probabilities: every region with its volume, and whether they sum to 1."""
     from probdice.cli.display import MOST
-    from probdice.cli.tables import plain_table
+    from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
-    from probdice.formatting import millilitres, percent
+    from probdice.text.formatting import millilitres, percent
 
     census, fault = _counted(segmentation)
     pixel_volume = _pixel_volume(segmentation)
@@ -237,9 +237,9 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     """One pass over the values as they came, and what is wrong with them."""
     import numpy as np
 
+    from probdice.data.value_checks import TOLERANCE, examine_values
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Soft
-    from probdice.value_checks import TOLERANCE, examine_values
 
     single = segmentation.reading == "foreground"
     unmended = segmentation
@@ -280,7 +280,7 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
     from rich.table import Table
     from rich.text import Text
 
-    from probdice.escaping import printable
+    from probdice.text.escaping import printable
 
     file = Text(printable(segmentation.source), style="bold")
     table = Table(box=None, show_header=False, pad_edge=False)

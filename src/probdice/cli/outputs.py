@@ -12,8 +12,8 @@ import typer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from probdice.geometry import Geometry
-    from probdice.segmentation import Segmentation
+    from probdice.data.geometry import Geometry
+    from probdice.data.segmentation import Segmentation
 
 __all__ = ["check_outputs", "rehearse", "stand_in", "write_text"]
 
@@ -30,7 +30,7 @@ def check_outputs(
     the arguments that name files to read, under the names that messages give them.
     """
     from probdice.files import FORMATS
-    from probdice.files.companions import files_read
+    from probdice.files.sidecars import files_read
 
     suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
     files = {
@@ -87,8 +87,8 @@ def stand_in(shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool
     """One pixel of a segmentation of this kind, to try whether a format holds it."""
     import numpy as np
 
-    from probdice.geometry import Geometry
-    from probdice.segmentation import Segmentation
+    from probdice.data.geometry import Geometry
+    from probdice.data.segmentation import Segmentation
 
     pixel = (1,) * len(shape)
     place = None if geometry is None else Geometry(pixel, geometry.affine)
@@ -114,8 +114,8 @@ def rehearse(path: str, value: "Segmentation | NDArray[Any]") -> None:
 
 def write_text(path: str, text: str) -> None:
     """Write a text file, all of it or nothing."""
-    from probdice.atomic_files import replacing
     from probdice.errors import FormatError
+    from probdice.files.atomic_files import replacing
 
     target = Path(path)
     try:

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption, JsonOption
 from probdice.cli.outcome import answering
 from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.parameters import DebugOption, JsonOption
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from probdice.evaluation.statistics import Interval
     from probdice.paper import Fit, Study
-    from probdice.statistics import Interval
 
 __all__ = ["rank"]
 
@@ -75,7 +75,7 @@ def rank(
 def _write_plot(path: str, study: "Study") -> None:
     from pathlib import Path
 
-    from probdice.atomic_files import replacing
+    from probdice.files.atomic_files import replacing
     from probdice.paper import draw_study
 
     with replacing(Path(path)) as partial:
@@ -86,7 +86,7 @@ def _table(study: "Study") -> "list[RenderableType]":
     """A title, the fits of every image and of all, and what the brackets are."""
     from rich.text import Text
 
-    from probdice.cli.tables import plain_table
+    from probdice.cli.terminal_tables import plain_table
     from probdice.paper import PAPER_PEARSON, PAPER_SLOPE
 
     table = plain_table("image", ">slope", ">Pearson", ">Spearman")
@@ -102,7 +102,7 @@ def _table(study: "Study") -> "list[RenderableType]":
 
 
 def _cells(fit: "Fit") -> list[str]:
-    from probdice.formatting import decimal
+    from probdice.text.formatting import decimal
 
     def cell(value: float, interval: "Interval") -> str:
         if interval.kind == "withheld":

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
+from probdice.cli.parameters import DebugOption
 from probdice.cli.streams import print_text
 
 __all__ = ["show"]

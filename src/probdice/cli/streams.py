@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 
-from probdice.escaping import visible
+from probdice.text.escaping import visible
 
 __all__ = [
     "is_plain",

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.options import DebugOption, MeasureName
 from probdice.cli.outcome import answering
 from probdice.cli.pages import REPORTS, check_reports, write_pages
+from probdice.cli.parameters import DebugOption, MeasureName
 
 __all__ = ["summarise"]
 
@@ -41,7 +41,7 @@ def summarise(
     if reports is not None:
         check_reports(reports)
     with answering(debug=debug):
-        from probdice.cli.standings import show_summary
+        from probdice.cli.ranking_output import show_summary
         from probdice.errors import InputError
         from probdice.evaluation import Evaluation, read_summary
 

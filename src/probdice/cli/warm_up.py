@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from probdice.cli.options import DebugOption
 from probdice.cli.outcome import answering
+from probdice.cli.parameters import DebugOption
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,8 +63,8 @@ def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
     """All that can be asked of a pair."""
     import numpy as np
 
-    from probdice.comparison import compare
-    from probdice.similarity import Absolute, Aitchison
+    from probdice.comparison.comparing import compare
+    from probdice.method.similarity import Absolute, Aitchison
 
     mask = np.ones((SIDE, SIDE), np.bool_)
     mask[0] = False

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import chunks_of
+from probdice.data.arrays import chunks_of
+from probdice.data.segmentation import Array, Segmentation, reordered
+from probdice.data.value_checks import Fault
 from probdice.engine.decode import LabelDecoder, Ready, decoder_of, working_type
 from probdice.engine.grids import Block, Grid, Store, cut, cut_along_chunks
-from probdice.segmentation import Array, Segmentation, reordered
-from probdice.value_checks import Fault
 
 __all__ = ["BLOCK_BYTES", "Blocks"]
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from probdice.engine.kernels import absolute, aitchison
 from probdice.engine.kernels import labels as label_kernels
 from probdice.engine.similarity_kernels import Codes, LabelPairSums, PairSums, RowGroups, Rows
-from probdice.overlaps import Floats, Integers
-from probdice.similarity import Similarity
+from probdice.method.overlap import Floats, Integers
+from probdice.method.similarity import Similarity
 
 __all__ = ["AbsoluteKernels", "AitchisonKernels"]
 

@@ -19,13 +19,14 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import Array, Chunks, as_array, has_type, travels
+from probdice.data.arrays import Array, Chunks, as_array, has_type, travels
+from probdice.data.machine import cores
+from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block, Grid
 from probdice.engine.passes import Pass
-from probdice.engine.threads import cores, watcher
+from probdice.engine.threads import watcher
 from probdice.errors import InputError, MissingExtraError, ProbdiceError
-from probdice.segmentation import Segmentation
 
 __all__ = ["DaskScheduler", "connected", "image", "in_charge", "scheduled"]
 

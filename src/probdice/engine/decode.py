@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.grids import Block
-from probdice.segmentation import Array, Segmentation, reordered
-from probdice.value_checks import (
+from probdice.data.segmentation import Array, Segmentation, reordered
+from probdice.data.value_checks import (
     Fault,
     as_probabilities,
     examine_labels,
     examine_values,
     whole_numbers,
 )
+from probdice.engine.grids import Block
 
 __all__ = [
     "Crisp",

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.similarity_kernels import LabelPairSums, PairSums, RowGroups
-from probdice.overlaps import Floats, Integers
-from probdice.similarity import Similarity
+from probdice.method.overlap import Floats, Integers
+from probdice.method.similarity import Similarity
 
 __all__ = ["DefinitionKernels"]
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from probdice.arrays import has_type, travels
+from probdice.data.arrays import has_type, travels
 from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass

@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import Chunks
+from probdice.data.arrays import Chunks
 
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 

@@ -14,10 +14,10 @@ from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass, summed
 from probdice.engine.similarity_kernels import RowGroups, kernels_of
-from probdice.overlaps import Floats, Integers
-from probdice.passes import Lists, Scores
-from probdice.sides import SIDES, Both, Side
-from probdice.similarity import Similarity
+from probdice.method.overlap import Floats, Integers
+from probdice.method.pixel_passes import Lists, Scores
+from probdice.method.sides import SIDES, Both, Side
+from probdice.method.similarity import Similarity
 
 __all__ = [
     "Members",

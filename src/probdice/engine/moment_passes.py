@@ -13,9 +13,9 @@ from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
 from probdice.engine.group_passes import Members, known, pixel_ranges, row_groups
 from probdice.engine.passes import Pass, summed
-from probdice.overlaps import Floats, Integers
-from probdice.passes import Distribution, Lists, Moments
-from probdice.sides import Both
+from probdice.method.overlap import Floats, Integers
+from probdice.method.pixel_passes import Distribution, Lists, Moments
+from probdice.method.sides import Both
 
 __all__ = [
     "Forecast",
@@ -159,11 +159,11 @@ def forecast(
 
     p, q = ready.sides
     count, levels = len(groups.reference), thresholds.size + 1
-    moments = np.zeros((count, bins, kernels.calibration.MOMENTS))
+    moments = np.zeros((count, bins, kernels.forecast.MOMENTS))
     likely, losses = np.zeros(moments.shape[1:]), np.zeros(2)
     above = np.zeros((count, levels, levels), np.int64)
     for start, stop in pixel_ranges(ready, count):
-        kernels.calibration.calibrate(
+        kernels.forecast.calibrate(
             *row_groups(p, groups.reference, start, stop, dtype),
             *row_groups(q, groups.prediction, start, stop, dtype),
             stop - start, thresholds.astype(dtype), moments, likely, above, losses,

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import Fault, examine_values
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.similarity_kernels import kernels_of
-from probdice.overlaps import Floats, Integers, Overlap, Pairs, Regions
-from probdice.segmentation import Segmentation
-from probdice.sides import Both
-from probdice.similarity import Similarity
-from probdice.value_checks import Fault, examine_values
+from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
+from probdice.method.sides import Both
+from probdice.method.similarity import Similarity
 
 __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 

@@ -10,8 +10,8 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass, joint
-from probdice.overlaps import Integers
-from probdice.sides import SIDES, Both
+from probdice.method.overlap import Integers
+from probdice.method.sides import SIDES, Both
 
 __all__ = ["count_pass", "sample_pass"]
 

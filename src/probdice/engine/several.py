@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.machine import cores
+from probdice.data.segmentation import Array, Segmentation
+from probdice.data.value_checks import examine_values
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
 from probdice.engine.executors import executor_for
 from probdice.engine.grids import Block, cut
-from probdice.engine.images import Images, aligned, file_of, mask_on
+from probdice.engine.pair import Images, aligned, file_of, mask_on
 from probdice.engine.passes import Pass, summed
-from probdice.engine.threads import cores
 from probdice.errors import InputError, Option, ProbdiceError, TooLargeError
+from probdice.method.overlap import Integers
 from probdice.options import TOLERANCE
-from probdice.overlaps import Integers
-from probdice.segmentation import Array, Segmentation
-from probdice.value_checks import examine_values
 
 __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 

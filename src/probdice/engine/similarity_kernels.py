@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.overlaps import Floats, Integers
-from probdice.similarity import Similarity
+from probdice.method.overlap import Floats, Integers
+from probdice.method.similarity import Similarity
 
 __all__ = ["BlockKernels", "LabelPairSums", "PairSums", "RowGroups", "kernels_of"]
 

@@ -20,16 +20,10 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Literal, cast
 
-from probdice.engine.threads import cores
+from probdice.data.machine import cores
+from probdice.data.value_checks import Sums
 from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
-from probdice.evaluation.again import compare_again
-from probdice.evaluation.folders import Folder, methods_of, patterns_of
-from probdice.evaluation.journal import Journal, locked, read_lines
-from probdice.evaluation.pairing import Job, Missing, find_images, pair
-from probdice.evaluation.record import MEASURES, Measure, Record
-from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
-from probdice.evaluation.running import run, run_on_cluster
-from probdice.evaluation.scoring import (
+from probdice.evaluation.case_scoring import (
     Inputs,
     Request,
     files_of,
@@ -38,17 +32,30 @@ from probdice.evaluation.scoring import (
     same_inputs,
     unscored,
 )
-from probdice.evaluation.tables import Others
-from probdice.evaluation.yardstick import (
+from probdice.evaluation.folders import Folder, methods_of, patterns_of
+from probdice.evaluation.journal import Journal, locked, read_lines
+from probdice.evaluation.pairing import Job, Missing, find_images, pair
+from probdice.evaluation.rater_comparison import (
     CONSENSUS,
     Yardstick,
     check_raters,
     write_consensus,
     yardstick_of,
 )
+from probdice.evaluation.recompare import compare_again
+from probdice.evaluation.record import Record
+from probdice.evaluation.results import Evaluation, as_measure, as_missing_rule, read_summary
+from probdice.evaluation.running import run, run_on_cluster
+from probdice.evaluation.statistics import MissingRule
+from probdice.evaluation.tables import Others
 from probdice.files.sources import natural
-from probdice.matching import Given, check_fixed, listed
-from probdice.merging import Merging
+from probdice.method.matching import Given, check_fixed, listed
+from probdice.method.merging import Merging
+from probdice.method.overlap import Overlap
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Side
+from probdice.method.similarity import Similarity
+from probdice.metrics.registry import MEASURES, MeasureName
 from probdice.options import (
     Correspondence,
     GivenNames,
@@ -57,18 +64,12 @@ from probdice.options import (
     Priority,
     as_workers,
 )
-from probdice.overlaps import Overlap
-from probdice.region_labels import Label
-from probdice.sides import SIDES, Side
-from probdice.similarity import Similarity
-from probdice.statistics import MissingRule
-from probdice.value_checks import Sums
 from probdice.version import __version__
 
 __all__ = [
     "MEASURES",
     "Evaluation",
-    "Measure",
+    "MeasureName",
     "Missing",
     "MissingRule",
     "Options",
@@ -133,7 +134,7 @@ def evaluate(
     image: Folder | None = None,
     probabilities: bool = False,
     missing: MissingRule = "worst",
-    rank_by: Measure | None = None,
+    rank_by: MeasureName | None = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     max_bytes: int | None = None,
@@ -309,7 +310,7 @@ def evaluate_folders(
     image: Folder | None,
     probabilities: bool,
     missing: MissingRule,
-    rank_by: Measure | None,
+    rank_by: MeasureName | None,
     workers: int | None,
     scheduler: str | None,
     verify: bool,
@@ -411,7 +412,7 @@ def _evaluated(
     image: Folder | None,
     probabilities: bool,
     missing: MissingRule,
-    rank_by: Measure | None,
+    rank_by: MeasureName | None,
     workers: int,
     scheduler: str | None,
     verify: bool,
@@ -557,7 +558,7 @@ def _inputs(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
         return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
 
 
-def _usual_measure(options: Options, others: Others) -> Measure:
+def _usual_measure(options: Options, others: Others) -> MeasureName:
     """What methods are ranked by where nothing is said."""
     if others.background is not None:
         return "foreground_dice"

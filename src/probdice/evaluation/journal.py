@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeGuard
 
-from probdice.atomic_files import replacing
 from probdice.errors import InputError
 from probdice.evaluation.pairing import ROLES
+from probdice.files.atomic_files import replacing
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 

@@ -20,7 +20,7 @@ from probdice.evaluation.folders import Patterns, as_name
 from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
 from probdice.files.sources import natural, region_names, split_inside
-from probdice.sides import Side
+from probdice.method.sides import Side
 
 __all__ = [
     "ROLES",

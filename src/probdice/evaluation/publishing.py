@@ -11,24 +11,20 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from probdice.escaping import markdown, printable, tex
 from probdice.evaluation.folders import relative_path
 from probdice.evaluation.pairing import ROLES
-from probdice.evaluation.record import NAMES, Record
+from probdice.evaluation.rater_comparison import RaterFile
+from probdice.evaluation.record import Record
+from probdice.evaluation.statistics import LEVEL, RESAMPLES
 from probdice.evaluation.tables import as_csv
-from probdice.evaluation.yardstick import RaterFile
-from probdice.formatting import decimal, percent
-from probdice.matching import listed
+from probdice.method.matching import listed
+from probdice.metrics.registry import MISSING_RULES, title_of
 from probdice.options import Options
-from probdice.statistics import LEVEL, RESAMPLES
+from probdice.text.escaping import markdown, printable, tex
+from probdice.text.formatting import decimal, percent
 
-__all__ = ["RULES", "files_csv", "how_made", "ranking_csv", "table_md", "table_tex"]
+__all__ = ["files_csv", "how_made", "ranking_csv", "table_md", "table_tex"]
 
-RULES = {  # how missing and failed cases of a method count
-    "worst": "rank last",
-    "zero": "rank last and count as 0 in means",
-    "exclude": "are left out of the ranking for all methods",
-}
 RANKING = (
     *("measure", "place", "method", "mean", "mean_low", "mean_high", "n", "mean_equal_labels"),
     *("mean_rank", "mean_rank_low", "mean_rank_high", "place_low", "place_high", "kept"),
@@ -106,7 +102,8 @@ def table_tex(summary: Summary) -> str:
 def how_made(summary: Summary, files: bytes) -> str:
     """A paragraph for the methods section, all options, and the fingerprint of all files."""
     options = Options.from_dict(summary["options"])
-    measure = NAMES[summary["rank_by"]]
+    measure = title_of(summary["rank_by"])
+    missing = MISSING_RULES[summary["missing_rule"]]
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     yardstick = summary["yardstick"]
@@ -116,7 +113,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         f"({', '.join(options.in_words())}). "
         f"Methods are ranked by the {measure} within every case, where ties share their mean rank, "
         f"and then by the mean of these ranks. Methods with equal mean ranks share a place. Cases "
-        f"that a method lacks, or that could not be compared, {RULES[summary['missing_rule']]}. "
+        f"that a method lacks, or that could not be compared, {missing}. "
         f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the cases: "
         f"bias-corrected and accelerated for means, percentiles for ranks, {RESAMPLES} resamples. "
         f"Rank stability is the share of resamples in which a method has the same place."
@@ -202,10 +199,10 @@ def _table(summary: Summary) -> tuple[list[str], list[list[str]]]:
     }
     differing = any(one["equal_labels"] is not None for one in means[chosen].values())
     heads = [
-        *("place", "method", f"{NAMES[chosen]} (95 % CI)"),
-        *([f"{NAMES[chosen]}, equal labels"] if differing else []),
+        *("place", "method", f"{title_of(chosen)} (95 % CI)"),
+        *([f"{title_of(chosen)}, equal labels"] if differing else []),
         *("mean rank", "rank stability", "cases"),
-        *(NAMES[measure] for measure in others),
+        *(title_of(measure) for measure in others),
     ]
     rows = []
     for rank in summary["measures"][chosen]["ranks"]:
@@ -232,7 +229,7 @@ def _remarks(summary: Summary) -> list[str]:
     """The rule for missing cases, the remarks on methods, and the notes."""
     rule = summary["missing_rule"]
     return [
-        f"Missing and failed cases {RULES[rule]} (missing: {rule}).",
+        f"Missing and failed cases {MISSING_RULES[rule]} (missing: {rule}).",
         *_by_method(summary),
         *(f"Note: {_sentence(note)}" for note in summary["notes"]),
     ]

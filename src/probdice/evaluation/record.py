@@ -5,38 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from probdice.comparison import Comparison
+from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Note
 from probdice.evaluation.pairing import Role
 from probdice.files.sources import split_inside
-from probdice.indices import foreground_dice
-from probdice.region_labels import Label
+from probdice.method.region_labels import Label
+from probdice.metrics.registry import REGISTRY, MeasureName
 
-__all__ = ["MEASURES", "NAMES", "Measure", "Record", "located"]
-
-Measure = Literal[
-    "score",
-    "adjusted_score",
-    "matched_score",
-    "explained_reference",
-    "explained_prediction",
-    "mean_dice",
-    "lowest_dice",
-    "foreground_dice",
-]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-NAMES: dict[str, str] = {
-    "score": "score",
-    "adjusted_score": "adjusted score",
-    "matched_score": "matched score",
-    "explained_reference": "explained, reference",
-    "explained_prediction": "explained, prediction",
-    "mean_dice": "mean Dice",
-    "lowest_dice": "lowest Dice",
-    "foreground_dice": "foreground Dice",
-}
+__all__ = ["Record", "located"]
 
 
 @dataclass(frozen=True)
@@ -122,31 +100,11 @@ class Record:
             named = [path for path in paths if os.path.basename(path) == name] or paths
             yield os.path.join(os.path.dirname(named[0]), name), size, content
 
-    def value(self, measure: Measure, background: Label | None = None) -> float:
-        """A measure of this case; NaN where it failed.
-
-        "mean_dice" and "lowest_dice" are those of the comparison; "foreground_dice" is the mean
-        without the background.
-        """
-        comparison = self.comparison
-        if comparison is None:
+    def value(self, measure: MeasureName, background: Label | None = None) -> float:
+        """A measure of this case; NaN where it failed."""
+        if self.comparison is None:
             return nan
-        if measure == "score":
-            return comparison.score
-        if measure == "adjusted_score":
-            return comparison.adjusted_score
-        if measure == "matched_score":
-            return comparison.matched_score
-        if measure == "explained_reference":
-            return comparison.explained["reference"]
-        if measure == "explained_prediction":
-            return comparison.explained["prediction"]
-        if measure == "foreground_dice":
-            try:
-                return foreground_dice(comparison, background)
-            except InputError:  # no region has this name here
-                return nan
-        return comparison.lowest_dice if measure == "lowest_dice" else comparison.mean_dice
+        return REGISTRY[measure].compute(self.comparison, background)
 
 
 def located(file: str, folder: Path) -> str:

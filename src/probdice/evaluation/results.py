@@ -13,49 +13,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.atomic_files import null_for_nan
-from probdice.comparison import Comparison
+from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Message, Note, Option, Words, as_words, in_words
-from probdice.evaluation.again import compare_again
 from probdice.evaluation.environment import environment
-from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name, relative_path
-from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
-from probdice.evaluation.labels import (
+from probdice.evaluation.exchanged_labels import (
     LabelDifference,
     equal_labels_value,
     label_difference,
     label_order,
     labels_mean_the_same,
 )
+from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name, relative_path
+from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
 from probdice.evaluation.pairing import Missing, find_images
 from probdice.evaluation.publishing import (
-    RULES,
     files_csv,
     how_made,
     ranking_csv,
     table_md,
     table_tex,
 )
-from probdice.evaluation.record import NAMES, Measure, Record, located
+from probdice.evaluation.rater_comparison import Yardstick
+from probdice.evaluation.recompare import compare_again
+from probdice.evaluation.record import Record, located
 from probdice.evaluation.showing import evaluation_as_html
-from probdice.evaluation.tables import (
-    CASES,
-    REGIONS,
-    Others,
-    Row,
-    as_csv,
-    as_frame,
-    as_parquet,
-    case_rows,
-    region_rows,
-)
-from probdice.evaluation.yardstick import Yardstick
-from probdice.files.sources import natural
-from probdice.formatting import decimal
-from probdice.matching import Given, listed
-from probdice.options import Options, as_workers, given_from_list
-from probdice.region_labels import Label
-from probdice.statistics import (
+from probdice.evaluation.statistics import (
     FEW,
     FEWEST,
     MISSING,
@@ -67,6 +49,24 @@ from probdice.statistics import (
     ranks,
     summarise,
 )
+from probdice.evaluation.tables import (
+    CASES,
+    REGIONS,
+    Others,
+    Row,
+    as_csv,
+    as_frame,
+    as_parquet,
+    case_rows,
+    region_rows,
+)
+from probdice.files.atomic_files import null_for_nan
+from probdice.files.sources import natural
+from probdice.method.matching import Given, listed
+from probdice.method.region_labels import Label
+from probdice.metrics.registry import MISSING_RULES, MeasureName, title_of
+from probdice.options import Options, as_workers, given_from_list
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     import pandas
@@ -191,7 +191,7 @@ class Evaluation:
     others: Others = NO_OTHERS
     correspondences: dict[str, Given] = field(default_factory=dict)
     missing_rule: MissingRule = "worst"
-    rank_by: Measure = "score"
+    rank_by: MeasureName = "score"
     mask: str | None = None
     image: str | None = None
     patterns: Patterns = NO_PATTERNS
@@ -255,7 +255,7 @@ class Evaluation:
         return tuple(sorted(compared | missing, key=natural))
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[MeasureName, ...]:
         """All measures, the one that ranks first."""
         return (self.rank_by, *(one for one in self.others.measures if one != self.rank_by))
 
@@ -334,7 +334,7 @@ class Evaluation:
             notes.append(Note("few", (text,)))
         return (*notes, *self._rater_notes())
 
-    def values(self, measure: Measure | None = None) -> dict[str, NDArray[np.float64]]:
+    def values(self, measure: MeasureName | None = None) -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN for missing and failed cases.
 
         Here and below, the default measure is `rank_by`.
@@ -345,11 +345,11 @@ class Evaluation:
             self._values[measure] = self._over_cases(lambda one: one.value(measure, background))
         return {name: values.copy() for name, values in self._values[measure].items()}
 
-    def summaries(self, measure: Measure | None = None) -> dict[str, Summary]:
+    def summaries(self, measure: MeasureName | None = None) -> dict[str, Summary]:
         """Mean, median, spread and 95 % confidence interval of every method."""
         return {name: summarise(values) for name, values in self._counted(measure).items()}
 
-    def equal_labels_means(self, measure: Measure | None = None) -> dict[str, float]:
+    def equal_labels_means(self, measure: MeasureName | None = None) -> dict[str, float]:
         """The mean of a measure if equal labels are matched, of methods in `label_differences`.
 
         NaN where the measure of a case needs the images: evaluate with ``match="labels"`` then.
@@ -370,11 +370,11 @@ class Evaluation:
             means[name] = nan if unknown.any() else summarise(counted).mean
         return means
 
-    def differences(self, measure: Measure | None = None) -> tuple[Difference, ...]:
+    def differences(self, measure: MeasureName | None = None) -> tuple[Difference, ...]:
         """Every pair of methods, on the cases that both have."""
         return differences(self._counted(measure))
 
-    def ranks(self, measure: Measure | None = None) -> tuple[Rank, ...]:
+    def ranks(self, measure: MeasureName | None = None) -> tuple[Rank, ...]:
         """The methods from best to worst; `missing_rule` decides about missing cases.
 
         A case that was scored but has no value, such as the adjusted score of a constant image, is
@@ -388,7 +388,7 @@ class Evaluation:
             values[name][undefined] = nan
         return ranks(values, missing=self.missing_rule)
 
-    def worst(self, measure: Measure | None = None, count: int = WORST) -> dict[str, list[str]]:
+    def worst(self, measure: MeasureName | None = None, count: int = WORST) -> dict[str, list[str]]:
         """The cases with the lowest values of every method, the lowest first."""
         lowest = {}
         for name, values in self.values(measure).items():
@@ -603,7 +603,7 @@ class Evaluation:
         self,
         kind: "EvaluationKind" = "distributions",
         *,
-        measure: Measure | None = None,
+        measure: MeasureName | None = None,
         ax: "Axes | Iterable[Axes] | None" = None,
         figsize: tuple[float, float] | None = None,
     ) -> "Figure":
@@ -634,7 +634,7 @@ class Evaluation:
         ]
         for name, summary in self.summaries().items():
             lines.append(
-                f"  {name}: mean {NAMES[self.rank_by]} {decimal(summary.mean)} over "
+                f"  {name}: mean {title_of(self.rank_by)} {decimal(summary.mean)} over "
                 f"{summary.n}, "
                 f"95 % CI {summary.interval}"
             )
@@ -674,11 +674,11 @@ class Evaluation:
         return {(record.case, record.method): record for record in self.records}
 
     @cached_property
-    def _values(self) -> dict[Measure, dict[str, NDArray[np.float64]]]:
+    def _values(self) -> dict[MeasureName, dict[str, NDArray[np.float64]]]:
         """A cache for `values`."""
         return {}
 
-    def _counted(self, measure: Measure | None) -> dict[str, NDArray[np.float64]]:
+    def _counted(self, measure: MeasureName | None) -> dict[str, NDArray[np.float64]]:
         """The values that enter means."""
         values = self.values(measure)
         return {name: self._with_missing(name, values[name]) for name in values}
@@ -708,7 +708,7 @@ class Evaluation:
         ]
         if unscored:
             cases = f"{' and '.join(unscored)} of {counts.cases} case{'s' * (counts.cases != 1)}"
-            texts.append(f"{cases}, which {RULES[self.missing_rule]}")
+            texts.append(f"{cases}, which {MISSING_RULES[self.missing_rule]}")
         if method in self.label_differences:
             texts.append(str(self.label_differences[method]))
             texts.append(self._with_equal_labels(method))
@@ -716,7 +716,7 @@ class Evaluation:
 
     def _with_equal_labels(self, method: str) -> str:
         """The measure that ranks if equal labels are matched, and how to rank by that."""
-        measure, mean = NAMES[self.rank_by], self.equal_labels_means()[method]
+        measure, mean = title_of(self.rank_by), self.equal_labels_means()[method]
         use = in_words((Option("match", "labels"),), self.words)
         if np.isnan(mean):
             return f"the mean {measure} with equal labels needs the images: use {use}"
@@ -780,7 +780,7 @@ class Evaluation:
             values[record.method][place[record.case]] = value(record)
         return values
 
-    def _measured(self, measure: Measure) -> dict[str, Any]:
+    def _measured(self, measure: MeasureName) -> dict[str, Any]:
         worst, values = self.worst(measure), self.values(measure)
         equal_labels = self.equal_labels_means(measure)
         place = {case: k for k, case in enumerate(self.cases)}
@@ -799,7 +799,7 @@ class Evaluation:
         }
 
 
-def as_measure(measure: object, others: Others) -> Measure:
+def as_measure(measure: object, others: Others) -> MeasureName:
     """A measure, checked."""
     if measure == "foreground_dice" and measure not in others.measures:
         raise InputError("foreground_dice needs a background; pass ", Option("background", 0))

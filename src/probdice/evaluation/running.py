@@ -23,13 +23,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from probdice.engine.threads import memory
+from probdice.data.machine import memory
 from probdice.errors import ProbdiceError
+from probdice.evaluation.case_scoring import OVERHEAD, Request, bytes_needed, scored, unscored
 from probdice.evaluation.pairing import ROLES
-from probdice.evaluation.scoring import OVERHEAD, Request, bytes_needed, scored, unscored
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
-from probdice.similarity import Similarity
+from probdice.method.similarity import Similarity
 
 __all__ = ["run", "run_on_cluster"]
 

@@ -3,9 +3,8 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from probdice.evaluation.publishing import RULES
-from probdice.evaluation.record import NAMES
-from probdice.formatting import decimal
+from probdice.metrics.registry import MISSING_RULES, title_of
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -20,7 +19,7 @@ def evaluation_as_html(evaluation: "Evaluation") -> str:
     """For a notebook; no pixel is read."""
     title, *lines = repr(evaluation).partition("\n")[0], *_troubles(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
-    head = _row("th", ("place", "method", "scored", f"mean {NAMES[evaluation.rank_by]}", "95 %"))
+    head = _row("th", ("place", "method", "scored", f"mean {title_of(evaluation.rank_by)}", "95 %"))
     remarks = "".join(f"<p>{escape(line)}</p>" for line in lines)
     left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(evaluation))
     return (
@@ -53,7 +52,7 @@ def _troubles(evaluation: "Evaluation") -> list[str]:
         for record in evaluation.failures[:FAILURES]
     ]
     if evaluation.failures or evaluation.missing:
-        lines.append(f"missing and failed cases {RULES[evaluation.missing_rule]}")
+        lines.append(f"missing and failed cases {MISSING_RULES[evaluation.missing_rule]}")
     return lines + [f"note: {note}" for note in evaluation.notes]
 
 

@@ -5,15 +5,16 @@ from dataclasses import asdict, dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from probdice.comparison import Comparison
-from probdice.detection import COUNTS
+from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Message, MissingExtraError
-from probdice.escaping import csv_text
 from probdice.evaluation.pairing import Missing
-from probdice.evaluation.record import MEASURES, Measure, Record
+from probdice.evaluation.record import Record
 from probdice.files.sources import natural
-from probdice.indices import INDICES, foreground_dice
-from probdice.region_labels import Label
+from probdice.method.region_labels import Label
+from probdice.metrics.detection import COUNTS
+from probdice.metrics.indices import INDICES, foreground_dice
+from probdice.metrics.registry import MEASURES, MeasureName
+from probdice.text.escaping import csv_text
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +58,7 @@ class Others:
     background: Label | None = None
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[MeasureName, ...]:
         """What methods can be told apart by: with a background, the Dice of the foreground too."""
         return WITHOUT_BACKGROUND if self.background is None else MEASURES
 
@@ -127,7 +128,7 @@ def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
     """Numbers as Python writes them, which reads back to the same number; NaN as nothing.
 
     Bytes of a name that are no text are written as escapes, so that the file is text all over.
-    Names that look like formulas are escaped as in `probdice.escaping.csv_text`.
+    Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
     """
     cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
     return csv_text([columns, *cells]).encode(errors="backslashreplace")

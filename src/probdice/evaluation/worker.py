@@ -11,7 +11,7 @@ import sys
 import threading
 from queue import SimpleQueue
 
-from probdice.evaluation.scoring import Request, scored
+from probdice.evaluation.case_scoring import Request, scored
 
 __all__ = ["COMPILING", "READY", "main"]
 

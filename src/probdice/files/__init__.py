@@ -14,8 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from probdice.arrays import chunks_of, has_type
-from probdice.engine.threads import memory
+from probdice.data.arrays import chunks_of, has_type
+from probdice.data.geometry import Geometry
+from probdice.data.machine import memory
+from probdice.data.segmentation import Segmentation, as_sums, several_labels
+from probdice.data.value_checks import MASK, Sums
 from probdice.errors import (
     FormatError,
     GeometryError,
@@ -23,26 +26,23 @@ from probdice.errors import (
     ProbdiceError,
     TooLargeError,
 )
-from probdice.escaping import printable
-from probdice.files.arrays import NPY, NPZ
+from probdice.files.background_images import Underlay, photograph, underlay_of
 from probdice.files.dicom import DICOM
 from probdice.files.hdf5 import HDF5
-from probdice.files.images import BMP, JPEG, PNG, TIFF
+from probdice.files.interpretation import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
-from probdice.files.meaning import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.model import Content, Format, Image, Source
-from probdice.files.names import Names, called, named
+from probdice.files.name_tables import Names, called, named
 from probdice.files.nifti import NIFTI, of_nibabel
+from probdice.files.numpy_files import NPY, NPZ
+from probdice.files.raster import BMP, JPEG, PNG, TIFF
 from probdice.files.sources import names_of, open_source, parts_of
-from probdice.files.strangers import described
-from probdice.files.underlays import Underlay, photograph, underlay_of
+from probdice.files.unsupported import described
 from probdice.files.writing import payload_of, replacing_store, write_atomically
 from probdice.files.zarr import ZARR, NewStore, streams
-from probdice.geometry import Geometry
 from probdice.options import as_max_bytes, as_priority, as_scale
-from probdice.segmentation import Segmentation, as_sums, several_labels
-from probdice.value_checks import MASK, Sums
+from probdice.text.escaping import printable
 
 __all__ = [
     "FORMATS",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.segmentation import Array
 from probdice.errors import FormatError
 from probdice.files.model import Image, Payload
-from probdice.region_labels import COLOUR
-from probdice.segmentation import Array
+from probdice.method.region_labels import COLOUR
 
 __all__ = ["DESCRIPTION", "described", "description_in", "description_of"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from probdice.errors import FormatError
 from probdice.files.contained_images import answer_of, expect, image_of
 from probdice.files.containment import Answer, contained, grant
-from probdice.files.damage import check_memory, check_size, library_call, whole_number
+from probdice.files.corrupt import check_memory, check_size, library_call, whole_number
 from probdice.files.model import Format, Image, Source, as_colour, lps_to_ras, need
 
 __all__ = ["DICOM"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.damage import library_call
+from probdice.files.corrupt import library_call
 
 __all__ = ["Header", "affine_of", "header_of", "is_header"]
 

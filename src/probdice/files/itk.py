@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError, InputError
 from probdice.files.contained_images import answer_of, expect, image_of, impossible
 from probdice.files.containment import NUMBERS, Answer, contained, grant
-from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size
 from probdice.files.description import description_of
 from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
 from probdice.files.segments import SEGMENT, description_fields, image_of_segments

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import Array, Chunks, chunks_of, travels
+from probdice.data.arrays import Array, Chunks, chunks_of, travels
 
 __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels._jit import kernel
+from probdice.compiler.jit import kernel
 
 __all__ = ["is_sound"]
 

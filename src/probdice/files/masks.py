@@ -11,13 +11,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import Array
+from probdice.data.arrays import Array
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
-from probdice.geometry import Geometry
-from probdice.matching import listed
-from probdice.region_labels import Label, shown_labels
-from probdice.segmentation import Segmentation
-from probdice.value_checks import BACKGROUND
+from probdice.method.matching import listed
+from probdice.method.region_labels import Label, shown_labels
 
 __all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError
 from probdice.files.contained_images import expect, impossible
 from probdice.files.containment import NUMBERS, Answer, contained, grant
-from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.hdf5 import check_dataset, datasets, filling, opened
-from probdice.files.meaning import fraction_in
+from probdice.files.interpretation import fraction_in
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
 from probdice.files.packed import unpack_pieces
 

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import Array
 from probdice.errors import MissingExtraError
-from probdice.geometry import Geometry
-from probdice.region_labels import Label
-from probdice.segmentation import Array
+from probdice.method.region_labels import Label
 
 __all__ = [
     "Content",

@@ -23,9 +23,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import has_type, type_named
+from probdice.data.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.damage import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
 from probdice.files.description import (
     DESCRIPTION,
     described,

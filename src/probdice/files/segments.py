@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.damage import check_memory, whole_number
+from probdice.files.corrupt import check_memory, whole_number
 from probdice.files.description import DESCRIPTION, described
 from probdice.files.model import Image, as_colour
 

@@ -11,11 +11,11 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from probdice.arrays import has_type, type_named
+from probdice.data.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
-from probdice.region_labels import Label
+from probdice.method.region_labels import Label
 
 __all__ = [
     "HEAD",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from probdice.errors import FormatError
-from probdice.files.damage import DEFLATE_RATIO, check_size, whole_number
+from probdice.files.corrupt import DEFLATE_RATIO, check_size, whole_number
 from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probdice.atomic_files import replacing, replacing_folder
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import Array, Segmentation
+from probdice.data.value_checks import as_probabilities, examine_values
 from probdice.errors import InputError
+from probdice.files.atomic_files import replacing, replacing_folder
 from probdice.files.model import Format, Payload
 from probdice.files.sources import is_store
-from probdice.geometry import Geometry
-from probdice.segmentation import Array, Segmentation
-from probdice.value_checks import as_probabilities, examine_values
 
 __all__ = ["described_payload", "payload_of", "replacing_store", "write_atomically"]
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.arrays import REGION_DIMENSIONS, Array, chunks_of
+from probdice.data.arrays import REGION_DIMENSIONS, Array, chunks_of
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import reordered
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
-from probdice.files.arrays import OBJECTS
-from probdice.files.damage import check_crumbs, check_memory
+from probdice.files.corrupt import check_crumbs, check_memory
 from probdice.files.description import DESCRIPTION, described, description_of
 from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
 from probdice.files.model import (
@@ -34,10 +35,9 @@ from probdice.files.model import (
     meaning_of,
     need,
 )
+from probdice.files.numpy_files import OBJECTS
 from probdice.files.sources import is_store, is_url
-from probdice.geometry import Geometry
-from probdice.region_labels import Label, shown_labels
-from probdice.segmentation import reordered
+from probdice.method.region_labels import Label, shown_labels
 
 __all__ = ["ZARR", "NewStore", "Stored", "streams"]
 

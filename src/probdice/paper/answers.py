@@ -7,9 +7,9 @@ from math import isfinite, nan
 from os import PathLike
 from pathlib import Path
 
-from probdice.atomic_files import replacing
 from probdice.errors import FormatError
-from probdice.escaping import csv_text
+from probdice.files.atomic_files import replacing
+from probdice.text.escaping import csv_text
 
 RANKING = ("person", "image", "segmentation", "rank")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from probdice.data.segmentation import Segmentation
 from probdice.paper import figures
-from probdice.segmentation import Segmentation
 from probdice.synthesis import permute, probabilities
 
 ROUNDING = 1e-12

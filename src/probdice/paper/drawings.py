@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import Segmentation
 from probdice.paper import figures
 from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE, Fit, Study
 from probdice.pictures.colours import NEUTRAL, PALETTE, triples
-from probdice.segmentation import Segmentation
 from probdice.synthesis import probabilities
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison, compare
+from probdice.comparison.comparing import compare
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError, ProbdiceWarning
+from probdice.method.region_labels import Label
+from probdice.method.similarity import Absolute, Aitchison, as_similarity
 from probdice.paper.study import spearman
-from probdice.region_labels import Label
-from probdice.segmentation import Segmentation
-from probdice.similarity import Absolute, Aitchison, as_similarity
 from probdice.synthesis import DEGRADATIONS, blur, deform, noise, probabilities
 
 Floats = NDArray[np.float64]

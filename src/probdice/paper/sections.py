@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
-from probdice.paper import claims, correspondence, drawings, figures
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import Segmentation
+from probdice.paper import claims, drawings, figures
+from probdice.paper import region_correspondence as correspondence
 from probdice.paper.answers import Answer, Scored
 from probdice.paper.claims import Claim
 from probdice.paper.figures import COEFFICIENTS, SUBSCRIPTS, DegradationTable, Rule, compared
-from probdice.paper.images import near_and_far, over_segmented, shuffled
 from probdice.paper.study import STAND_IN, Study, rank_study
-from probdice.segmentation import Segmentation
+from probdice.paper.test_images import near_and_far, over_segmented, shuffled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

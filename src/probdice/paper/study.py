@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.atomic_files import null_for_nan
 from probdice.errors import InputError
+from probdice.evaluation.statistics import FEWEST, Interval
+from probdice.files.atomic_files import null_for_nan
 from probdice.paper.answers import Answer, Scored
-from probdice.statistics import FEWEST, Interval
 
 Floats = NDArray[np.float64]
 

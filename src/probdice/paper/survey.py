@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from probdice.atomic_files import replacing
+from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError
+from probdice.files.atomic_files import replacing
 from probdice.paper.answers import write_csv
 from probdice.paper.drawings import blended
 from probdice.paper.figures import VERSIONS, DegradationTable
 from probdice.report.rendering import render, write_page
-from probdice.segmentation import Segmentation
 
 LETTERS = "ABCDEFG"  # one for each version
 GUIDE = """How to repeat the study

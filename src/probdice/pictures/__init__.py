@@ -3,12 +3,14 @@
 Nothing is shown or saved unasked: figures are made without pyplot, so no window knows of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.pictures import charts, images, matrix
+from probdice.pictures import charts, matrix
+from probdice.pictures import label_images as images
 from probdice.pictures.canvas import Request, request_of
 from probdice.pictures.colours import Colours, Palette, colours_of
 
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from probdice.comparison.result import Comparison
+
 __all__ = ["Colours", "Kind", "Palette", "colours_of", "plot"]
 
 Kind = Literal[
     "overview", "regions", "map", "views", "correspondence", "overlap", "slices", "histogram"
 ]
-DRAWN: dict[str, Callable[[Comparison, Request], "Figure"]] = {
+DRAWN: dict[str, Callable[[Comparison, Request], Figure]] = {
     "overview": images.draw_overview,
     "regions": images.draw_regions,
     "map": images.draw_map,
@@ -37,11 +41,11 @@ def plot(
     comparison: Comparison,
     kind: Kind = "overview",
     *,
-    ax: "Axes | Iterable[Axes] | None" = None,
+    ax: Axes | Iterable[Axes] | None = None,
     figsize: tuple[float, float] | None = None,
     place: Sequence[int] | None = None,
     palette: Palette = "given",
-) -> "Figure":
+) -> Figure:
     """Draw a comparison.
 
     Parameters

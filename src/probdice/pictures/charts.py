@@ -1,25 +1,28 @@
 """Pictures of the numbers: the correspondence, and how f is spread."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.formatting import decimal, millilitres, percent
+from probdice.method.sides import SIDES, Side
 from probdice.pictures.canvas import Canvas, Request, canvas_for, tidy
 from probdice.pictures.colours import colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
-from probdice.pictures.names import short_names
 from probdice.pictures.planes import planes_of
+from probdice.pictures.region_names import short_names
 from probdice.pictures.views import View, every_nth, images_of, look
-from probdice.sides import SIDES, Side
+from probdice.text.formatting import decimal, millilitres, percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from probdice.comparison.result import Comparison
 
 __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
@@ -33,7 +36,7 @@ LONGEST = 24  # characters of a name
 SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # where the columns stand
 
 
-def draw_correspondence(comparison: Comparison, request: Request) -> "Figure":
+def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
     """Two columns of regions; matched pairs in blue, merges in green, the wider the higher Dice."""
     height = _height(request)
     layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
@@ -72,7 +75,7 @@ def draw_correspondence(comparison: Comparison, request: Request) -> "Figure":
     return canvas.figure
 
 
-def draw_slices(comparison: Comparison, request: Request) -> "Figure":
+def draw_slices(comparison: Comparison, request: Request) -> Figure:
     """The mean of f over every slice, along each axis."""
     view = _sampled(comparison)
     axes = len(view.ranges)
@@ -99,7 +102,7 @@ def draw_slices(comparison: Comparison, request: Request) -> "Figure":
     return canvas.figure
 
 
-def draw_histogram(comparison: Comparison, request: Request) -> "Figure":
+def draw_histogram(comparison: Comparison, request: Request) -> Figure:
     """How many pixels have which f.
 
     Between label maps f is 0 or 1 and nothing else, so there are two bars, whose heights are known
@@ -131,7 +134,7 @@ def draw_histogram(comparison: Comparison, request: Request) -> "Figure":
     return canvas.figure
 
 
-def _draw_agreement(comparison: Comparison, request: Request) -> "Figure":
+def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
     """The pixels of two label maps that agree and those that do not."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
@@ -212,7 +215,7 @@ def _say_sampled(canvas: Canvas, view: View) -> None:
         canvas.say(f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis")
 
 
-def _write(ax: "Axes", side: Side, nodes: list[Node], width: float, roomy: bool) -> None:
+def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -> None:
     """The heading of a column, and the names and volumes of its regions."""
     at, align, outwards = (0.0, "right", -1) if side == "reference" else (1.0, "left", 1)
     column = 1.1 / 3.2 * width  # inches beside the dots

@@ -6,17 +6,21 @@ further one lies as far as possible (in CIELAB) from those before it, from black
 neutral grey, be it seen by normal, by deuteranopic or by protanopic vision (Machado et al. 2009).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison, Group
 from probdice.errors import InputError
-from probdice.region_labels import Label
-from probdice.sides import SIDES, Side
+from probdice.method.sides import SIDES, Side
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison, Group
+    from probdice.method.region_labels import Label
 
 __all__ = [
     "NEUTRAL",

@@ -1,5 +1,7 @@
 """Pictures of an evaluation: how methods do over cases and regions, and against each other."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -10,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.evaluation import Evaluation
-from probdice.evaluation.record import NAMES, Measure
-from probdice.formatting import decimal
+from probdice.metrics.registry import MeasureName, title_of
 from probdice.pictures.canvas import Request, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
-from probdice.pictures.names import short_names
-from probdice.region_labels import Label
-from probdice.statistics import Interval, Rank, summarise
+from probdice.pictures.region_names import short_names
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from probdice.evaluation import Evaluation
+    from probdice.evaluation.statistics import Interval, Rank
+    from probdice.method.region_labels import Label
 
 __all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked", "volumes_of"]
 
@@ -41,10 +44,10 @@ def plot_evaluation(
     evaluation: Evaluation,
     kind: EvaluationKind = "distributions",
     *,
-    measure: Measure | None = None,
-    ax: "Axes | Iterable[Axes] | None" = None,
+    measure: MeasureName | None = None,
+    ax: Axes | Iterable[Axes] | None = None,
     figsize: tuple[float, float] | None = None,
-) -> "Figure":
+) -> Figure:
     """Draw an evaluation.
 
     Parameters
@@ -107,7 +110,7 @@ class Row:
     interval: Interval
 
 
-def draw_distributions(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+def draw_distributions(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
     """Every case of every method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
     names = short_names(list(evaluation.methods), LONGEST)
@@ -117,11 +120,11 @@ def draw_distributions(evaluation: Evaluation, measure: Measure, request: Reques
     ]
     canvas = canvas_for(request, (6.4, _height(len(rows), 0.5)))
     _draw_rows(canvas.axes[0], rows)
-    canvas.axes[0].set_xlabel(NAMES[measure])
+    canvas.axes[0].set_xlabel(title_of(measure))
     return canvas.figure
 
 
-def draw_regions(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
     """The Dice of every label of the reference, methods below each other."""
     from matplotlib.lines import Line2D
 
@@ -163,7 +166,7 @@ def draw_regions(evaluation: Evaluation, measure: Measure, request: Request) -> 
     return canvas.figure
 
 
-def draw_differences(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
     """Every pair of methods, case by case."""
     pairs = evaluation.differences(measure)
     if not pairs:
@@ -189,13 +192,13 @@ def draw_differences(evaluation: Evaluation, measure: Measure, request: Request)
     ax = canvas.axes[0]
     _draw_rows(ax, rows)
     ax.axvline(0, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    ax.set_xlabel(f"difference of {NAMES[measure]}, case by case")
+    ax.set_xlabel(f"difference of {title_of(measure)}, case by case")
     if len(shown) < len(pairs):
         canvas.say(f"the first {len(shown)} of {len(pairs)} pairs of methods")
     return canvas.figure
 
 
-def draw_volumes(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
     """The difference of volumes against their mean, a panel for every method."""
     methods = list(evaluation.methods)
     across = min(len(methods), ACROSS)
@@ -220,7 +223,7 @@ def draw_volumes(evaluation: Evaluation, measure: Measure, request: Request) -> 
     return canvas.figure
 
 
-def draw_ranks(evaluation: Evaluation, measure: Measure, request: Request) -> "Figure":
+def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
     """The mean rank of every method, the best on top."""
     ranks = evaluation.ranks(measure)
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
@@ -239,7 +242,7 @@ def draw_ranks(evaluation: Evaluation, measure: Measure, request: Request) -> "F
         xlim=(0.9, len(ranks) + 0.1),
         ylim=(len(ranks) - 0.4, -0.6),
         xticks=range(1, len(ranks) + 1, ceil(len(ranks) / 12)),
-        xlabel=f"mean rank by {NAMES[measure]}, 1 is best; lines are 95 % intervals",
+        xlabel=f"mean rank by {title_of(measure)}, 1 is best; lines are 95 % intervals",
     )
     ax.grid(axis="x", color="#EEEEEE", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -247,7 +250,7 @@ def draw_ranks(evaluation: Evaluation, measure: Measure, request: Request) -> "F
     return canvas.figure
 
 
-DRAWN: dict[str, Callable[[Evaluation, Measure, Request], "Figure"]] = {
+DRAWN: dict[str, Callable[[Evaluation, MeasureName, Request], Figure]] = {
     "distributions": draw_distributions,
     "regions": draw_regions,
     "differences": draw_differences,
@@ -317,7 +320,7 @@ def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
     return known, places.astype(np.float64)
 
 
-def _draw_rows(ax: "Axes", rows: Sequence[Row]) -> None:
+def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
     everything = np.concatenate([row.values[~np.isnan(row.values)] for row in rows])
     span = (float(everything.min()), float(everything.max())) if everything.size else (0.0, 1.0)
     for y, row in enumerate(rows):
@@ -344,7 +347,7 @@ def _draw_rows(ax: "Axes", rows: Sequence[Row]) -> None:
 
 
 def _dots(
-    ax: "Axes", values: Floats, y: float, colour: str, *, room: float, span: tuple[float, float]
+    ax: Axes, values: Floats, y: float, colour: str, *, room: float, span: tuple[float, float]
 ) -> None:
     """Every value, equal ones beside each other, within `room` to both sides."""
     known, places = stacked(values, span)
@@ -353,7 +356,7 @@ def _dots(
     ax.plot(known, y + step * places, "o", ms=DOTS, color=colour, alpha=0.65, mew=0, zorder=2)
 
 
-def _bar(ax: "Axes", values: Floats, y: float, colour: str) -> None:
+def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
     """The quartiles, and the median between them."""
     known = values[~np.isnan(values)]
     if known.size > 1:
@@ -362,7 +365,7 @@ def _bar(ax: "Axes", values: Floats, y: float, colour: str) -> None:
         ax.plot(median, y, "|", color=colour, ms=7, mew=1.6, zorder=3)
 
 
-def _draw_volumes(ax: "Axes", volumes: Volumes, name: str, colour: str) -> None:
+def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
     differences = volumes.differences
     mean, low, high = limits_of(differences)
     ax.plot(volumes.means, differences, "o", ms=DOTS, color=colour, alpha=0.65, mew=0)
@@ -397,6 +400,8 @@ def _mean(
 ) -> tuple[float, str]:
     """What regions are ordered by: the mean of all methods, then the name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
+    from probdice.evaluation.statistics import summarise
+
     mean = summarise(values).mean
     return (2.0 if isnan(mean) else mean, str(label))
 

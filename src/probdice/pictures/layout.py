@@ -1,15 +1,20 @@
 """The correspondence as a drawing: two columns of regions and the lines between them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison, Group
-from probdice.region_labels import Label
-from probdice.sides import SIDES, Both, Side
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison, Group
 
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 

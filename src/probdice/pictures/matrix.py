@@ -4,23 +4,26 @@ Only pairs that meet are held. Where there are more regions than a picture has r
 stands for several pairs and shows the largest of them, so that none is lost.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
 from probdice.errors import InputError
-from probdice.formatting import decimal
-from probdice.overlaps import Integers, Overlap
+from probdice.method.sides import SIDES, Both, Side, other
 from probdice.pictures.canvas import Canvas, Request, canvas_for
 from probdice.pictures.layout import MATCHED, MERGED, arrange
-from probdice.pictures.names import short_names
-from probdice.sides import SIDES, Both, Side, other
+from probdice.pictures.region_names import short_names
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from probdice.comparison.result import Comparison
+    from probdice.method.overlap import Integers, Overlap
 
 __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 
@@ -118,7 +121,7 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
     return shares
 
 
-def draw_overlap(comparison: Comparison, request: Request) -> "Figure":
+def draw_overlap(comparison: Comparison, request: Request) -> Figure:
     """Dice of every pair of regions that meets; groups are outlined, matched blue, merged green."""
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)

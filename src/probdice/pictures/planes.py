@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.geometry import Geometry
+from probdice.data.geometry import Geometry
 
 __all__ = ["Plane", "finest", "planes_of"]
 

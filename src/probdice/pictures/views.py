@@ -3,22 +3,26 @@
 What is held is the chosen pixels alone, whatever the size of the images and wherever they are.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
+from probdice.data.segmentation import Segmentation
 from probdice.engine.decode import Crisp
-from probdice.engine.grids import Block
-from probdice.engine.images import Images
-from probdice.passes import Lists
-from probdice.segmentation import Segmentation
-from probdice.sides import SIDES, Both, Side, other
+from probdice.engine.pair import Images
+from probdice.method.sides import SIDES, Both, Side, other
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.engine.grids import Block
+    from probdice.method.pixel_passes import Lists
 
 __all__ = [
     "View",

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from probdice.inputs import Comparable
+from probdice.files.inputs import Comparable
+from probdice.method.similarity import Similarity
 from probdice.raters.agreements import AgainstOthers, Agreement, agreement_of
-from probdice.raters.common import Panel, RaterMatch, Raters, panel_of
-from probdice.raters.result import Consensus, Method, Rater, consensus_of
-from probdice.similarity import Similarity
+from probdice.raters.consensus_result import Consensus, Method, Rater, consensus_of
+from probdice.raters.panel import Panel, RaterMatch, Raters, panel_of
 
 __all__ = [
     "AgainstOthers",

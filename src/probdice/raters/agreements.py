@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.atomic_files import null_for_nan
-from probdice.comparison import Comparison, compare_images
-from probdice.engine.images import Images
+from probdice.comparison.comparing import compare_images
+from probdice.comparison.result import Comparison
+from probdice.engine.pair import Images
 from probdice.errors import MissingExtraError
-from probdice.formatting import decimal
-from probdice.overlaps import Floats
-from probdice.raters.common import Panel
-from probdice.raters.fused import mean_of
+from probdice.files.atomic_files import null_for_nan
+from probdice.method.overlap import Floats
+from probdice.raters.fused_array import mean_of
+from probdice.raters.panel import Panel
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     import pandas
@@ -131,7 +132,7 @@ class Agreement:
         >>> len(figure.axes[0].texts)
         9
         """
-        from probdice.pictures.raters import draw_agreement
+        from probdice.pictures.rater_plots import draw_agreement
 
         return draw_agreement(self)
 

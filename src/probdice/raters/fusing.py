@@ -17,8 +17,8 @@ import numpy as np
 from probdice.engine.decode import encoded
 from probdice.engine.several import Combinations, Decision, Several
 from probdice.errors import Option, TooLargeError
-from probdice.overlaps import Floats
-from probdice.raters.common import Common
+from probdice.method.overlap import Floats
+from probdice.raters.panel import Common
 
 __all__ = ["Evidence", "Model", "Staple", "expected", "staple"]
 

@@ -1,16 +1,18 @@
 """Pages to look at: one self-contained HTML file each, which needs no network and no server."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probdice.comparison import Comparison
 from probdice.errors import Words
+from probdice.report.page_files import write_comparison
 from probdice.report.rendering import render, write_page
-from probdice.report.writing import write_comparison
 
 if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
     from probdice.evaluation import Evaluation
 
 __all__ = ["Words", "write", "write_evaluation"]
@@ -58,7 +60,7 @@ def write(
 
 
 def write_evaluation(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     path: str | os.PathLike[str],
     *,
     reports: str = "worst:5",
@@ -114,7 +116,7 @@ def write_evaluation(
     >>> folder.cleanup()
     """
     from probdice.report.cases import pages_wanted, remove_unlinked, write_case_pages
-    from probdice.report.evaluation import evaluation_page
+    from probdice.report.evaluation_page import evaluation_page
 
     file = Path(path)
     wanted = pages_wanted(evaluation, reports)

@@ -1,21 +1,26 @@
 """The pages of cases beside the page of a folder run: which, where, and what if one fails."""
 
+from __future__ import annotations
+
 import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 import numpy as np
 
-from probdice.comparison import Comparison
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning, Words, in_words
-from probdice.evaluation import Evaluation
 from probdice.report.encoding import shortened
+from probdice.report.page_files import write_comparison
 from probdice.report.side_by_side import CaseSlices, PageLink, write_side_by_side
-from probdice.report.writing import write_comparison
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.evaluation import Evaluation
 
 __all__ = [
     "TOGETHER",
@@ -32,7 +37,7 @@ OURS = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
 SHOWN = 3  # troubles in a warning
 TOGETHER = ""  # stands for all methods of a case: no method is called so
 
-Again = Callable[[str, str], Comparison]
+Again = Callable[[str, str], "Comparison"]
 Pages = dict[tuple[str, str], str]  # the address of the page of a case and a method
 
 

@@ -1,19 +1,24 @@
 """What was run, as lines of a page: options, versions, files and where they lie."""
 
+from __future__ import annotations
+
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probdice.comparison import Comparison
-from probdice.formatting import millilitres, percent
-from probdice.matching import listed
+from probdice.method.matching import listed
+from probdice.method.sides import SIDES, Side
 from probdice.report.encoding import shortened
-from probdice.segmentation import Segmentation
-from probdice.sides import SIDES, Side
+from probdice.text.formatting import millilitres, percent
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.data.segmentation import Segmentation
 
 __all__ = [
     "Fact",

@@ -1,17 +1,22 @@
 """The headline of a page: the numbers of a comparison, and what they mean."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan, nan
+from typing import TYPE_CHECKING
 
-from probdice.comparison import Comparison
 from probdice.errors import Words, in_words
-from probdice.formatting import decimal, percent
-from probdice.matching import listed
+from probdice.method.matching import listed
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES, Side, other
 from probdice.report.encoding import shortened
 from probdice.report.facts import counted, merged_of
-from probdice.scoring import NeedsImages
-from probdice.sides import SIDES, Side, other
+from probdice.text.formatting import decimal, percent
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
 
 __all__ = [
     "Figure",

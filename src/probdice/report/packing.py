@@ -6,23 +6,27 @@ digits shown. Where that does not fit, every n-th pixel along every axis is carr
 says so beside the images. Between label maps f follows from the regions and is not carried.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import ceil, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
-from probdice.files.underlays import Underlay
+from probdice.method.sides import SIDES, Side
 from probdice.pictures.colours import NEUTRAL, Colours, background_group
 from probdice.pictures.planes import finest, planes_of
 from probdice.pictures.views import View, group_numbers, images_of, largest, look
 from probdice.report.encoding import encoded, ordinal, shortened
-from probdice.report.underlays import packed_underlay
-from probdice.sides import SIDES, Side
+from probdice.report.image_layers import packed_underlay
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.files.background_images import Underlay
 
 __all__ = ["Pixels", "pixels_of"]
 

@@ -1,14 +1,13 @@
 """The page of one comparison, as data: every text and number that the template shows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from probdice.comparison import Comparison, Group
 from probdice.errors import Words, as_words
-from probdice.files.underlays import Underlay
-from probdice.formatting import decimal
-from probdice.matching import listed
+from probdice.method.matching import listed
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, Link, arrange, width_of
 from probdice.report.encoding import encoded, shortened
@@ -31,6 +30,11 @@ from probdice.report.headline import (
     sentences_of,
 )
 from probdice.report.packing import pixels_of
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison, Group
+    from probdice.files.background_images import Underlay
 
 __all__ = ["Page", "page_of"]
 

@@ -27,8 +27,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probdice.atomic_files import null_for_nan, replacing
 from probdice.errors import FormatError, InputError
+from probdice.files.atomic_files import null_for_nan, replacing
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -1,25 +1,29 @@
 """All methods of one case on one page: the same slice of the reference and of every prediction."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import Comparison
-from probdice.formatting import decimal
-from probdice.matching import listed
+from probdice.method.matching import listed
 from probdice.pictures.colours import Colours, colours_of
-from probdice.pictures.images import blended
+from probdice.pictures.label_images import blended
 from probdice.pictures.planes import Plane, finest, planes_of
 from probdice.pictures.views import View, every_nth, images_of, look, plane_through, worst_place
-from probdice.region_labels import Label
 from probdice.report.encoding import shortened
 from probdice.report.rendering import render, write_page
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.method.region_labels import Label
 
 __all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
 

@@ -19,7 +19,7 @@ from probdice.synthesis.degradations import (
     shrink,
     split,
 )
-from probdice.synthesis.demo import demo_pair
+from probdice.synthesis.demo_pair import demo_pair
 from probdice.synthesis.phantoms import (
     PHANTOMS,
     brain_section,

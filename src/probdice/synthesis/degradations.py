@@ -11,11 +11,11 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError
-from probdice.inputs import Comparable, as_segmentation
-from probdice.region_labels import Label
-from probdice.segmentation import Segmentation
-from probdice.sides import Side
+from probdice.files.inputs import Comparable, as_segmentation
+from probdice.method.region_labels import Label
+from probdice.method.sides import Side
 
 __all__ = [
     "DEGRADATIONS",

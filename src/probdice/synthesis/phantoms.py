@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError
-from probdice.region_labels import Label
-from probdice.segmentation import Segmentation
+from probdice.method.region_labels import Label
 
 __all__ = [
     "PHANTOMS",

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.comparison import compare
-from probdice.similarity import Similarity, similarity_from_dict
+from probdice.comparison.comparing import compare
+from probdice.method.similarity import Similarity, similarity_from_dict
 
 __all__ = ["check_similarity"]
 

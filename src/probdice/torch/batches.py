@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import TOLERANCE, examine_values
 from probdice.errors import InputError
-from probdice.overlaps import Overlap, Pairs, Regions
-from probdice.region_labels import Label
-from probdice.segmentation import Segmentation
-from probdice.similarity import Similarity
-from probdice.value_checks import TOLERANCE, examine_values
+from probdice.method.overlap import Overlap, Pairs, Regions
+from probdice.method.region_labels import Label
+from probdice.method.similarity import Similarity
 
 __all__ = [
     "Activation",
@@ -350,8 +350,8 @@ def _counted(preds: Batch, target: Batch) -> Sums:
     if values[0].dtype != values[1].dtype:
         values = [side.to(torch.int64) for side in values]
     p, q = (_array(side).reshape(-1) for side in values)
-    tables = np.zeros((kernels.known.TABLES, target.regions, preds.regions), np.int64)
-    unknown = kernels.known.count(p, q, np.array(target.ignored, np.int64), tables)
+    tables = np.zeros((kernels.class_counts.TABLES, target.regions, preds.regions), np.int64)
+    unknown = kernels.class_counts.count(p, q, np.array(target.ignored, np.int64), tables)
     if unknown >= 0:
         image, pixel = divmod(int(unknown), max(target.values.shape[1], 1))
         known = 0 <= int(p[unknown]) < target.regions or int(p[unknown]) in target.ignored
@@ -379,7 +379,7 @@ def _mixed(
     side, across = sides[crisp], sides[1 - crisp]
     codes, inside = np.empty(labels.size, np.int32), np.empty(labels.size, np.int64)
     ignored = np.array(side.ignored, np.int64)
-    kept, unknown = kernels.known.codes(labels, ignored, side.regions, codes, inside)
+    kept, unknown = kernels.class_counts.codes(labels, ignored, side.regions, codes, inside)
     if unknown >= 0:
         raise _unknown(side, int(labels[unknown]), index, int(unknown))
     if kept < labels.size:

@@ -6,11 +6,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from probdice.data.segmentation import several_labels
 from probdice.errors import InputError
-from probdice.segmentation import several_labels
-from probdice.similarity import Absolute, Aitchison, Similarity, as_similarity
+from probdice.method.similarity import Absolute, Aitchison, Similarity, as_similarity
 from probdice.torch.batches import Activation, as_activation, check_channels, uncompiled
-from probdice.torch.correspondence import align, target_regions
+from probdice.torch.channel_matching import align, target_regions
 from probdice.torch.measures import (
     aitchison_similarity,
     dice_loss,

@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from probdice.comparison import Comparison, compare_images
-from probdice.engine.images import Images
+from probdice.comparison.comparing import compare_images
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import several_labels
+from probdice.engine.pair import Images
 from probdice.errors import InputError, Option, TooLargeError
-from probdice.matching import Fixed, Given
-from probdice.merging import Merging
+from probdice.method.matching import Fixed, Given
+from probdice.method.merging import Merging
+from probdice.method.overlap import LARGEST_TABLE
+from probdice.method.region_labels import Label
+from probdice.method.similarity import Similarity
 from probdice.options import Match, Options
-from probdice.overlaps import LARGEST_TABLE
-from probdice.region_labels import Label
-from probdice.segmentation import several_labels
-from probdice.similarity import Similarity
 from probdice.torch.batches import (
     Activation,
     Batch,

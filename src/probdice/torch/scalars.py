@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from math import isnan, nan
 
-from probdice.comparison import Comparison, Group
-from probdice.region_labels import Label
-from probdice.scoring import NeedsImages
-from probdice.sides import SIDES
+from probdice.comparison.result import Comparison, Group
+from probdice.method.region_labels import Label
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES
 
 __all__ = ["keys", "scalars"]
 

@@ -1,26 +1,26 @@
 """Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
 
+from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (
     absolute,
     aitchison,
-    calibration,
+    class_counts,
     distribution,
+    forecast,
     information,
-    known,
     labels,
     moments,
     surface_shapes,
     surfaces,
 )
-from probdice.engine.kernels._jit import watch_compiler
 
 __all__ = [
     "absolute",
     "aitchison",
-    "calibration",
+    "class_counts",
     "distribution",
+    "forecast",
     "information",
-    "known",
     "labels",
     "moments",
     "surface_shapes",

@@ -6,7 +6,7 @@ one more region; `pixels` gives f at every pixel, and |p − q| of groups as the
 
 import numpy as np
 
-from probdice.engine.kernels._jit import inner, kernel
+from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import (
     SHORT,
     Indices,

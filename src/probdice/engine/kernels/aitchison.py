@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from probdice.engine.kernels._jit import alike, exponent, inner, kernel, mantissa
+from probdice.compiler.jit import alike, exponent, inner, kernel, mantissa
 from probdice.engine.kernels.absolute import difference
 from probdice.engine.kernels.rows import (
     SHORT,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels._jit import inner, kernel
+from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Rows, Sums
 
 STEP = 1024  # pixels whose places stay in the cache

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels import absolute, aitchison
-from probdice.engine.kernels._jit import inner, kernel
 from probdice.engine.kernels.aitchison import CERTAIN, UNIT, log_ratio
 from probdice.engine.kernels.rows import (
     SHORT,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from probdice.engine.kernels._jit import inner, kernel
+from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Indices, Rows, Sums
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 

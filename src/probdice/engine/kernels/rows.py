@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels._jit import inner, sign_of
+from probdice.compiler.jit import inner, sign_of
 
 Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels._jit import inlined, inner, kernel
+from probdice.compiler.jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
 
 Codes = NDArray[np.signedinteger[Any]]

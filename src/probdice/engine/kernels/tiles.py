@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from probdice.engine.kernels._jit import inner
+from probdice.compiler.jit import inner
 from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
 
 ROOM = (1, 3)  # rows and columns that whole tiles may need beyond those that are listed

@@ -28,7 +28,7 @@
     return new TextDecoder().decode(await unpackBytes(packed));
   }
 
-  // As probdice.escaping writes CSV: an apostrophe before what a spreadsheet takes for a formula.
+  // As probdice.text.escaping writes CSV: an apostrophe before what a spreadsheet takes for a formula.
   const isFormula = (text) =>
     /^([\t\r\n']|\s*[=+@＝＋－＠-])/.test(text) &&
     !/^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$/.test(text);

@@ -1,0 +1,1 @@
+"""compare(), overlap(), and their result."""

@@ -1,0 +1,224 @@
+"""compare(), overlap() and similarity_map()."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison.notes import infinite_notes
+from probdice.comparison.result import Comparison
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import Array, Segmentation
+from probdice.engine.pair import Images
+from probdice.errors import Note, ProbdiceWarning
+from probdice.files.inputs import Comparable, as_mask, as_segmentation
+from probdice.method.matching import check_fixed
+from probdice.method.merging import Merging
+from probdice.method.overlap import Overlap
+from probdice.method.scoring import correspond
+from probdice.method.similarity import Similarity
+from probdice.options import Match, Options, as_workers
+
+__all__ = [
+    "compare",
+    "compare_images",
+    "compare_overlap",
+    "images_of",
+    "overlap",
+    "similarity_map",
+]
+
+
+def compare(
+    reference: "Comparable",
+    prediction: "Comparable",
+    *,
+    similarity: "str | Similarity" = "absolute",
+    match: "Match" = "overlap",
+    merge: "Merging" = "none",
+    mask: "Comparable | None" = None,
+    ignore_geometry: bool = False,
+    geometry_tolerance: float | None = None,
+    workers: int | None = None,
+) -> "Comparison":
+    """Compare two segmentations of one image.
+
+    Parameters
+    ----------
+    reference, prediction : Segmentation, array_like, path or image
+        An array of integers is a label map; a floating array holds probabilities with the regions
+        along the first axis. Paths, and arrays, tensors and images of other libraries also work.
+        For everything else, use a `Segmentation` or `read`.
+    similarity : {"absolute", "aitchison"} or Similarity, optional
+        How two probability vectors are compared.
+    match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
+        Which region is which: the one-to-one pairs with the largest total overlap; the paper's
+        minimum-weight matching, which pairs every region of the side with fewer; equal labels
+        (by name where both sides have names, otherwise by number); a
+        mapping ``{prediction label: reference label}`` that fixes the pairs it names and leaves
+        the rest to overlap; or the groups of an earlier comparison.
+    merge : {"none", "prediction", "reference", "both"}, optional
+        Merge unmatched regions of these sides into matched ones.
+    mask : array_like, Segmentation, path or image, optional
+        Pixels to compare: booleans, or integers with 0 outside. Values outside are never read.
+    ignore_geometry : bool, optional
+        Ignore image geometry and compare in array order.
+    geometry_tolerance : float, optional
+        How many pixels the corners of the two grids may lie apart; 0.1 by default.
+    workers : int, optional
+        Number of threads; the number of cores by default. The result does not depend on it.
+
+    Returns
+    -------
+    Comparison
+        Scores, correspondence, merges, and on request the map of similarity and more.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> result = probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9])
+    >>> result.score
+    0.625
+    >>> [(group.reference, group.prediction) for group in result.groups]
+    [((1,), (7,)), ((2,), (9,)), ((), (5,))]
+    """
+    options = Options.of(
+        similarity=similarity,
+        match=match,
+        merge=merge,
+        ignore_geometry=ignore_geometry,
+        geometry_tolerance=geometry_tolerance,
+    )
+    images = images_of(
+        as_segmentation(reference, "reference"),
+        as_segmentation(prediction, "prediction"),
+        options,
+        mask=as_mask(mask),
+        workers=as_workers(workers),
+    )
+    return compare_images(images, options)
+
+
+def images_of(
+    reference: Segmentation,
+    prediction: Segmentation,
+    options: Options,
+    *,
+    mask: Segmentation | Array | None = None,
+    workers: int | None = None,
+) -> Images:
+    """Both sides on one grid, or in array order where the geometry is ignored."""
+    notes: tuple[Note, ...] = ()
+    if options.ignore_geometry:
+        if reference.geometry is not None or prediction.geometry is not None:
+            text = "Geometry was ignored: pixels were compared in array order."
+            notes = (Note("geometry", (text,)),)
+        reference, prediction = reference.without_geometry(), prediction.without_geometry()
+        mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
+    images = Images.of(
+        reference, prediction, mask=mask, workers=workers, tolerance=options.tolerance
+    )
+    return replace(images, notes=(*notes, *images.notes))
+
+
+def compare_images(images: Images, options: Options, *, of_many: bool = False) -> "Comparison":
+    """Compare two segmentations that were brought to one grid.
+
+    One of many cases may lack labels that a mapping names.
+    """
+    table, notes = images.first_pass(options.similarity)
+    if not of_many:
+        check_fixed(options.match, [table])
+    correspondence = correspond(table, options.match, options.merge, images)
+    volume = _pixel_volume(images.reference.geometry)
+    result = Comparison(table, correspondence, options, images, volume, notes)
+    if not table.crisp:
+        result.compute("score", "costs")
+    if options.similarity.unbounded:
+        for note in infinite_notes(result):
+            warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
+    return result
+
+
+def _pixel_volume(geometry: Geometry | None) -> float | None:
+    """In mm³, of a volume whose place is known."""
+    if geometry is None or len(geometry.shape) != 3:
+        return None
+    return float(f"{geometry.pixel_volume:.12g}")  # a determinant ends in rounding errors
+
+
+def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
+    """Compare by what an overlap holds alone."""
+    options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
+    check_fixed(options.match, [overlap])
+    return Comparison(overlap, correspond(overlap, options.match, options.merge, None), options)
+
+
+def overlap(
+    reference: "Comparable",
+    prediction: "Comparable",
+    *,
+    similarity: "str | Similarity" = "absolute",
+    mask: "Comparable | None" = None,
+    workers: int | None = None,
+) -> Overlap:
+    """The overlap of two segmentations of one image: one pass over the pixels.
+
+    Overlaps of several images add up, so that one correspondence can be found over a whole data
+    set: ``sum(overlap(r, p) for r, p in images).compare()``.
+
+    Parameters
+    ----------
+    reference, prediction, similarity, mask, workers
+        As for `compare`.
+
+    Returns
+    -------
+    Overlap
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
+    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
+    """
+    options = Options.of(similarity=similarity)
+    images = Images.of(
+        as_segmentation(reference, "reference"),
+        as_segmentation(prediction, "prediction"),
+        mask=as_mask(mask),
+        workers=as_workers(workers),
+    )
+    return images.overlap(options.similarity)
+
+
+def similarity_map(
+    reference: "Comparable",
+    prediction: "Comparable",
+    *,
+    similarity: "str | Similarity" = "absolute",
+    mask: "Comparable | None" = None,
+) -> NDArray[np.float32]:
+    """f at every pixel between two segmentations whose labels correspond.
+
+    For regions that are yet to be matched use ``compare(…).map()``.
+
+    Parameters
+    ----------
+    reference, prediction, similarity, mask
+        As for `compare`.
+
+    Returns
+    -------
+    ndarray of float32
+        The shape of the image; NaN outside the mask.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> probdice.similarity_map([[0.9, 0.5], [0.1, 0.5]], [[0.8, 0.5], [0.2, 0.5]])
+    array([0.9, 1. ], dtype=float32)
+    """
+    result = compare(reference, prediction, similarity=similarity, match="labels", mask=mask)
+    return result.map()

@@ -1,0 +1,98 @@
+"""Two sides and a mask from files, by the options that every command shares."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from probdice.comparison.comparing import images_of
+from probdice.data.geometry import Geometry
+from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import FORGIVEN
+from probdice.engine.pair import Images
+from probdice.errors import InputError, Note
+from probdice.files import read, read_case, read_mask
+from probdice.files.lazy import Scaled, blocks
+from probdice.method.sides import Side
+from probdice.options import Options
+
+__all__ = ["Paths", "read_images", "read_side"]
+
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path] | Mapping[str, Path]
+
+
+def read_images(
+    reference: Paths,
+    prediction: Paths,
+    options: Options,
+    *,
+    mask: Paths | None = None,
+    workers: int | None = None,
+    one_of_many: bool = False,
+) -> tuple[Images, Geometry | None]:
+    """Both sides on one grid, and where the reference lies even if that was to be ignored.
+
+    Each side is read on a thread, unless there is one worker: unpacking takes most of the time and
+    holds no lock. `one_of_many` is for a case of a folder, as in `read_side`.
+    """
+    if workers == 1:
+        first, first_notes = read_side(reference, options, "reference", one_of_many)
+        second, second_notes = read_side(prediction, options, "prediction", one_of_many)
+        inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
+    else:
+        pool = ThreadPoolExecutor(2)
+        try:
+            reading = [
+                pool.submit(read_side, reference, options, "reference", one_of_many),
+                pool.submit(read_side, prediction, options, "prediction", one_of_many),
+            ]
+            inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
+            (first, first_notes), (second, second_notes) = (side.result() for side in reading)
+        finally:  # an interrupt does not wait for what is being unpacked
+            pool.shutdown(wait=False, cancel_futures=True)
+    images = images_of(first, second, options, mask=inside, workers=workers)
+    notes = (*first_notes, *second_notes, *images.notes)
+    return replace(images, notes=notes), first.geometry
+
+
+def read_side(
+    path: Paths, options: Options, side: Side, one_of_many: bool = False
+) -> tuple[Segmentation, list[Note]]:
+    """One side, and a note where it was scaled.
+
+    A scale for both sides is only for those that need it: the reference may well be a label map
+    where the prediction is in percent. The priority may name regions that one of many cases lacks.
+    """
+    scale, names = options.scales[side], options.names[side]
+
+    def read_by(scale: float | None) -> Segmentation:
+        reader = read_case if one_of_many else read
+        return reader(
+            path,
+            names=dict(names) if isinstance(names, tuple) else names,
+            scale=scale,
+            sums=options.sums[side],
+            priority=options.priority[side],
+            ignore=options.ignore if side == "reference" else (),
+            max_bytes=options.max_bytes,
+        )
+
+    if scale is not None or options.scale is None:
+        segmentation, scaled = read_by(scale), scale is not None
+    else:
+        scale = options.scale
+        try:
+            segmentation = read_by(None)
+            scaled = not segmentation.crisp and _exceeds_one(segmentation)
+            if scaled:
+                array = Scaled(segmentation.array, 1.0, 0.0, scale)
+                segmentation = replace(segmentation, array=array)
+        except InputError:  # several integers per pixel mean nothing without a scale
+            segmentation, scaled = read_by(scale), True
+    text = f"the values of the {side} were divided by {scale:g}" if scaled else ""
+    return segmentation, [Note("scaled", (text,))] if scaled else []
+
+
+def _exceeds_one(segmentation: Segmentation) -> bool:
+    return any(bool((block > 1 + FORGIVEN).any()) for block in blocks(segmentation.array))

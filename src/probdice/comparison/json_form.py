@@ -1,0 +1,194 @@
+"""A comparison as plain types, and back."""
+
+from dataclasses import asdict, fields, replace
+from math import inf, isfinite, nan
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from probdice.comparison.notes import faint_notes
+from probdice.comparison.numbers import Numbers
+from probdice.comparison.result import FORMAT, Comparison, Group, Merge
+from probdice.errors import InputError, Note, ProbdiceError
+from probdice.method.chance import Chance
+from probdice.method.groups import Groups, counted
+from probdice.method.merging import Join
+from probdice.method.overlap import Overlap
+from probdice.method.scoring import Correspondence
+from probdice.method.sides import SIDES, other
+from probdice.options import Options
+
+__all__ = ["comparison_from_dict", "comparison_to_dict"]
+
+NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
+
+
+def comparison_to_dict(result: Comparison) -> dict[str, Any]:
+    """Everything that is known without another pass over the pixels."""
+    content: dict[str, Any] = {"format": FORMAT}
+    names = ["score", "matched_score", "explained"]
+    if result.without_a_pass("score") is not None:
+        names += ["chance", "chance_error", "adjusted_score"]
+    for name in names:
+        number = result.without_a_pass(name)
+        if number is not None:
+            content[name] = dict(number) if isinstance(number, dict) else number
+    correspondence = result.correspondence
+    return content | {
+        "mean_dice": result.mean_dice,
+        "lowest_dice": result.lowest_dice,
+        "groups": [_plain(group) for group in result.groups],
+        "merges": [_plain(merge) for merge in result.merges],
+        "unmatched": {side: list(result.unmatched[side]) for side in SIDES},
+        "empty": {side: list(result.empty[side]) for side in SIDES},
+        "notes": [note.to_dict() for note in result.notes],
+        "pixels": result.pixels,
+        "pixel_volume": result.pixel_volume,
+        "options": result.options.to_dict(),
+        "labels_by": result.labels_by,
+        "overlap": result.overlap.to_dict(),
+        "correspondence": {
+            "matched": _groups_to_dict(correspondence.matched),
+            "groups": _groups_to_dict(correspondence.groups),
+            "costs": result.costs.tolist(),
+            "joins": [asdict(join) for join in correspondence.joins],
+        },
+    }
+
+
+def comparison_from_dict(content: Any) -> Comparison:
+    """Back from plain types, with everything that was known."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise InputError(f"expected a comparison of format {FORMAT}, found {found}")
+    try:
+        bare = Comparison(
+            Overlap.from_dict(content["overlap"]),
+            _correspondence(content["correspondence"]),
+            Options.from_dict(content["options"]),
+            pixel_volume=_volume(content["pixel_volume"]),
+        )
+        _check(bare)
+        known: dict[str, Any] = {
+            "groups": _read_groups(bare, content["groups"]),
+            "notes": _read_notes(bare, content["notes"]),
+        }
+        for name in ("score", "matched_score"):
+            if name in content:
+                known[name] = _number(content[name])
+        if "chance" in content:
+            known["chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
+        if "explained" in content:
+            known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
+    except ProbdiceError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise InputError(f"holds no whole comparison: {type(error).__name__}: {error}") from None
+    return replace(bare, numbers=Numbers(known))
+
+
+def _groups_to_dict(groups: Groups) -> dict[str, Any]:
+    return {
+        "reference": groups.reference.tolist(),
+        "prediction": groups.prediction.tolist(),
+        "matched": groups.matched,
+    }
+
+
+def _groups_from_dict(content: dict[str, Any]) -> Groups:
+    return Groups(
+        np.asarray(content["reference"], np.int64),
+        np.asarray(content["prediction"], np.int64),
+        int(content["matched"]),
+    )
+
+
+def _correspondence(content: dict[str, Any]) -> Correspondence:
+    return Correspondence(
+        _groups_from_dict(content["matched"]),
+        _groups_from_dict(content["groups"]),
+        tuple(
+            Join(
+                join["side"],
+                index(join["region"]),
+                tuple(index(region) for region in join["into"]),
+                index(join["group"]),
+                _number(join["gain"]),
+            )
+            for join in content["joins"]
+        ),
+        np.asarray(content["costs"]),
+    )
+
+
+def _check(result: Comparison) -> None:
+    """The regions of the overlap, of the groups and of the joins must be the same."""
+    correspondence, overlap = result.correspondence, result.overlap
+    fits = True
+    costs = result.costs
+    for groups in (correspondence.matched, correspondence.groups):
+        for side in SIDES:
+            numbers = groups.numbers(side)
+            occupied = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
+                numbers >= 0, overlap.side(side).volumes > 0
+            )
+            fits = fits and occupied
+        fits = fits and 0 <= groups.matched <= groups.count > 0
+    fits = fits and costs.shape == (correspondence.groups.count,) and costs.dtype.kind in "if"
+    fits = fits and bool(np.all(np.isfinite(costs)))
+    for join in correspondence.joins:
+        fits = fits and join.side in SIDES
+        fits = fits and 0 <= join.region < len(overlap.side(join.side))
+        fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
+    if not fits:
+        raise InputError("holds no whole comparison: its groups do not fit its overlap")
+
+
+def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
+    """The groups with their numbers, which may have needed the pixels."""
+    grouping = result.correspondence.groups
+    groups = []
+    faint = (~counted(result.overlap, grouping)).tolist()
+    for number, group in zip(range(grouping.count), content, strict=True):
+        labels = {
+            side: tuple(
+                result.overlap.side(side).label(k) for k in grouping.regions(side, number).tolist()
+            )
+            for side in SIDES
+        }
+        if any(group[side] != list(labels[side]) for side in SIDES):
+            raise InputError("holds no whole comparison: its groups do not fit its overlap")
+        numbers = {name: _number(group[name]) for name in NUMBERS}
+        groups.append(
+            Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
+        )
+    return tuple(groups)
+
+
+def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
+    """The notes, with the one about regions that may be faint where an older file lacks it."""
+    notes = tuple(Note.from_dict(note) for note in content)
+    known = {note.kind for note in notes}
+    return (*notes, *(note for note in faint_notes(result) if note.kind not in known))
+
+
+def _plain(value: Group | Merge) -> dict[str, Any]:
+    """A group or a merge with lists for tuples."""
+    plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
+
+
+def _volume(value: Any) -> float | None:
+    if value is not None and not (isinstance(value, int | float) and 0 < value < inf):
+        raise InputError(f"holds no whole comparison: pixel_volume is {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    """A finite number, or NaN for null."""
+    if value is None:
+        return nan
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"holds no whole comparison: expected a number, found {value!r}")
+    return float(value)

@@ -1,0 +1,133 @@
+"""A comparison as text and as HTML; no pixel is read for either."""
+
+from collections.abc import Sequence
+from html import escape
+from math import isnan
+
+from probdice.comparison.result import SHOWN, Comparison
+from probdice.method.matching import listed
+from probdice.method.sides import SIDES
+from probdice.text.formatting import decimal
+
+__all__ = ["as_html", "as_text"]
+
+
+def as_text(result: Comparison) -> str:
+    """For a terminal."""
+    lines = [
+        _title(result),
+        *(f"  {line}" for line in _lines(result)),
+        *(f"  {line}" for line in _columns(_rows(result))),
+    ]
+    if len(result.groups) > SHOWN:
+        lines.append(f"  … and {len(result.groups) - SHOWN} more groups")
+    return "\n".join(lines + [f"  note: {note}" for note in result.notes])
+
+
+def as_html(result: Comparison) -> str:
+    """For a notebook."""
+    header, *rows = _rows(result)
+    table = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    headline, *others = _lines(result)
+    texts = [*others, *(f"note: {note}" for note in result.notes)]
+    remarks = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(result))
+    return (
+        f"<div><p>{escape(_title(result))}</p><p><strong>{escape(headline)}</strong></p>"
+        f"{remarks}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
+        f"{left_out}</div>"
+    )
+
+
+def _left_out(result: Comparison) -> list[str]:
+    """What a table in a notebook does not show, and where it is."""
+    columns = "Jaccard and volumes are left out; to_frame() has them"
+    more = len(result.groups) - SHOWN
+    if more > 0:
+        groups = "group" if more == 1 else "groups"
+        columns = f"{more:,} more {groups}, and Jaccard and volumes of all, are left out; "
+        columns += "to_frame() has them"
+    texts = [columns]
+    unknown = [
+        name
+        for name, key in (("adjusted_score and chance", "chance"), ("explained", "explained"))
+        if result.without_a_pass(key) is None
+    ]
+    if unknown:
+        why = "ask for them to see them" if result.images is not None else "they need the images"
+        texts.append(f"{' and '.join(unknown)} are left out; {why}")
+    return texts
+
+
+def _title(result: Comparison) -> str:
+    asked = [str(result.similarity)]
+    if result.match != "overlap":
+        word = result.match if isinstance(result.match, str) else "…"
+        asked.append(f"match={word!r}" if word != "…" else "match=…")
+        if result.labels_by is not None:
+            asked[-1] += f" by {result.labels_by}"
+    if result.merge != "none":
+        asked.append(f"merge={result.merge!r}")
+    counts = [result.counted(side) for side in SIDES]
+    return (
+        f"Comparison ({', '.join(asked)}): {counts[0]} reference and {counts[1]} prediction "
+        f"regions over {result.pixels} pixels"
+    )
+
+
+def _lines(result: Comparison) -> list[str]:
+    """The headline, as far as its numbers are known, then the score."""
+    score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
+    headline, lowest = [], result.lowest
+    if not isnan(lowest.dice):
+        headline.append(f"mean Dice {decimal(result.mean_dice)}")
+    if score is not None and chance is not None:
+        adjusted = decimal(result.adjusted_score)
+        headline.append(f"adjusted score {adjusted} (chance {decimal(chance)})")
+    lines = ["   ".join(headline)] if headline else []
+    explained = result.without_a_pass("explained")
+    if explained is not None:
+        shares = ", ".join(f"{side} {decimal(explained[side])}" for side in SIDES)
+        lines.append(f"explained: {shares}")
+    unmatched = f"unmatched regions: {sum(len(result.unmatched[side]) for side in SIDES)}"
+    if not isnan(lowest.dice):
+        pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
+        unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
+    needs = "score: needs the images"
+    lines += [unmatched, needs if score is None else f"score {decimal(score)}"]
+    if result.merges:
+        counts = []
+        for side in SIDES:
+            count = sum(merge.side == side for merge in result.merges)
+            if count:
+                counts.append(f"{count} {side} {'region' if count == 1 else 'regions'}")
+        merged = f"{' and '.join(counts)} merged"
+        matched_score = result.without_a_pass("matched_score")
+        if matched_score is not None:
+            merged = f"matched score {decimal(matched_score)}; {merged}"
+        lines[-1] += f"   {merged}"
+    return lines
+
+
+def _rows(result: Comparison) -> list[tuple[str, ...]]:
+    """The table of groups; its last column marks faint groups, where there are any."""
+    shown = result.groups[:SHOWN]
+    faint = any(group.faint for group in shown)
+    mark = ("",) if faint else ()
+    rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity", *mark)]
+    for group in shown:
+        row = listed(group.reference), listed(group.prediction), decimal(group.dice)
+        mark = ("faint" if group.faint else "",) if faint else ()
+        rows.append((*row, decimal(group.similarity), *mark))
+    return rows
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

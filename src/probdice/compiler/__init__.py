@@ -1,0 +1,1 @@
+"""How numeric loops are compiled and cached."""

@@ -1,0 +1,1 @@
+"""Segmentations and their geometry, made from whatever people have."""

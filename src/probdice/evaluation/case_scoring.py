@@ -1,0 +1,272 @@
+"""One case: what identifies its files, what memory it needs, and its line of the journal."""
+
+import json
+import math
+import os
+import time
+import warnings
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from probdice.comparison.comparing import compare_images
+from probdice.comparison.from_files import Paths, read_images
+from probdice.comparison.result import Comparison
+from probdice.errors import InputError, Note, Option, ProbdiceError, ProbdiceWarning
+from probdice.evaluation.folders import relative_path
+from probdice.evaluation.journal import FORMAT
+from probdice.evaluation.pairing import ROLES, Job
+from probdice.files.headers import header_of, is_header
+from probdice.files.sidecars import files_read, fingerprint
+from probdice.files.sources import open_source, split_inside
+from probdice.method.matching import Given
+from probdice.method.sides import SIDES
+from probdice.options import Options
+from probdice.version import __version__
+
+__all__ = [
+    "Inputs",
+    "Request",
+    "bytes_needed",
+    "compared",
+    "files_of",
+    "inputs_of",
+    "readable",
+    "regions_of",
+    "same_inputs",
+    "scored",
+    "unscored",
+]
+
+OVERHEAD = 2**28  # bytes that a process needs besides its images
+PACKED = 10  # how far an image of unknown compression may unpack
+
+Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job with all that goes into its line of the journal.
+
+    `files` says where the files of the job lie, from the folder of the journal.
+    """
+
+    job: Job
+    options: Options
+    inputs: Inputs
+    files: dict[str, list[str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a worker process."""
+        return {
+            "job": asdict(self.job),
+            "options": self.options.to_dict(),
+            "similarity_module": type(self.options.similarity).__module__,
+            "inputs": self.inputs,
+            "max_bytes": self.options.max_bytes,
+            "files": self.files,
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Request":
+        """Back from JSON."""
+        import_module(content["similarity_module"])  # which makes the similarity known by its name
+        job = content["job"]
+        return cls(
+            Job(job.pop("case"), job.pop("method"), **{key: tuple(job[key]) for key in job}),
+            replace(Options.from_dict(content["options"]), max_bytes=content["max_bytes"]),
+            content["inputs"],
+            content["files"],
+        )
+
+    @property
+    def overlap_alone(self) -> bool:
+        """Whether only the overlap is wanted, for a correspondence over all cases."""
+        options = self.options
+        return options.correspondence == "set" and not isinstance(options.match, Given)
+
+
+def scored(request: Request, threads: int) -> str:
+    """Compare the two sides of a job; the line of the journal, whether that went well or not."""
+    start = time.perf_counter()
+    try:
+        comparison = compared(request.job, request.options, threads)
+        if not request.overlap_alone:
+            comparison.compute("chance", "explained")  # so that the journal has them
+        text = comparison.to_json()
+    except ProbdiceError as error:
+        return unscored(_fingerprinted(request), *error.args, seconds=_since(start))
+    except MemoryError as error:
+        message = str(error) or "does not fit in memory"
+        return unscored(_fingerprinted(request), message, seconds=_since(start))
+    except Exception as error:  # whatever it is, the other cases go on
+        message = f"{type(error).__name__}: {error}"
+        return unscored(_fingerprinted(request), message, seconds=_since(start))
+    return _line(_fingerprinted(request), _since(start), f'"comparison": {text}')
+
+
+def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
+    """The line of a case that failed; no file is touched for it."""
+    failure = Note("failed", message).to_dict()
+    return _line(request, seconds, f'"failure": {json.dumps(failure)}')
+
+
+def compared(
+    job: Job,
+    options: Options,
+    workers: int | None,
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> Comparison:
+    """Read the two sides of a job and compare them; pages name their files by `names`."""
+    mask = job.mask[0] if len(job.mask) == 1 else job.mask
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
+        images, _ = read_images(
+            readable(job.reference, job.reference_regions),
+            readable(job.prediction, job.prediction_regions),
+            options,
+            mask=mask or None,
+            workers=workers,
+            one_of_many=True,
+        )
+        if names is not None:
+            images = replace(
+                images,
+                reference=replace(images.reference, source=",".join(names["reference"])),
+                prediction=replace(images.prediction, source=",".join(names["prediction"])),
+            )
+        return compare_images(images, options, of_many=True)
+
+
+def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
+    """The files of one side as a reader takes them, by name where they are one region each."""
+    if regions:
+        return dict(zip(regions, paths, strict=True))
+    return paths[0] if len(paths) == 1 else paths
+
+
+def regions_of(job: Job) -> dict[str, list[str]]:
+    """The names of the regions of both sides, where files are one region each."""
+    return {side: list(job.regions(side)) for side in SIDES if job.regions(side)}
+
+
+def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
+    """Where the files of a job lie, from a folder."""
+    return {role: [_from(path, folder) for path in job.files(role)] for role in ROLES}
+
+
+def inputs_of(job: Job, *, verify: bool) -> Inputs:
+    """What identifies the files of a job: size and modification time; with `verify`, content."""
+    return {
+        role: [_identity(file, verify) for file in files_read(job.files(role))]
+        if job.files(role)
+        else []
+        for role in ROLES
+    }
+
+
+def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
+    """Whether these are the files that were compared then."""
+
+    def identities(inputs: Inputs) -> list[Any]:
+        return [
+            (role, name, size, content if verify else modified)
+            for role in ROLES
+            for name, size, modified, content in inputs[role]
+        ]
+
+    try:
+        before = identities(recorded)
+    except (TypeError, ValueError):  # a line of the journal that somebody else wrote
+        return False
+    now = identities(present)
+    return before == now and (not verify or all(content for *_, content in now))
+
+
+def bytes_needed(job: Job) -> int:
+    """About how much memory a job takes: its images unpacked, and some to work with."""
+    return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files(role))
+
+
+def _line(request: Request, seconds: float, outcome: str) -> str:
+    """The outcome is spliced in as text: a comparison may be long."""
+    job = request.job
+    head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
+    about = json.dumps(
+        {
+            "seconds": seconds,
+            "version": __version__,
+            "options": request.options.to_dict(),
+            "inputs": request.inputs,
+            "files": request.files,
+            "regions": regions_of(job),
+        }
+    )
+    return f"{head[:-1]}, {outcome}, {about[1:]}"
+
+
+def _since(start: float) -> float:
+    return round(time.perf_counter() - start, 4)
+
+
+def _identity(file: Path, verify: bool) -> list[Any]:
+    try:
+        status = file.stat()
+        content = fingerprint(file) if verify else None
+    except OSError:  # the comparison will say what is wrong with it
+        return [file.name, None, None, None]
+    return [file.name, status.st_size, status.st_mtime_ns, content]
+
+
+def _fingerprinted(request: Request) -> Request:
+    """The request with the fingerprint of every file.
+
+    They have just been read, and lie in the memory of the system. A file that a format keeps
+    beside the one that is named lies in the same folder.
+    """
+    contents: Inputs = {}
+    for role in ROLES:
+        named = {os.path.basename(file): file for file in map(_file, request.job.files(role))}
+        contents[role] = []
+        for name, size, modified, content in request.inputs[role]:
+            if content is None and size is not None:
+                file = named.get(name) or os.path.join(
+                    os.path.dirname(next(iter(named.values()))), name
+                )
+                with suppress(OSError):
+                    content = fingerprint(file)
+            contents[role].append([name, size, modified, content])
+    return replace(request, inputs=contents)
+
+
+def _file(path: str) -> str:
+    return str(split_inside(path)[0])
+
+
+def _unpacked(path: str) -> int:
+    """The size of an image in memory, without reading it."""
+    file, _ = split_inside(path)
+    try:
+        size = os.path.getsize(file)
+        if file.suffix.lower() in (".nii", ".npy"):
+            return size
+        if file.suffix.lower() == ".npz":
+            with zipfile.ZipFile(file) as packed:
+                return sum(entry.file_size for entry in packed.infolist())
+        source = open_source(path)
+        if is_header(source.head):
+            header = header_of(source.head)
+            return math.prod(header.shape) * header.dtype.itemsize
+    except (OSError, InputError, ValueError, zipfile.BadZipFile):  # reading it will tell
+        return 0
+    return PACKED * size
+
+
+def _from(path: str, folder: Path) -> str:
+    """The path from a folder, with what follows the name where a part inside a file is meant."""
+    file, inside = split_inside(path)
+    return relative_path(file, folder) + (f":{inside}" if inside else "")

@@ -1,0 +1,153 @@
+"""Labels over many cases: whether they mean the same in each, and where matching ignores them.
+
+Everything is computed from the overlaps that the scores were computed from.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import nan
+
+from probdice.comparison.result import Comparison
+from probdice.errors import InputError
+from probdice.evaluation.record import Record
+from probdice.files.sources import natural
+from probdice.method.region_labels import Label
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES
+from probdice.metrics.registry import MeasureName
+
+__all__ = [
+    "LabelDifference",
+    "different_labels",
+    "equal_labels_value",
+    "label_difference",
+    "label_order",
+    "labels_mean_the_same",
+]
+
+MOSTLY = 0.5  # a share of cases from which on something holds for the run
+EXPLAINED = ("explained_reference", "explained_prediction")  # need no correspondence
+SHOWN = 5  # pairs of labels in a sentence
+
+
+@dataclass(frozen=True)
+class LabelDifference:
+    """Cases of a method in which regions with different labels are matched.
+
+    Attributes
+    ----------
+    method : str
+    cases : int
+        The number of such cases.
+    of : int
+        The number of scored cases.
+    pairs : tuple of (label, label, int)
+        Reference label, prediction label and the number of cases that match them, the most
+        frequent pair first.
+    """
+
+    method: str
+    cases: int
+    of: int
+    pairs: tuple[tuple[Label, Label, int], ...]
+
+    def __str__(self) -> str:
+        pairs = [
+            f"reference {reference} to prediction {prediction} in {count}"
+            for reference, prediction, count in self.pairs[:SHOWN]
+        ]
+        if len(self.pairs) > SHOWN:
+            pairs.append(f"{len(self.pairs) - SHOWN} more pairs are in summary.json")
+        cases = f"{self.cases} of {self.of} case{'s' * (self.of != 1)}"
+        return f"different labels are matched in {cases} ({', '.join(pairs)})"
+
+
+def label_difference(
+    method: str, comparisons: Iterable[Comparison], labels: frozenset[Label]
+) -> LabelDifference | None:
+    """The cases in which a method's labels differ from those that they are matched to.
+
+    None where equal labels are matched throughout, or where the method uses a label that is not
+    among `labels`, those of the reference: then its labels have a meaning of their own.
+    """
+    counts: Counter[tuple[Label, Label]] = Counter()
+    cases = total = 0
+    for comparison in comparisons:
+        if not labels.issuperset(comparison.prediction_labels):
+            return None
+        pairs = different_labels(comparison)
+        counts.update(pairs)
+        cases += bool(pairs)
+        total += 1
+    if not cases:
+        return None
+    ordered = sorted(
+        counts.items(), key=lambda item: (-item[1], [label_order(label) for label in item[0]])
+    )
+    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in ordered))
+
+
+def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
+    """Pairs (reference label, prediction label) that matching made of different labels.
+
+    Regions that are merged into a pair do not count.
+    """
+    groups = comparison.correspondence.matched
+    pairs = []
+    for number in range(groups.matched):
+        reference, prediction = (
+            [comparison.overlap.side(side).label(k) for k in groups.regions(side, number).tolist()]
+            for side in SIDES
+        )
+        if reference and prediction and not set(reference) & set(prediction):
+            pairs.append((reference[0], prediction[0]))
+    return pairs
+
+
+def equal_labels_value(record: Record, measure: MeasureName, background: Label | None) -> float:
+    """A measure of a case if equal labels are matched.
+
+    NaN where the case failed, or where the number needs the images.
+    """
+    if record.comparison is None or measure in EXPLAINED:
+        return record.value(measure)
+    try:
+        comparison = record.comparison.overlap.compare(match="labels")
+        return replace(record, comparison=comparison).value(measure, background)
+    except NeedsImages:
+        return nan
+    except InputError:  # no label in common
+        return 0.0
+
+
+def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
+    """Whether a label of the reference means the same region in every case.
+
+    It does if labels have names, if at least half of the cases have the same labels, or if a
+    method mostly matches a label to the same prediction label in two cases. It does not in
+    photographs that people segmented freely.
+    """
+    sets: Counter[frozenset[Label]] = Counter()
+    partners: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()
+    for method, comparison in comparisons:
+        labels = comparison.reference_labels
+        if any(isinstance(label, str) for label in labels):
+            return True
+        sets[frozenset(labels)] += 1
+        for group in comparison.groups:
+            if len(group.reference) == 1 and group.prediction:
+                partners[method, group.reference[0], group.prediction] += 1
+    if not sets or max(sets.values()) >= MOSTLY * sets.total():
+        return True
+    occurrences: Counter[tuple[str, Label]] = Counter()
+    for (method, label, _), count in partners.items():
+        occurrences[method, label] += count
+    agreeing = sum(count * (count - 1) for count in partners.values())
+    pairs = sum(count * (count - 1) for count in occurrences.values())
+    return agreeing >= MOSTLY * pairs > 0
+
+
+def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
+    """A sort key: numbers by size, then names."""
+    return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))

@@ -1,0 +1,319 @@
+"""Several raters beside methods: inter-rater agreement is what methods are compared with.
+
+Every rater is the reference of an evaluation in which all methods and all other raters are
+compared with it, so that methods and raters are in the same tables. Per case, a method's agreement
+with the raters is its mean over them, and inter-rater agreement is the mean over all pairs of
+raters. A method is compared with inter-rater agreement on the cases that both have.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probdice.comparison.from_files import read_side
+from probdice.data.segmentation import Segmentation
+from probdice.errors import InputError, Note, ProbdiceError
+from probdice.evaluation.case_scoring import readable
+from probdice.evaluation.patterns import SPANNING
+from probdice.evaluation.record import Record
+from probdice.evaluation.statistics import Interval, Summary, summarise
+from probdice.files import write
+from probdice.files.sources import split_inside
+from probdice.metrics.registry import MeasureName, title_of
+from probdice.options import Options
+from probdice.raters import RaterMatch, consensus
+from probdice.text.formatting import decimal
+from probdice.version import __version__
+
+if TYPE_CHECKING:
+    from probdice.evaluation.results import Evaluation
+
+__all__ = ["CONSENSUS", "Yardstick", "check_raters", "write_consensus", "yardstick_of"]
+
+CONSENSUS = "consensus"  # the folder of the raters' means, and a name that no rater may have
+SUFFIX = ".npz"  # which holds numbers, names and geometry, compressed
+FORMER = (".nii.gz", ".npy")  # of an older version, whose files have no labels
+DIGITS = 3
+
+
+@dataclass(frozen=True)
+class RaterFile:
+    """A file of a rater.
+
+    Attributes
+    ----------
+    rater, case : str
+    file : str
+        Its full path.
+    bytes : int or None
+        Its size; None where it could not be read.
+    sha256 : str or None
+        The fingerprint of its content; None where it could not be read.
+    """
+
+    rater: str
+    case: str
+    file: str
+    bytes: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """How methods agree with the raters, and the raters with each other.
+
+    Attributes
+    ----------
+    measure : str
+        The measure of agreement.
+    raters : dict of str to str
+        The folder of every rater.
+    among : Summary
+        Inter-rater agreement over all cases.
+    methods : dict of str to Summary
+        Each method's agreement with the raters, over the cases that have inter-rater agreement.
+    baselines : dict of str to Summary
+        Inter-rater agreement over the cases of each method in `methods`.
+    means : dict of str to dict of str to float
+        The mean of every method and rater (first) against every rater (second).
+    cases : dict of str to tuple of str
+        The cases of every rater.
+    files : tuple of RaterFile
+        Every file of the raters that was read.
+    left_out : dict of str to Note
+        Cases that are left out because their raters have no consensus, and why: a file cannot be
+        read, or the raters' images do not lie on one grid.
+    reference_is_mean : bool
+        Whether the mean of the raters is the reference of the evaluation.
+    """
+
+    measure: MeasureName
+    raters: dict[str, str]
+    among: Summary
+    methods: dict[str, Summary]
+    baselines: dict[str, Summary]
+    means: dict[str, dict[str, float]]
+    cases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    files: tuple[RaterFile, ...] = ()
+    left_out: dict[str, Note] = field(default_factory=dict)
+    reference_is_mean: bool = False
+
+    def sentence(self, method: str) -> str:
+        """How a method compares with the raters."""
+        own, baseline = self.methods[method], self.baselines[method]
+        if not baseline.n:
+            return "no case to compare with inter-rater agreement"
+        n = f"{own.n} of {self.among.n}" if own.n < self.among.n else str(own.n)
+        cases = f"on {n} case{'s' * (self.among.n != 1)}"
+        by = "" if self.measure == "score" else f" ({title_of(self.measure)})"
+        means = f"{decimal(own.mean, DIGITS)} vs {decimal(baseline.mean, DIGITS)}"
+        if baseline.interval.kind == "withheld":
+            return (
+                f"compared with inter-rater agreement{by} {cases}: {means} (no confidence "
+                f"interval: {baseline.interval.reason})"
+            )
+        low, high = baseline.interval.low, baseline.interval.high
+        level = "at"
+        if own.mean < low:
+            level = "below"
+        elif own.mean > high:
+            level = "above"
+        interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
+        return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types."""
+        return {
+            "measure": self.measure,
+            "raters": self.raters,
+            "among": asdict(self.among),
+            "methods": {name: asdict(one) for name, one in self.methods.items()},
+            "baselines": {name: asdict(one) for name, one in self.baselines.items()},
+            "means": self.means,
+            "sentences": {name: self.sentence(name) for name in self.methods},
+            "cases": {name: list(cases) for name, cases in self.cases.items()},
+            "files": [asdict(file) for file in self.files],
+            "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
+            "reference_is_mean": self.reference_is_mean,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Yardstick":
+        """Back from plain types.
+
+        A summary of an earlier version has no baselines: inter-rater agreement over all cases
+        serves for the methods that have as many.
+        """
+        among = _summary(content["among"])
+        methods = {name: _summary(one) for name, one in content["methods"].items()}
+        baselines = {
+            name: among if own.n == among.n else summarise([]) for name, own in methods.items()
+        }
+        stored = content.get("baselines", {})
+        return cls(
+            content["measure"],
+            dict(content["raters"]),
+            among,
+            methods,
+            baselines | {name: _summary(one) for name, one in stored.items()},
+            {name: _numbers(row) for name, row in content["means"].items()},
+            {name: tuple(cases) for name, cases in content.get("cases", {}).items()},
+            tuple(RaterFile(**file) for file in content.get("files", ())),
+            {case: Note.from_dict(one) for case, one in content.get("left_out", {}).items()},
+            content.get("reference_is_mean", False),
+        )
+
+
+def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
+    """Reject ambiguous names, and a single rater."""
+    if len(raters) < 2:
+        raise InputError(f"raters must be at least two, found {len(raters)}")
+    for name in raters:
+        if name in methods or name in ("reference", "prediction", "mask", CONSENSUS):
+            raise InputError(f"raters must have names of their own, found {name!r}")
+        if not name or os.sep in name or "/" in name or name.startswith("."):
+            raise InputError(f"raters must have names that a folder can have, found {name!r}")
+
+
+def yardstick_of(
+    evaluations: Mapping[str, "Evaluation"],
+    methods: Iterable[str],
+    raters: Mapping[str, str],
+    measure: MeasureName,
+    left_out: Mapping[str, Note],
+    *,
+    reference_is_mean: bool,
+) -> Yardstick:
+    """Compute it from the evaluations that have each rater as their reference."""
+    values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, rater and case
+    for rater, evaluation in evaluations.items():
+        for name, by_case in evaluation.values(measure).items():
+            values.setdefault(name, {})[rater] = {
+                case: value
+                for case, value in zip(evaluation.cases, by_case.tolist(), strict=True)
+                if case not in left_out and not np.isnan(value)
+            }
+
+    methods = list(methods)
+    among = _mean_by_case(values, raters)
+    own = {name: _mean_by_case(values, [name]) for name in methods}
+    shared = {name: [case for case in own[name] if case in among] for name in methods}
+    return Yardstick(
+        measure,
+        dict(raters),
+        summarise(list(among.values())),
+        {name: summarise([own[name][case] for case in shared[name]]) for name in methods},
+        {name: summarise([among[case] for case in shared[name]]) for name in methods},
+        {
+            name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
+            for name in (*methods, *raters)
+        },
+        {rater: evaluation.cases for rater, evaluation in evaluations.items()},
+        tuple(_files(evaluations)),
+        dict(left_out),
+        reference_is_mean,
+    )
+
+
+def _mean_by_case(
+    values: Mapping[str, Mapping[str, Mapping[str, float]]], names: Collection[str]
+) -> dict[str, float]:
+    """Per case, the mean over all comparisons of some methods or raters with a rater."""
+    by_case: dict[str, list[float]] = {}
+    for name in names:
+        for cases in values.get(name, {}).values():
+            for case, value in cases.items():
+                by_case.setdefault(case, []).append(value)
+    return {case: float(np.mean(several)) for case, several in by_case.items()}
+
+
+def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
+    """Every file that was read as the reference, rater by rater."""
+    for rater, evaluation in evaluations.items():
+        files: dict[str, RaterFile] = {}
+        for record in evaluation.records:
+            for file, size, content in record.files_of("reference"):
+                if file not in files or files[file].sha256 is None:
+                    files[file] = RaterFile(rater, record.case, file, size, content)
+        yield from files.values()
+
+
+def write_consensus(
+    evaluations: Mapping[str, "Evaluation"], options: Options, out: Path, workers: int
+) -> tuple[str | None, dict[str, Note]]:
+    """Write the mean of the raters of every case that at least two of them have.
+
+    It goes into a folder of `out`. A file that is newer than its sources is not written again, so
+    that an interrupted run continues. Returns the pattern of the files where the names of cases
+    contain folders, and the cases without a consensus with the reason.
+    """
+    files: dict[str, dict[str, Record]] = {}
+    for rater, evaluation in evaluations.items():
+        for record in evaluation.records:
+            files.setdefault(record.case, {})[rater] = record
+    made = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
+    note, same = out / f"{CONSENSUS}.json", False
+    if note.exists():
+        same = note.read_text(encoding="utf-8") == json.dumps(made)
+    failures: dict[str, Note] = {}
+    (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
+    for case, by_rater in files.items():
+        if len(by_rater) < 2:
+            continue
+        sources = [split_inside(file)[0] for one in by_rater.values() for file in one.reference]
+        target = out / CONSENSUS / f"{case}{SUFFIX}"
+        if same and _newer(target, sources):
+            continue
+        try:
+            mean = _mean_of(by_rater, options, workers)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write(target, mean)
+            for suffix in FORMER:
+                target.with_name(f"{target.name.removesuffix(SUFFIX)}{suffix}").unlink(
+                    missing_ok=True
+                )
+        except ProbdiceError as error:
+            failures[case] = Note("failed", ("no consensus of the raters: ", *error.args))
+        except MemoryError as error:
+            text = str(error) or "does not fit in memory"
+            failures[case] = Note("failed", (f"no consensus of the raters: {text}",))
+    note.write_text(json.dumps(made), encoding="utf-8")
+    spanning = any("/" in case for case in files)
+    return f"{SPANNING}{SUFFIX}" if spanning else None, failures
+
+
+def _mean_of(by_rater: Mapping[str, Record], options: Options, workers: int) -> Segmentation:
+    """The mean of the raters of one case, read as a reference is."""
+    sides = {}
+    for rater, record in by_rater.items():
+        paths = readable(record.reference, record.regions.get("reference", ()))
+        side, _ = read_side(paths, options, "reference", one_of_many=True)
+        sides[rater] = side.without_geometry() if options.ignore_geometry else side
+    match: RaterMatch = "labels" if options.match == "labels" else "overlap"
+    return consensus(sides, match=match, workers=workers).segmentation
+
+
+def _newer(file: Path, sources: Iterable[Path]) -> bool:
+    if not file.exists():
+        return False
+    written = file.stat().st_mtime_ns
+    return all(source.exists() and source.stat().st_mtime_ns <= written for source in sources)
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _summary(content: Mapping[str, Any]) -> Summary:
+    return Summary(**{**_numbers(content), "interval": Interval(**_numbers(content["interval"]))})
+
+
+def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers as they were: JSON has null where there is none."""
+    return {name: float("nan") if value is None else value for name, value in content.items()}

@@ -1,0 +1,97 @@
+"""A case of a finished run compared once more, for what a journal cannot hold: its images."""
+
+from math import isclose, isnan
+from pathlib import Path
+
+from probdice.comparison.result import Comparison
+from probdice.errors import InputError, ProbdiceError
+from probdice.evaluation.case_scoring import compared, files_of
+from probdice.evaluation.pairing import Job
+from probdice.evaluation.record import Record
+from probdice.options import Options, as_workers
+
+__all__ = ["compare_again"]
+
+EQUAL = 1e-6  # between scores; another machine may round differently
+
+
+def compare_again(
+    record: Record,
+    options: Options,
+    *,
+    seen_from: Path | None = None,
+    workers: int | None = None,
+) -> Comparison:
+    """Compare the files of a record with the options of its run.
+
+    Parameters
+    ----------
+    record : Record
+    options : Options
+        Those of the `Evaluation`.
+    seen_from : path, optional
+        The folder from which pages name the files; by default they name full paths.
+    workers : int, optional
+        Threads; all cores by default.
+
+    Returns
+    -------
+    Comparison
+        With its images, unlike that of the record.
+
+    Raises
+    ------
+    InputError
+        When a file is gone, cannot be read, or no longer gives what was recorded.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import compare_again, evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name, labels in (("truth", [1, 1, 2, 2]), ("mine", [5, 5, 5, 8])):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    ...     np.save(os.path.join(folder.name, name, "a"), np.array(labels))
+    >>> result = evaluate(*(os.path.join(folder.name, name) for name in ("truth", "mine")))
+    >>> compare_again(result.records[0], result.options).map().tolist()
+    [1.0, 1.0, 0.0, 1.0]
+    >>> folder.cleanup()
+    """
+    job = Job(
+        record.case,
+        record.method,
+        record.reference,
+        record.prediction,
+        record.mask,
+        record.regions.get("reference", ()),
+        record.regions.get("prediction", ()),
+    )
+    try:
+        names = None if seen_from is None else files_of(job, seen_from)
+        comparison = compared(job, options, as_workers(workers), names)
+    except (ProbdiceError, MemoryError):
+        raise
+    except Exception as error:  # readers of damaged files raise anything
+        raise InputError(f"{type(error).__name__}: {error}") from error
+    if record.comparison is not None and not _same(record.comparison, comparison):
+        raise InputError("the files have changed since: they give other numbers now")
+    return comparison
+
+
+def _same(recorded: Comparison, present: Comparison) -> bool:
+    """Whether a page of the one would show the numbers of the other."""
+    return (
+        [(group.reference, group.prediction) for group in recorded.groups]
+        == [(group.reference, group.prediction) for group in present.groups]
+        and _equal(recorded.score, present.score)
+        and all(
+            _equal(first.dice, second.dice)
+            for first, second in zip(recorded.groups, present.groups, strict=True)
+        )
+    )
+
+
+def _equal(first: float, second: float) -> bool:
+    close = isclose(first, second, rel_tol=EQUAL, abs_tol=EQUAL)
+    return close or (isnan(first) and isnan(second))

@@ -1,0 +1,76 @@
+"""Whatever people have, as a Segmentation: an array, a path, an image of another library."""
+
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from probdice.data.arrays import AnyArray, as_array, region_dimension
+from probdice.data.segmentation import Array, Segmentation
+from probdice.errors import InputError, ProbdiceError
+from probdice.files import read, read_mask, read_underlay
+from probdice.files.background_images import Underlay
+from probdice.files.sources import is_image
+
+__all__ = ["Comparable", "as_mask", "as_segmentation", "as_underlay"]
+
+# What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
+Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
+
+
+def as_segmentation(value: Comparable, name: str) -> Segmentation:
+    """A segmentation by its name; integers are a label map, floating numbers probabilities."""
+    if isinstance(value, Segmentation):
+        return value
+    try:
+        if isinstance(value, np.ndarray):
+            return _of_array(as_array(value))
+        if _is_file(value):
+            return read(value)
+        dimension = region_dimension(value)
+        if dimension is not None:
+            axis, names = dimension
+            return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
+        return _of_array(as_array(value))
+    except ProbdiceError as error:
+        raise error.prefixed(f"{name}: ") from None
+
+
+def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
+    """The pixels to compare, as an array or a label map."""
+    if mask is None or isinstance(mask, Segmentation):
+        return mask
+    try:
+        return read_mask(mask) if _is_file(mask) else as_array(mask)
+    except ProbdiceError as error:
+        raise error.prefixed("mask: ") from None
+
+
+def as_underlay(value: Underlay | Comparable, shape: tuple[int, ...]) -> Underlay:
+    """An image to show under segmentations of a shape; an array may have colours at its end."""
+    if isinstance(value, Underlay):
+        return value
+    if _is_file(value):
+        return read_underlay(value)
+    array = as_array(value)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"must hold numbers, found {array.dtype}")
+    return Underlay(array, colour=tuple(array.shape) == (*shape, 3))
+
+
+def _of_array(array: Array) -> Segmentation:
+    if array.dtype.kind in "biu":
+        return Segmentation(array, crisp=True)
+    if array.dtype.kind == "f":
+        return Segmentation.from_probabilities(array)
+    raise InputError(
+        f"must hold labels (integers) or probabilities (floating numbers), found {array.dtype}"
+    )
+
+
+def _is_file(value: Any) -> bool:
+    """Whether it is a path, an image of another library, or several of them."""
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if isinstance(first, np.ndarray | list | tuple | int | float):
+        return False
+    return isinstance(first, str | PathLike | dict) or is_image(first)

@@ -1,0 +1,331 @@
+"""Tables of names: what the labels of a segmentation are called, and their colours.
+
+| table | known by |
+|---|---|
+| FreeSurfer's colour table, 3D Slicer's .ctbl | lines of a number, a name, and red, green and blue |
+| ITK-SNAP's label description | lines of a number, six more, and a name in quotes |
+| BIDS dseg.tsv, CSV, tables with semicolons | columns; the numbers are labels, the texts names, and a column called color or colour their colours, such as #0072B2 |
+| JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
+"""  # noqa: E501
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.segmentation import Segmentation
+from probdice.errors import FormatError, InputError
+from probdice.files.interpretation import beyond_one
+from probdice.files.lazy import blocks
+from probdice.files.model import as_colour, as_label
+from probdice.method.matching import listed
+from probdice.method.region_labels import COLOUR, Label
+from probdice.text.escaping import printable
+
+__all__ = ["Names", "called", "named", "read_names"]
+
+SHORT_RANGE = 2**20  # labels whose marks fit in the cache
+
+Names = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
+
+LARGEST = 1 << 24  # bytes; the longest colour tables have a hundred thousand
+TRIPLE = r"\s+(?P<red>\d+)\s+(?P<green>\d+)\s+(?P<blue>\d+)"
+FREESURFER = re.compile(r"(?P<label>-?\d+)\s+(?P<name>\S.*?)" + TRIPLE + r"(?:\s+\d+)?")  # Slicer
+ITK_SNAP = re.compile(r"(?P<label>\d+)" + TRIPLE + r'(?:\s+[\d.]+){3}\s+"(?P<name>.*)"')
+COLOURS = ("color", "colour")
+TRIPLES = (("color_r", "color_g", "color_b"), ("red", "green", "blue"), ("r", "g", "b"))
+NUMBERS = ("index", "label", "id", "value", "labelvalue", "number", "key", "no.", "no")
+EXPECTED = (
+    "expected FreeSurfer's colour table, ITK-SNAP's label description, a .tsv of BIDS, a .ctbl of "
+    "3D Slicer, or CSV or JSON of labels and names"
+)
+
+
+class Entry(NamedTuple):
+    """What a table says of one label."""
+
+    name: str
+    colour: str | None = None
+
+
+def named(segmentation: Segmentation, names: Names) -> Segmentation:
+    """The segmentation with names for its labels or regions.
+
+    A table may name many labels that the image does not have, which then are left out; what the
+    user names in so many words stays, as an empty region.
+    """
+    table = isinstance(names, str | os.PathLike)
+    called = _entries(names)
+    prefix = f"{os.fspath(names)}: " if isinstance(names, str | os.PathLike) else ""
+    try:
+        if segmentation.crisp:
+            return _named_labels(segmentation, called, table)
+        if isinstance(names, Sequence) and not table:
+            return _listed_regions(segmentation, names)
+        return _named_regions(segmentation, called)
+    except InputError as error:
+        raise error.prefixed(prefix) if prefix else error from None
+
+
+def called(segmentation: Segmentation, name: str) -> Segmentation:
+    """The segmentation of one region, which has this name; the rest is background."""
+    if not segmentation.crisp:
+        if segmentation.reading != "foreground":
+            raise InputError(
+                f"holds {len(segmentation.regions)} regions, but {name!r} is the name of one"
+            )
+        return replace(segmentation, names={0: "background", 1: name})
+    other = beyond_one(segmentation.array)
+    if other is not None:
+        raise InputError(
+            f"holds the label {other}, but {name!r} is the name of one region; a mask has 0 and 1"
+        )
+    return replace(segmentation, names={0: "background", 1: name})
+
+
+def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
+    """The names in a table, and the colours where it has some, by label.
+
+    Parameters
+    ----------
+    path : path
+        A colour table of FreeSurfer or 3D Slicer, ITK-SNAP's label description, a .tsv of BIDS,
+        CSV or JSON.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from probdice.files.name_tables import read_names
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "dseg.tsv")
+    ...     with open(file, "w") as stream:
+    ...         _ = stream.write("index\\tname\\tcolor\\n1\\tgrey matter\\t#808080\\n")
+    ...     read_names(file)
+    {1: Entry(name='grey matter', colour='#808080')}
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        names = _parsed(content)
+    except FormatError as error:
+        raise error.prefixed(f"{path}: ") from None
+    return {k: Entry(printable(name), colour) for k, (name, colour) in names.items()}
+
+
+def _parsed(content: bytes) -> dict[Label, Entry]:
+    if len(content) > LARGEST or b"\0" in content:
+        raise FormatError(f"is no table of names; {EXPECTED}")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    if text.lstrip().startswith(("{", "[")):
+        return _json(text)
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    for pattern in (ITK_SNAP, FREESURFER):
+        rows = [row for row in map(pattern.fullmatch, lines) if row]
+        if rows and len(rows) == len(lines):
+            return {
+                int(row["label"]): Entry(
+                    row["name"], as_colour(row.group("red", "green", "blue"), 255)
+                )
+                for row in rows
+                if row["name"] != "(none)"
+            }
+    return _columns(text)
+
+
+def _columns(text: str) -> dict[Label, Entry]:
+    """A table with a column of labels, one of names and perhaps one of colours."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not lines:
+        raise FormatError(f"is empty; {EXPECTED}")
+    separator = max("\t;,", key=lines[0].count)
+    rows = [
+        [cell.strip() for cell in row]
+        for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=separator)
+    ]
+    width = min(len(row) for row in rows)
+    if width < 2:
+        raise FormatError(f"is no table of names: it starts with {lines[0][:60]!r}; {EXPECTED}")
+    header = [cell.lower() for cell in rows[0]]
+    body = rows[1:] if _is_header(rows) else rows
+    whole = [k for k in range(width) if body and all(_is_whole(row[k]) for row in body)]
+    labels = next((k for name in NUMBERS for k in whole if header[k] == name), None)
+    if labels is None:
+        labels = whole[0] if whole else 0
+    others = [k for k in range(width) if k != labels and k not in whole]
+    if not others:
+        raise FormatError(f"has no column of names: it starts with {lines[0][:60]!r}; {EXPECTED}")
+    text_column = next((k for k in others if header[k] == "name"), None)
+    if text_column is None:
+        text_column = next((k for k in others if "name" in header[k]), others[0])
+    colour_columns = [k for k in others if header[k] in COLOURS][:1]
+    for triple in TRIPLES:
+        if set(triple) <= set(header[:width]):
+            colour_columns = [header.index(name) for name in triple]
+    return {
+        as_label(row[labels]): Entry(row[text_column], _colour([row[k] for k in colour_columns]))
+        for row in body
+    }
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    """Whether the first row has a text where all others have a whole number, or names columns."""
+    first, body = rows[0], rows[1:]
+    if any(cell.lower() in ("name", "label", "index") for cell in first):
+        return True
+    return any(
+        not _is_whole(cell) and body and all(len(row) > k and _is_whole(row[k]) for row in body)
+        for k, cell in enumerate(first)
+    )
+
+
+def _json(text: str) -> dict[Label, Entry]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"is not JSON: {error}") from None
+    if isinstance(content, dict) and isinstance(content.get("labels"), dict | list):
+        content = content["labels"]
+    if isinstance(content, list) and content and all(isinstance(x, dict) for x in content):
+        content = dict(_entry(item) for item in content)
+    elif isinstance(content, list):
+        content = dict(enumerate(content))
+    if not isinstance(content, dict) or not content:
+        raise FormatError(f"holds no names; {EXPECTED}")
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in content.values()):
+        content = {label: name for name, label in content.items()}
+    entries = {}
+    for label, name in content.items():
+        if not isinstance(name, str | Entry):
+            raise FormatError(f"{label!r} must have a name, found {name!r}; {EXPECTED}")
+        entries[as_label(str(label))] = Entry(name) if isinstance(name, str) else name
+    return entries
+
+
+def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
+    """A label and what is said of it in a list of objects."""
+    lower = {key.lower(): value for key, value in item.items()}
+    label = next((lower[key] for key in NUMBERS if isinstance(lower.get(key), int)), None)
+    name = next((lower[key] for key in ("name", "label") if isinstance(lower.get(key), str)), None)
+    if label is None or name is None:
+        raise FormatError(f"has an entry without a label or a name: {dict(item)!r}; {EXPECTED}")
+    colour: Any = next((lower[key] for key in COLOURS if key in lower), None)
+    return label, Entry(name, _colour(colour if isinstance(colour, list) else [colour]))
+
+
+def _colour(parts: Sequence[Any]) -> str | None:
+    """A colour as "#rrggbb" or as three numbers from 0 to 255; None where it is neither."""
+    if len(parts) == 1:
+        return str(parts[0]).upper() if COLOUR.fullmatch(str(parts[0])) else None
+    return as_colour(parts[:3], 255)
+
+
+def _entries(names: Names) -> dict[Label, Entry]:
+    if isinstance(names, str | os.PathLike):
+        return read_names(names)
+    if isinstance(names, Mapping):
+        return {
+            as_label(label) if isinstance(label, str) else label: Entry(str(name))
+            for label, name in names.items()
+        }
+    if not isinstance(names, Sequence):
+        raise InputError(
+            f"names must be a mapping of labels to names, a list of names, or the path of a "
+            f"table, found {names!r}"
+        )
+    return {label: Entry(str(name)) for label, name in enumerate(names)}
+
+
+def _named_labels(
+    segmentation: Segmentation, called: Mapping[Label, Entry], table: bool
+) -> Segmentation:
+    if not table and (words := [label for label in called if not isinstance(label, int)]):
+        raise InputError(f"names must be those of whole numbers, found {listed(words)}")
+    present = _labels_in(segmentation)
+    known = [label for label in called if label in present]
+    if not known:
+        raise _none(called, sorted(present), "labels")
+    chosen = {int(label): called[label].name for label in (known if table else called)}
+    names = {**segmentation.names, **chosen}
+    colours = {int(label): colour for label in known if (colour := called[label].colour)}
+    return replace(segmentation, names=names, colours={**segmentation.colours, **colours})
+
+
+def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) -> Segmentation:
+    entries = {str(label): entry for label, entry in called.items()}
+    labels, names = list(segmentation.labels), dict(segmentation.names)
+    colours = dict(segmentation.colours)
+    known = False
+    for k, region in enumerate(segmentation.regions):
+        label = region if labels[k] is None else labels[k]
+        entry = entries.get(str(label)) or entries.get(str(region))
+        if entry is None:
+            continue
+        known, names[k] = True, entry.name
+        if isinstance(label, int):  # of a channel without a label, the table is for its number
+            labels[k] = label
+        if entry.colour:
+            colours[k] = entry.colour
+    if not known:
+        raise _none(called, segmentation.regions, "regions")
+    return replace(segmentation, labels=tuple(labels), names=names, colours=colours)
+
+
+def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segmentation:
+    count = len(segmentation.regions) - (segmentation.reading == "background")
+    if len(names) != count:
+        raise InputError(
+            f"names must be a list of {count} names, one per region, found {len(names)}: "
+            f"{listed(names)}"
+        )
+    called = {k: str(name) for k, name in enumerate(names)}
+    return replace(segmentation, names={**segmentation.names, **called})
+
+
+def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
+    entries = [f"{label}={entry.name}" for label, entry in called.items()]
+    return InputError(
+        f"names none of the {what}: the image has {listed(labels)}, and the names are for "
+        f"{listed(entries)}; do the two belong together?"
+    )
+
+
+def _labels_in(segmentation: Segmentation) -> set[int]:
+    """The labels of a label map."""
+    labels: set[int] = set(segmentation.ignore)
+    for block in blocks(segmentation.array):
+        values = block.reshape(-1)
+        if values.dtype.kind in "bf":
+            values = values[np.isfinite(values)].astype(np.int64)
+        if values.size:
+            labels.update(_distinct(values))
+    return labels
+
+
+def _distinct(values: NDArray[Any]) -> list[int]:
+    """The integers in an array; marking those of a short range is faster than sorting."""
+    lowest, highest = values.min(), values.max()
+    if int(highest) - int(lowest) >= SHORT_RANGE:
+        return [int(value) for value in np.unique(values).tolist()]
+    seen = np.zeros(int(highest) - int(lowest) + 1, np.bool_)
+    seen[(values - lowest).astype(np.intp)] = True
+    return [int(lowest) + int(place) for place in np.flatnonzero(seen).tolist()]
+
+
+def _is_whole(text: str) -> bool:
+    return text.lstrip("-").isdecimal()

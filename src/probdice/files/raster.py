@@ -1,0 +1,424 @@
+"""TIFF with tifffile, PNG and BMP with Pillow: labels, and in TIFF also probabilities.
+
+Grey values and palette indices are labels; the colours of a palette say how to show them.
+Colour pictures are refused: several colours may stand for one label and none is a number. Axes
+are (row, column), with planes in front. Neither format says where the image lies.
+"""
+
+import io
+import logging
+import math
+import re
+import struct
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError, InputError
+from probdice.files.corrupt import (
+    DEFLATE_RATIO,
+    check_memory,
+    check_size,
+    library_call,
+    whole_number,
+)
+from probdice.files.description import DESCRIPTION, described, description_of
+from probdice.files.model import Format, Image, Payload, Source, as_colour
+from probdice.files.numpy_files import regions_of_plain
+from probdice.files.packed import unpack_pieces
+
+__all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture"]
+
+COLOUR = (
+    "is a colour picture, expected one label per pixel; store the labels as grey values or "
+    "palette indices (8 or 16 bit), not as the colours they are shown in"
+)
+
+COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
+OME_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*")
+OME_SIZE = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d{1,18})[\"']")
+# The passes of an interlaced PNG: where they begin, and the steps between their pixels.
+ADAM7 = (
+    *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
+    (0, 1, 1, 2),
+)
+STRIP = 1 << 20  # pixels of a PNG that are taken from Pillow at once
+NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
+GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
+LZW = 5  # TIFF's number for it
+# What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
+UNPACKING = {1: 1, LZW: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
+BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of those that there are
+BMP_UNPACKING = 128  # a run of 255 pixels takes two bytes
+MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
+
+
+def _is_png(source: Source) -> bool:
+    return source.head[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def _read_png(source: Source) -> Image:
+    with png_picture(source) as picture:
+        image = _labels_of(picture)
+    # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
+    depth, colour = source.head[24], source.head[25]
+    if colour == 0 and depth in (2, 4):
+        image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
+    description = _png_description(source.path.read_bytes())
+    return described(image, description) if description else image
+
+
+def _png_description(content: bytes) -> str:
+    """The text that `write` stores in a PNG; "" where there is none."""
+    match = re.search(rb"(.{4})tEXt" + DESCRIPTION.encode() + rb"\0", content, re.DOTALL)
+    if match is None:
+        return ""
+    start, length = match.start() + 8, int.from_bytes(match[1], "big")
+    return content[match.end() : start + length].decode("latin-1")
+
+
+def _labels_of(picture: Any) -> Image:
+    """The grey values or palette indices of a picture of Pillow."""
+    mode = picture.mode
+    if mode not in GREY_MODES:
+        raise FormatError(f"{COLOUR} (found mode {mode})")
+    palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
+    return Image(pixels(picture), colours=_palette_colours(palette, 255))
+
+
+@contextmanager
+def png_picture(source: Source) -> Iterator[Any]:
+    """A PNG as a picture of Pillow, its check sums verified."""
+    from PIL import PngImagePlugin
+
+    stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
+    # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
+    with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
+        picture.load()
+        stream.close()  # which takes as much memory as the picture where it hardly packs
+        yield picture
+
+
+def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
+    """The values of a picture, some rows at a time: Pillow copies twice what it hands over.
+
+    They are those of another mode where one is named.
+    """
+    width, height = picture.size
+    step = max(1, STRIP // width)
+    array = None
+    for row in range(0, height, step):
+        part = picture.crop((0, row, width, min(row + step, height)))
+        strip = np.asarray(part.convert(mode) if mode else part)
+        if array is None:
+            array = np.empty((height, *strip.shape[1:]), strip.dtype)
+        array[row : row + len(strip)] = strip
+    assert array is not None  # a picture has a row
+    return array
+
+
+def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
+    """The colours of palette indices, unless they are only grey values."""
+    if np.array_equal(palette[:, 0], palette[:, 1]) and np.array_equal(
+        palette[:, 1], palette[:, 2]
+    ):
+        return {}
+    colours = {k: as_colour(row, most) for k, row in enumerate(palette.tolist())}
+    return {k: colour for k, colour in colours.items() if colour}
+
+
+def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
+    """A PNG without all that does not hold its values; its check sums are verified.
+
+    Pillow does not look at those of the values, and refuses pictures with long comments.
+    """
+    view = memoryview(content)
+    kept, values = [view[:8]], []
+    start = 8
+    kind = b""
+    while kind != b"IEND":
+        length = int.from_bytes(view[start : start + 4], "big")
+        stop = start + 12 + length
+        kind = bytes(view[start + 4 : start + 8])
+        if stop > len(content):
+            raise FormatError(
+                f"is damaged or incomplete: it ends after {len(content)} bytes, in the middle of "
+                f"a chunk; copy or write it again"
+            )
+        expected = int.from_bytes(view[stop - 4 : stop], "big")
+        if zlib.crc32(view[start + 4 : stop - 4]) != expected:
+            raise FormatError(
+                f"is damaged: the check sum of its chunk {_shown(kind)} at byte {start} "
+                f"is wrong; copy or write it again"
+            )
+        if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
+            kept.append(view[start:stop])
+            if kind == b"IDAT":
+                values.append(view[start + 8 : stop - 4])
+        start = stop
+    if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
+        raise FormatError("is damaged: it does not start with a header")
+    width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
+    shape = (height, width)
+    needed = _rows_size(width, height, depth * samples, bool(interlaced))
+    check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
+    check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
+    # Pillow takes rows that are missing for zeros.
+    unpacked = 0
+    for piece in unpack_pieces(values):
+        unpacked += len(piece)
+        if unpacked >= needed:
+            return b"".join(kept)
+    raise FormatError("is damaged or incomplete: its packed values end too early")
+
+
+def _shown(kind: bytes) -> str:
+    """The name of a chunk, which should be four letters."""
+    return kind.decode() if kind.isalpha() else repr(kind)
+
+
+def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
+    """The bytes of all rows of a PNG, each of which starts with one for its filter."""
+    size = 0
+    for x, y, dx, dy in ADAM7 if interlaced else ((0, 0, 1, 1),):
+        columns, rows = -(-(width - x) // dx), -(-(height - y) // dy)
+        if columns > 0 and rows > 0:
+            size += rows * (1 + (columns * bits + 7) // 8)
+    return size
+
+
+def _write_png(path: Path, payload: Payload) -> None:
+    from PIL import Image as Pillow
+    from PIL.PngImagePlugin import PngInfo
+
+    array = payload.array
+    if not payload.labels:
+        raise InputError("PNG holds whole numbers only; write a map as .nii.gz, .tif or .npz")
+    if array.ndim != 2:
+        raise InputError(f"PNG holds 2 axes, found {array.ndim}; write .tif or .nii.gz")
+    if array.dtype not in (np.uint8, np.uint16):
+        if array.size and (array.min() < 0 or array.max() > 65535):
+            raise InputError(
+                f"PNG holds labels from 0 to 65535, found {array.min()} to {array.max()}; "
+                f"write .tif or .npz"
+            )
+        array = array.astype(np.uint16)
+    texts = PngInfo()
+    description = description_of(payload, names=True, affine=payload.geometry is not None)
+    if description:
+        texts.add_text(DESCRIPTION, description)
+    Pillow.fromarray(np.ascontiguousarray(array)).save(path, format="PNG", pnginfo=texts)
+
+
+PNG = Format("PNG", (".png",), _is_png, _read_png, (".png",), _write_png)
+
+
+def _is_tiff(source: Source) -> bool:
+    return source.head[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def _read_tiff(source: Source) -> Image:
+    import tifffile
+
+    with _complaints() as complaints:
+        with library_call():
+            file = tifffile.TiffFile(source.path)
+        with file:
+            _check_planes(file)
+            with library_call():
+                shapes = [series.shape for series in file.series]
+            if len(shapes) != 1:
+                listed = ", ".join(map(str, shapes)) or "none"
+                raise FormatError(f"holds {len(shapes)} images ({listed}), expected one")
+            series = file.series[0]
+            with library_call():
+                page = series.keyframe
+                axes = series.axes
+                colour = page.photometric in COLOURS and page.samplesperpixel > 1
+                colours = page.colormap
+            palette = NO_PALETTE
+            if colours is not None:
+                if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
+                    raise FormatError("is damaged: its colour map is none of red, green and blue")
+                palette = colours.T
+            if colour:
+                raise FormatError(COLOUR)
+            array = _tiff_values(source, series, file.byteorder)
+            with library_call():
+                metadata = file.shaped_metadata or ({},)
+    if complaints:
+        raise FormatError(f"is damaged or incomplete: {complaints[0]}")
+    description = metadata[0].get(DESCRIPTION)
+    image = _tiff_image(array, axes, palette)
+    return described(image, description) if isinstance(description, str) else image
+
+
+def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
+    """The image of these values, by what tifffile calls their axes."""
+    for channel in "CS":
+        if channel in axes:
+            return Image(array, regions=axes.index(channel))
+    # Planes along Z or T are space and time; planes of unknown meaning follow the plain rule.
+    plain = array.ndim > 2 and not set(axes) & set("ZT")
+    return Image(
+        array,
+        regions=regions_of_plain(array) if plain else None,
+        assumed=True,
+        colours=_palette_colours(palette, 65535),
+    )
+
+
+def _check_planes(file: Any) -> None:
+    """Refuse pages in a circle, and OME's metadata that name more planes than the file has bytes.
+
+    tifffile would follow the one for ever, and make a list of the others.
+    """
+    with library_call():
+        len(file.pages)  # which looks for circles
+        description = file.pages.first.description if file.is_ome else ""
+        size = file.filehandle.size
+    for pixels in OME_PIXELS.findall(description):
+        planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
+        if planes > size:
+            raise FormatError(
+                f"is damaged: its OME metadata describe {planes} planes, but it has {size} bytes"
+            )
+
+
+def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
+    """Mapped where the values lie in one piece as they are, else unpacked."""
+    with library_call():
+        shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
+    if dtype is None:
+        raise FormatError("is damaged, or holds values of a type that tifffile does not know")
+    needed = math.prod(shape) * dtype.itemsize
+    if offset is not None:
+        offset = whole_number(offset, "StripOffsets")
+        check_size(needed, source.path.stat().st_size - offset, shape)
+        return np.memmap(source.path, np.dtype(byteorder + dtype.char), "r", offset, shape)
+    with library_call():
+        compression = series.keyframe.compression
+        pages = [page for page in series.pages if page is not None]
+        complete = len(pages) == len(series.pages)
+        stored = 0
+        for page in pages:
+            for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
+                stored += whole_number(length, "StripByteCounts")
+                start = whole_number(start, "StripOffsets")
+                complete &= 0 < length <= page.parent.filehandle.size - start
+    if not complete:  # tifffile would fill in zeros
+        raise FormatError(
+            "is damaged or incomplete: parts of its values are not in the file; write it again, "
+            "and not as a sparse file"
+        )
+    compression = whole_number(compression, "compression")
+    check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
+    check_memory(needed, shape, source.max_bytes)
+    if compression == LZW:
+        _check_lzw(source, pages)
+    with library_call():
+        return np.asarray(series.asarray()).reshape(shape)
+
+
+def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
+    """Refuse streams of LZW with codes that stand for nothing, which end imagecodecs."""
+    from probdice.files.lzw import is_sound
+
+    content = np.memmap(source.path, np.uint8, "r")
+    for page in pages:
+        for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
+            packed = np.array(content[int(start) : int(start) + int(length)])
+            if page.keyframe.fillorder == 2:  # the lowest bit comes first
+                packed = np.packbits(np.unpackbits(packed, bitorder="little"))
+            if not is_sound(packed):
+                raise FormatError("is damaged: a part of its values is no stream of LZW")
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """The errors that tifffile logs in this thread: it reports missing pages there and reads on."""
+    errors: list[str] = []
+    this_thread = threading.get_ident()
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.thread != this_thread:
+            return True
+        # A private tag that cannot be read says nothing about the values.
+        if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
+            errors.append(record.getMessage())
+            # There may be one for every page of a damaged count, so that the first ends it.
+            raise FormatError(f"is damaged or incomplete: {errors[0]}")
+        return False
+
+    logger = logging.getLogger("tifffile")
+    logger.addFilter(keep)
+    try:
+        yield errors
+    finally:
+        logger.removeFilter(keep)
+
+
+def _write_tiff(path: Path, payload: Payload) -> None:
+    import tifffile
+
+    space = "TZYX"[-(payload.array.ndim - payload.regions) :]
+    axes = "C" + space if payload.regions else space
+    if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
+        raise InputError(
+            f"TIFF holds images of 2 to 4 axes, found {payload.array.ndim - payload.regions}; "
+            f"write .npz"
+        )
+    metadata = {"axes": axes}
+    description = description_of(
+        payload, names=True, affine=payload.geometry is not None, shape=1 in payload.shape
+    )
+    if description:
+        metadata[DESCRIPTION] = description
+    tifffile.imwrite(
+        path, payload.array, photometric="minisblack", metadata=metadata, compression="zlib"
+    )
+
+
+TIFF = Format("TIFF", (".tif", ".tiff"), _is_tiff, _read_tiff, (".tif", ".tiff"), _write_tiff)
+
+
+def _is_jpeg(source: Source) -> bool:
+    return source.head[:3] == b"\xff\xd8\xff"
+
+
+def _read_jpeg(source: Source) -> Image:
+    raise FormatError(
+        "is a JPEG picture; JPEG changes values where they jump, so it cannot hold labels. "
+        "Use PNG or TIFF"
+    )
+
+
+JPEG = Format("JPEG", (".jpg", ".jpeg"), _is_jpeg, _read_jpeg)
+
+
+def _is_bmp(source: Source) -> bool:
+    size = int.from_bytes(source.head[14:18], "little")
+    return source.head[:2] == b"BM" and size in BMP_HEADERS
+
+
+def _read_bmp(source: Source) -> Image:
+    from PIL import BmpImagePlugin
+
+    with library_call(), BmpImagePlugin.BmpImageFile(source.path) as picture:
+        shape = (picture.height, picture.width)
+        needed = picture.height * picture.width
+        check_size(needed, source.path.stat().st_size, shape, ratio=BMP_UNPACKING)
+        check_memory(needed, shape, source.max_bytes)
+        picture.load()
+        return _labels_of(picture)
+
+
+BMP = Format("BMP", (".bmp",), _is_bmp, _read_bmp)

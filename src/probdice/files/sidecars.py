@@ -1,0 +1,66 @@
+"""Every file that is read for what a user names, and what identifies its content."""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from probdice.errors import ProbdiceError
+from probdice.files.nifti import other_half
+from probdice.files.numpy_files import label_image
+from probdice.files.sources import split_inside, split_paths
+from probdice.files.value_files import metaimage_values, nrrd_values
+
+__all__ = ["files_read", "fingerprint"]
+
+# Headers that may name other files for their values.
+HEADERS = {
+    ".mha": metaimage_values,
+    ".mhd": metaimage_values,
+    ".nhdr": nrrd_values,
+    ".nrrd": nrrd_values,
+}
+
+
+def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files behind `a.nii.gz`, `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
+
+    The files that a format keeps beside the one that is named are among them. Only files that
+    exist are listed, each once; what is wrong with the path is for the reader to say.
+    """
+    try:
+        parts = split_paths(path)
+    except (ProbdiceError, OSError):
+        return []
+    files: dict[Path, None] = {}
+    for part in parts:
+        file, inside = split_inside(part)
+        files[file] = None
+        with suppress(ProbdiceError, OSError, zipfile.BadZipFile):
+            files.update(dict.fromkeys(_companions(file, inside)))
+    return [file for file in files if os.path.exists(file)]
+
+
+def fingerprint(file: str | os.PathLike[str]) -> str:
+    """The SHA-256 of the content of a file."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _companions(file: Path, inside: str) -> Iterator[Path]:
+    """The files beside this one that are read with it."""
+    if not file.is_file():
+        return
+    half = other_half(file)
+    if half is not None:
+        yield half
+    elif (values_of := HEADERS.get(file.suffix.lower())) is not None:
+        yield from (values for values, _ in values_of(file).files)
+    elif file.name.lower().endswith(".npz") and inside.strip("/") in ("", "probabilities"):
+        with zipfile.ZipFile(file) as archive:
+            exported = "probabilities.npy" in archive.namelist()
+        labels = label_image(file) if exported else None
+        if labels is not None:
+            yield labels

@@ -1,0 +1,1 @@
+"""The mathematics of matching, merging, scores and chance; NumPy only."""

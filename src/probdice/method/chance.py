@@ -1,0 +1,232 @@
+"""The score of knowing nothing: of two independent segmentations with the same regions (METHOD §6).
+
+Independent sides have an overlap of their own, which is matched, merged and scored like any other:
+in closed form for label maps, exact where the absolute similarity needs no merging of
+probabilities. Elsewhere pixels are paired at random.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import TooLargeError
+from probdice.method.groups import Groups, costs, known_from_table
+from probdice.method.matching import Fixed, Given, Rule, knows
+from probdice.method.merging import Merging, sides_to_merge
+from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
+from probdice.method.pixel_passes import Distribution, Passes
+from probdice.method.region_labels import Label
+from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
+from probdice.method.sides import SIDES, Both, other
+
+__all__ = ["Chance", "chance_of"]
+
+SORTED = 2**11  # pixels whose values are sorted; those of more are counted in bins
+BINS = 2**11, 2**15  # of the values: the second where the first are too coarse
+ACCURATE = 5e-6  # error that bins may make
+MOST_DRAWS = 2**20
+MOST_VALUES = 2**25  # of both sides that may be held at once
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The chance level, and its standard error where it is sampled."""
+
+    level: float
+    error: float = 0.0
+
+
+def chance_of(
+    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes | None
+) -> Chance:
+    """The score of the same comparison if the two sides were independent.
+
+    `matched` is the correspondence before merging: where it is given, it stays.
+    """
+    given = match == "labels" or isinstance(match, Given)
+    if overlap.crisp and match == "overlap":
+        return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, merge)))
+    if overlap.crisp and given:
+        return Chance(1 - overlap.unit * (1 - _given_agreement(overlap, matched)))
+    several = given and not known_from_table(overlap, matched).all()
+    if overlap.separable and not several:
+        try:
+            independent = _independent(overlap, images)
+            return _from_table(independent, match, merge, matched if given else None)
+        except NeedsImages:
+            if images is None:
+                raise
+    if images is None:
+        raise NeedsImages(
+            "the chance level of probabilities needs the images: compare the segmentations "
+            "themselves, or ask for .chance before the images are dropped"
+        )
+    return _sampled(overlap, match, merge, matched, images)
+
+
+def _largest_with_largest(overlap: Overlap, merge: Merging) -> float:
+    """The agreement of two independent label maps: overlaps are n_i m_j / |Ω|."""
+    shares = Both(*(_shares(overlap.side(side), overlap.pixels) for side in SIDES))
+    pairs = min(share.size for share in shares)
+    agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
+    for side in sides_to_merge(merge):
+        largest = float(shares[other(side)].max(initial=0))
+        agreement += float(shares[side][pairs:].sum()) * largest
+    return agreement
+
+
+def _shares(regions: Regions, pixels: int) -> Floats:
+    """The volumes of regions that are not empty, the largest first, as shares of the image."""
+    shares: Floats = np.sort(regions.volumes[regions.occupied])[::-1] / pixels
+    return shares
+
+
+def _given_agreement(overlap: Overlap, groups: Groups) -> float:
+    """The same where the groups are given."""
+    shares = Both(np.zeros(groups.count), np.zeros(groups.count))
+    for side in SIDES:
+        occupied = overlap.side(side).occupied
+        volumes = overlap.side(side).volumes[occupied]
+        np.add.at(shares[side], groups.numbers(side)[occupied], volumes / overlap.pixels)
+    return float(np.dot(shares.reference, shares.prediction))
+
+
+def _from_table(independent: Overlap, match: Rule, merge: Merging, given: Groups | None) -> Chance:
+    """The score of an overlap, as far as no pixels are needed."""
+    if given is not None:
+        losses = costs(independent, given)
+        return Chance(measure(independent, given, losses, None).score)
+    result = correspond(independent, match, merge, None)
+    return Chance(measure(independent, result.groups, result.costs, None).score)
+
+
+def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
+    """The overlap of independent sides: every pair meets."""
+    rows, columns = overlap.reference.occupied, overlap.prediction.occupied
+    if rows.size * columns.size > LARGEST_TABLE:
+        raise TooLargeError(
+            f"chance of {rows.size} × {columns.size} regions needs the overlap of every pair, "
+            f"which would not fit in memory"
+        )
+    volumes = Both(overlap.reference.volumes[rows], overlap.prediction.volumes[columns])
+    if overlap.reference.crisp or overlap.prediction.crisp:
+        # A label is certain where it is, so that the minimum is the other side's probability.
+        savings = np.outer(*volumes) / overlap.pixels
+    else:
+        if images is None:
+            raise NeedsImages(
+                "the chance level of probabilities needs the images: compare the segmentations "
+                "themselves, or ask for .chance before the images are dropped"
+            )
+        savings = overlap.pixels * _mean_minima(overlap, images)[np.ix_(rows, columns)]
+    grid = np.meshgrid(rows, columns, indexing="ij")
+    pairs = Pairs(grid[0].reshape(-1), grid[1].reshape(-1), savings.reshape(-1))
+    return replace(
+        overlap,
+        reference=_floating(overlap.reference),
+        prediction=_floating(overlap.prediction),
+        meeting=pairs,
+    )
+
+
+def _floating(regions: Regions) -> Regions:
+    return replace(regions, volumes=regions.volumes.astype(np.float64))
+
+
+def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
+    """E min(p_i(X), q_j(Y)) over independent pixels X and Y, from the values of each region."""
+    pixels = overlap.pixels
+    if pixels > SORTED:
+        for bins in BINS:
+            p, q = images.distributions(bins)
+            error = (_uncertain(p, pixels) * p.widths) @ _uncertain(q, pixels).T
+            values = pixels * sum(error.shape)
+            if error.max(axis=1).sum() <= ACCURATE or (bins == BINS[-1] and values > MOST_VALUES):
+                return (_survival(p, pixels) * p.widths) @ _survival(q, pixels).T
+    every = np.arange(pixels)
+    sides = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
+    return np.array([[_mean_minimum(a, b) for b in sides.prediction] for a in sides.reference])
+
+
+def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
+    """E min(X, Y) of independent X and Y, each one of the values of a sorted row."""
+    below = np.searchsorted(q, p)
+    sums = np.concatenate([[0.0], np.cumsum(q, dtype=np.float64)])
+    total = sums[below] + p.astype(np.float64) * (q.size - below)
+    return float(total.mean() / q.size)
+
+
+def _uncertain(distribution: Distribution, pixels: int) -> Floats:
+    """How much the place of the values within each bin matters.
+
+    For values at shares a and b of a bin, min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
+    """
+    shares = distribution.shares
+    uncertain: Floats = np.sqrt(shares * (distribution.counts - shares)) / pixels
+    return uncertain
+
+
+def _survival(distribution: Distribution, pixels: int) -> Floats:
+    """The mean of P(value > t) over each bin.
+
+    E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means stands for the
+    mean of the product.
+    """
+    counts = distribution.counts
+    above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
+    survival: Floats = (above + distribution.shares) / pixels
+    return survival
+
+
+def _sampled(
+    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes
+) -> Chance:
+    """Of randomly paired pixels, matched on one half and scored on the other."""
+    sides = overlap.reference, overlap.prediction
+    rows = sum(1 if side.crisp else len(side) for side in sides)
+    count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
+    rng = np.random.default_rng(SEED)
+    ranks = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
+    samples = images.sample(ranks)
+    samples = Both(samples.reference, samples.prediction[..., rng.permutation(count)])
+    order = rng.permutation(count)
+    halves = []
+    for part in np.array_split(order, 2):
+        half = Both(samples.reference[..., part], samples.prediction[..., part])
+        halves.append(images.drawn(half))
+    learnt = halves[0].overlap(overlap.similarity)
+    rule = _rule_of_some(learnt, match, overlap, matched)
+    learnt_groups = correspond(learnt, rule, merge, halves[0]).groups
+    given = Given(_labelled(learnt, learnt_groups))
+    scored = halves[1].overlap(overlap.similarity)
+    groups = correspond(scored, given, "none", halves[1]).groups
+    f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
+    return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
+
+
+def _rule_of_some(learnt: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
+    """The rule for some of the pixels, among which rare labels of a label map may be missing."""
+    if rule == "labels":
+        return Given(_labelled(overlap, matched))
+    if isinstance(rule, Fixed):
+        pairs = [pair for pair in rule.pairs if all(knows(learnt, name) for name in pair)]
+        return Fixed(tuple(pairs)) if pairs else "overlap"
+    return rule
+
+
+def _labelled(
+    overlap: Overlap, groups: Groups
+) -> tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]:
+    """The matched groups by label."""
+    labels = Both(overlap.reference.labels, overlap.prediction.labels)
+    return tuple(
+        (
+            tuple(labels.reference[k] for k in groups.regions("reference", g).tolist()),
+            tuple(labels.prediction[k] for k in groups.regions("prediction", g).tolist()),
+        )
+        for g in range(groups.matched)
+    )

@@ -1,0 +1,70 @@
+"""How much of one partition the other one determines (METHOD §7)."""
+
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.method.overlap import Floats, Overlap
+from probdice.method.pixel_passes import Moments
+from probdice.method.sides import SIDES, Side, other
+
+__all__ = ["explained_by_counts", "explained_by_moments"]
+
+CONSTANT = 1e-12  # a variance per pixel below this is none
+DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding
+
+
+def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
+    """Goodman and Kruskal's τ of two label maps, both ways."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    counts = meeting.savings.astype(np.float64)
+    shares: dict[Side, float] = {}
+    for side in SIDES:
+        given = meeting.columns if side == "reference" else meeting.rows
+        volumes = overlap.side(side).volumes.astype(np.float64)
+        given_volumes = overlap.side(other(side)).volumes.astype(np.float64)
+        variance = float(np.sum(volumes * (1 - volumes / pixels)))
+        left = float(np.sum(counts * (1 - counts / given_volumes[given])))
+        constant = variance <= CONSTANT * pixels
+        shares[side] = nan if constant else min(max(1 - left / variance, 0.0), 1.0)
+    return shares
+
+
+def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
+    """R² of the least-squares regression of each side on the other."""
+    shares: dict[Side, float] = {}
+    for side in SIDES:
+        across = other(side)
+        between = moments.between if side == "reference" else moments.between.T
+        means = moments.volumes.map(lambda volumes: volumes / pixels)
+        covariance = between - np.outer(moments.volumes[side], means[across])
+        variance = _variance(moments.own[side], moments.volumes[side], pixels)
+        if variance <= CONSTANT * pixels:
+            shares[side] = nan
+            continue
+        products = moments.own[across]
+        if products is None:  # a label map explains by the means of its groups
+            volumes = moments.volumes[across]
+            kept = volumes > 0
+            determined = float(np.sum(covariance[:, kept] ** 2 / volumes[kept]))
+        else:
+            own = products - np.outer(moments.volumes[across], means[across])
+            determined = _determined(covariance, own)
+        shares[side] = min(max(determined / variance, 0.0), 1.0)
+    return shares
+
+
+def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
+    """tr C of one side: of a label map, Σ p² is Σ p."""
+    squares = volumes if products is None else np.diag(products)
+    return float(np.sum(squares - volumes**2 / pixels))
+
+
+def _determined(covariance: Floats, own: Floats) -> float:
+    """tr(C_qp C_pp⁺ C_pq)."""
+    values, vectors = np.linalg.eigh(own)
+    kept = values > DROPPED * max(float(values.max(initial=0)), 0.0)
+    projected: NDArray[Any] = covariance @ vectors[:, kept]
+    return float(np.sum(projected**2 / values[kept]))

@@ -1,0 +1,423 @@
+"""Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError, Option, TooLargeError
+from probdice.method.assignment import largest_total, least_total
+from probdice.method.groups import Groups
+from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+
+__all__ = [
+    "TIE",
+    "Fixed",
+    "Given",
+    "LabelsBy",
+    "Rule",
+    "check_fixed",
+    "find_groups",
+    "knows",
+    "label_pairs",
+    "labels_by",
+    "listed",
+]
+
+TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Pairs that the user names, as (prediction label, reference label)."""
+
+    pairs: tuple[tuple[Label, Label], ...]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Groups of an earlier comparison, as (reference labels, prediction labels)."""
+
+    groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
+
+
+Rule = Literal["overlap", "paper", "labels"] | Fixed | Given
+LabelsBy = Literal["name", "number"]
+
+
+def find_groups(overlap: Overlap, rule: Rule) -> Groups:
+    """The correspondence by a rule: pairs, except for groups given by the user."""
+    if rule == "overlap":
+        return Groups.of_pairs(overlap, *_by_overlap(overlap))
+    if rule == "paper":
+        return Groups.of_pairs(overlap, *_by_weight(overlap))
+    if rule == "labels":
+        return _by_label(overlap)
+    if isinstance(rule, Fixed):
+        return _around_fixed(overlap, rule)
+    return _as_given(overlap, rule)
+
+
+def listed(labels: Sequence[Label], most: int = 6) -> str:
+    """Labels in a row, the first few of many; a dash for none."""
+    if not labels:
+        return "–"
+    more = f", … {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(str(label) for label in labels[:most]) + more
+
+
+def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
+    """The pairs with the largest total overlap, of components within corresponding classes."""
+    if overlap.reference.origins and overlap.prediction.origins:
+        overlap = _within_classes(overlap)
+    meeting = overlap.meeting
+    shape = len(overlap.reference), len(overlap.prediction)
+    chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
+    rows, columns = meeting.rows[chosen], meeting.columns[chosen]
+    if len(rows) < max(shape):  # some region may be spare
+        partners = _exchanged(overlap, rows, columns)
+        rows, columns = np.flatnonzero(partners >= 0), partners[partners >= 0]
+    return rows, columns
+
+
+def _within_classes(overlap: Overlap) -> Overlap:
+    """The overlap with the pairs alone whose components are of corresponding classes.
+
+    Equal labels correspond where the two sides have some in common, else the classes of largest
+    total overlap. What is no component, such as the background, is one class.
+    """
+    codes, labels = zip(*(_classes(overlap.side(side)) for side in SIDES), strict=True)
+    meeting = overlap.meeting
+    p, q = codes[0][meeting.rows], codes[1][meeting.columns]
+    common = [(i, labels[1].index(x)) for i, x in enumerate(labels[0]) if x in labels[1]]
+    if len(common) == 1:  # nothing but the background
+        cells, places = np.unique(p * len(labels[1]) + q, return_inverse=True)
+        savings = np.zeros(cells.size, meeting.savings.dtype)
+        np.add.at(savings, places, meeting.savings)
+        rows, columns = np.divmod(cells, len(labels[1]))
+        inside = (rows > 0) & (columns > 0)
+        rows, columns, savings = rows[inside], columns[inside], savings[inside]
+        chosen = largest_total(rows, columns, savings, (len(labels[0]), len(labels[1])))
+        common += list(zip(rows[chosen].tolist(), columns[chosen].tolist(), strict=True))
+    partner = np.full(len(labels[0]), -1, np.int64)
+    for i, j in common:
+        partner[i] = j
+    kept = partner[p] == q
+    pairs = Pairs(meeting.rows[kept], meeting.columns[kept], meeting.savings[kept])
+    return replace(overlap, meeting=pairs)
+
+
+def _classes(regions: Regions) -> tuple[Integers, list[str]]:
+    """The class of every region as a code, and the labels of the codes; 0 is no component."""
+    labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
+    code_of = {label: code for code, label in enumerate(labels)}
+    keys: list[int] = regions.keys.tolist()
+    codes = [code_of[str(regions.origins[k])] if k in regions.origins else 0 for k in keys]
+    return np.array(codes, np.int64), labels
+
+
+def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
+    """The column of every row, or −1, after exchanging partners for spare regions.
+
+    Of two regions that overlap a third one equally, the one that sticks out less is the partner.
+    Every exchange lowers the total weight, so this comes to an end.
+    """
+    column_of = np.full(len(overlap.reference), -1, np.int64)
+    row_of = np.full(len(overlap.prediction), -1, np.int64)
+    column_of[rows], row_of[columns] = columns, rows
+    meeting, alone = overlap.meeting, overlap.alone
+    tie = 0 if overlap.crisp else TIE * overlap.pixels
+    while _exchange(
+        column_of, row_of, meeting.rows, meeting.columns, meeting.savings, alone.prediction, tie
+    ) | _exchange(
+        row_of, column_of, meeting.columns, meeting.rows, meeting.savings, alone.reference, tie
+    ):
+        pass
+    return column_of
+
+
+def _exchange(
+    partner_of: Integers,
+    taken_by: Integers,
+    ends: Integers,
+    others: Integers,
+    savings: NDArray[Any],
+    cost: NDArray[Any],
+    tie: float,
+) -> bool:
+    """Exchange the partners of one side for spare regions of the other; whether any was."""
+    saved = np.full(partner_of.size, -1, savings.dtype)
+    paired = partner_of[ends] == others
+    saved[ends[paired]] = savings[paired]
+    equal = (partner_of[ends] >= 0) & (np.abs(savings - saved[ends]) <= tie)
+    offers = np.flatnonzero(equal & (taken_by[others] < 0))
+    offers = offers[cost[others[offers]] < cost[partner_of[ends[offers]]] - tie]
+    if not offers.size:
+        return False
+    # Whom each region may take over: those whose partner saves as much as it would.
+    order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
+    starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
+    waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
+    heapify(waiting)
+    while waiting:
+        spare_cost, spare = heappop(waiting)
+        if taken_by[spare] >= 0:
+            continue
+        for end in ends[order[starts[spare] : starts[spare + 1]]].tolist():
+            partner = int(partner_of[end])
+            if spare_cost < cost[partner] - tie:
+                partner_of[end], taken_by[spare], taken_by[partner] = spare, end, -1
+                heappush(waiting, (cost[partner], partner))
+                break
+    return True
+
+
+def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:
+    """The paper's matching: least total weight, every region of the smaller side in a pair."""
+    rows, columns = overlap.reference.occupied, overlap.prediction.occupied
+    if rows.size * columns.size > LARGEST_TABLE:
+        raise TooLargeError(
+            f"{rows.size} reference and {columns.size} prediction regions are too many for the "
+            f"paper's matching, which needs the weight of every pair; use ",
+            Option("match", "overlap"),
+        )
+    table = _table(overlap, rows, columns)
+    pairs = assigned(table)
+    return rows[pairs[0]], columns[pairs[1]]
+
+
+def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
+    """Rows and columns of least total, every row or every column in a pair; sorted by row."""
+    small = table if table.shape[0] <= table.shape[1] else table.T
+    best = small.argmin(axis=1)
+    if np.unique(best).size == best.size:  # no two want the same: nothing is left to solve
+        rows, columns = np.arange(best.size), best
+    else:
+        rows, columns = np.arange(best.size), least_total(small)
+    if small is not table:
+        rows, columns = columns, rows
+    order = np.argsort(rows)
+    return rows[order], columns[order]
+
+
+def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
+    """What every pair of regions that are not empty costs, in units: whole numbers for maps."""
+    alone, meeting = overlap.alone, overlap.meeting
+    table: NDArray[Any] = np.add.outer(alone.reference[rows], alone.prediction[columns])
+    row_places = np.zeros(len(overlap.reference), np.int64)
+    column_places = np.zeros(len(overlap.prediction), np.int64)
+    row_places[rows], column_places[columns] = np.arange(rows.size), np.arange(columns.size)
+    table[row_places[meeting.rows], column_places[meeting.columns]] -= 2 * meeting.savings
+    return table
+
+
+def _by_label(overlap: Overlap) -> Groups:
+    """Equal names or numbers correspond; a label that one side lacks is an empty region there."""
+    _check_labels(overlap)
+    rows, columns = label_pairs(overlap)
+    if not rows.size and not _common_label(overlap):
+        reference, prediction = (listed(overlap.side(side).labels) for side in SIDES)
+        raise InputError(
+            f"no label in common (by {labels_by(overlap)}), so with ",
+            Option("match", "labels"),
+            f" nothing corresponds: reference has {reference}, prediction has {prediction}; use ",
+            Option("match", "overlap"),
+        )
+    present = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
+    return Groups.of_pairs(overlap, rows[present], columns[present])
+
+
+def labels_by(overlap: Overlap) -> LabelsBy:
+    """Whether equal names correspond, or equal numbers.
+
+    Names do where both sides have names that identify a region: a name that two regions of a
+    side share does not.
+    """
+    named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
+    return "name" if named else "number"
+
+
+def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
+    """The regions of both sides whose labels are equal, sorted by row; empty regions included.
+
+    By name, a region that has no name of its own corresponds by its number.
+    """
+    reference, prediction = overlap.reference, overlap.prediction
+    i, j = _equal_numbers(reference, prediction)
+    if labels_by(overlap) == "number":
+        return i, j
+    names = Both(reference.places_by_name, prediction.places_by_name)
+    common = [name for name in names.reference if name in names.prediction]
+    rows, columns = (np.array([side[name] for name in common], np.int64) for side in names)
+    named = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    paired = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    for side, places, pairs in zip(SIDES, names, (rows, columns), strict=True):
+        named[side][list(places.values())] = True
+        paired[side][pairs] = True
+    kept = ~paired.reference[i] & ~paired.prediction[j]
+    kept &= ~(named.reference[i] & named.prediction[j])
+    rows, columns = np.concatenate([rows, i[kept]]), np.concatenate([columns, j[kept]])
+    order = np.argsort(rows)
+    return rows[order], columns[order]
+
+
+def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, Integers]:
+    """The regions whose numbers are equal, sorted by row."""
+    (p, i), (q, j) = _numbers(reference), _numbers(prediction)
+    if p.dtype != q.dtype:  # int64 and uint64, which would meet as floating numbers
+        p, i = p[p >= 0].astype(np.uint64), i[p >= 0]
+        q, j = q[q >= 0].astype(np.uint64), j[q >= 0]
+    if q.size == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    places = np.minimum(np.searchsorted(q, p), q.size - 1)
+    equal = q[places] == p
+    rows, columns = i[equal], j[places[equal]]
+    order = np.argsort(rows, kind="stable")
+    return rows[order], columns[order]
+
+
+def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
+    """The numbers of the regions that have one, ascending, and their places.
+
+    A channel that has neither number nor name counts as its own number.
+    """
+    if regions.crisp:
+        return regions.keys, np.arange(len(regions))
+    numbers = {**{key: key for key in regions.unlabelled}, **regions.numbers}
+    keys = [key for key in regions.keys.tolist() if key in numbers]
+    values = np.array([numbers[key] for key in keys], np.int64)
+    order = np.argsort(values)
+    return values[order], np.searchsorted(regions.keys, keys)[order]
+
+
+def _check_labels(overlap: Overlap) -> None:
+    """Refuse labels of which nothing says how they correspond."""
+    if overlap.reference.origins and overlap.prediction.origins:
+        raise InputError(
+            "the numbers of connected components are arbitrary, so equal ones do not correspond; "
+            "use ",
+            Option("match", "overlap"),
+        )
+    for side, across in (SIDES, SIDES[::-1]):
+        own, opposite = overlap.side(side), overlap.side(across)
+        if labels_by(overlap) == "name":
+            continue
+        if own.names and not opposite.names and not _numbers(own)[0].size:
+            raise InputError(
+                f"{side}: its regions have names ({listed(own.labels)}) but no numbers, and those "
+                f"of the {across} have numbers ({listed(opposite.labels)}) but no names, so with ",
+                Option("match", "labels"),
+                " nothing corresponds; give the numbers names with ",
+                Option("names", python=f"read(…, names=…) for the {across}"),
+                ", or use ",
+                Option("match", "overlap"),
+            )
+        if own.unlabelled and not opposite.unlabelled:
+            numbers = _numbers(own)[0]
+            unknown = ~np.isin(_numbers(opposite)[0], numbers)
+            if unknown.any() or (not opposite.crisp and not opposite.numbers):
+                raise InputError(
+                    f"{side}: its channels have no labels, and the {across} has "
+                    f"{listed(opposite.labels)}, which are not all among the channels 0 to "
+                    f"{len(own) - 1}, so with ",
+                    Option("match", "labels"),
+                    " nothing says which channel is which label. Give the labels of the channels "
+                    "in Python with Segmentation.from_probabilities(…, labels=…), store them in "
+                    "the file, or use ",
+                    Option("match", "overlap"),
+                )
+
+
+def _common_label(overlap: Overlap) -> bool:
+    """Whether both sides know a label, be it one that no pixel has."""
+    own, others = overlap.reference, overlap.prediction
+    by_name = labels_by(overlap) == "name"
+    if by_name and own.unique_names.keys() & others.unique_names.keys():
+        return True
+    named = own.unique_names.values(), others.unique_names.values()
+    p, q = _known_numbers(own), _known_numbers(others)
+    return any(
+        not (by_name and p[number] in named[0] and q[number] in named[1])
+        for number in p.keys() & q.keys()
+    )
+
+
+def _known_numbers(regions: Regions) -> dict[int, int]:
+    """The labels or channels by their numbers, those that no pixel has included."""
+    keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
+    unlabelled = set(regions.unlabelled)
+    numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)
+    return {number: key for number, key in numbers if number is not None}
+
+
+def knows(overlap: Overlap, label: Label) -> bool:
+    """Whether either side has a label, be it that of an empty region."""
+    return any(overlap.side(side).knows(label) for side in SIDES)
+
+
+def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
+    """The pairs that are named, as far as there are such regions; the rest by overlap."""
+    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    group_of: dict[Label, int] = {}
+    for prediction_label, reference_label in fixed.pairs:
+        i = overlap.reference.find(reference_label)
+        j = overlap.prediction.find(prediction_label)
+        number = group_of.setdefault(reference_label if i is None else i, len(group_of))
+        if i is not None:
+            numbers["reference"][i] = number
+        if j is not None:
+            numbers["prediction"][j] = number
+    meeting = overlap.meeting
+    free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
+    rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
+    rows, columns = _by_overlap(replace(overlap, meeting=rest))
+    next_groups = len(group_of) + np.arange(rows.size)
+    numbers["reference"][rows] = next_groups
+    numbers["prediction"][columns] = next_groups
+    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+
+
+def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
+    """Reject a label that neither side has in any of these overlaps, and pairs in wrong order."""
+    if not isinstance(rule, Fixed):
+        return
+
+    def found(side: Side, label: Label) -> bool:
+        return any(overlap.side(side).knows(label) for overlap in overlaps)
+
+    where = "neither side has" if len(overlaps) == 1 else "no case has"
+    for pair in rule.pairs:
+        for label in pair:
+            if not (found("reference", label) or found("prediction", label)):
+                reference, prediction = (
+                    listed(list(dict.fromkeys(x for o in overlaps for x in o.side(side).labels)))
+                    for side in SIDES
+                )
+                raise InputError(
+                    f"match names {label!r}, which {where}: the reference has {reference}, "
+                    f"the prediction has {prediction}"
+                )
+        # Such a pair would be silently ignored.
+        if not found("prediction", pair[0]) and not found("reference", pair[1]):
+            raise InputError(
+                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a label of the "
+                f"reference and the second one of the prediction: give the prediction's label first"
+            )
+
+
+def _as_given(overlap: Overlap, given: Given) -> Groups:
+    """The groups of an earlier comparison; a label that it does not know stays alone."""
+    numbers: dict[Side, Integers] = {}
+    for side in SIDES:
+        numbers[side] = np.full(len(overlap.side(side)), -1, np.int64)
+        for number, (reference, prediction) in enumerate(given.groups):
+            for label in reference if side == "reference" else prediction:
+                k = overlap.side(side).find(label)
+                if k is not None:
+                    numbers[side][k] = number
+    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])

@@ -1,0 +1,246 @@
+"""Spare regions join the groups of matched ones, the best gain first (METHOD §5)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.method.groups import Groups
+from probdice.method.matching import TIE
+from probdice.method.overlap import Overlap
+from probdice.method.sides import SIDES, Side, other
+
+__all__ = ["Join", "Joined", "Merging", "join_spares", "sides_to_merge"]
+
+Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
+
+ORDER: tuple[Side, Side] = ("prediction", "reference")  # which side goes first where gains tie
+
+# Given a side, the members of both sides of some groups and spare regions of that side: Σ 1 − f of
+# each group with each spare region joined to it, groups × spare regions.
+Joined = Callable[
+    [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
+]
+
+
+def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
+    """The sides whose unmatched regions may be merged."""
+    return tuple(side for side in SIDES if merge in (side, "both"))
+
+
+@dataclass(frozen=True)
+class Join:
+    """A spare region of a side joins a group, whose other side has the regions `into`."""
+
+    side: Side
+    region: int
+    into: tuple[int, ...]
+    group: int
+    gain: float
+
+
+def join_spares(
+    overlap: Overlap,
+    groups: Groups,
+    costs: NDArray[Any],
+    sides: Sequence[Side],
+    joined: Joined,
+    *,
+    by_table: bool = False,
+) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
+    """Join every spare region of `sides` to a group that it meets, even at a loss.
+
+    Parameters
+    ----------
+    costs : ndarray
+        Σ 1 − f of each group, in units of the overlap.
+    joined : callable
+        Computes gains that need the pixels.
+    by_table : bool
+        Whether all gains are read from the table, for want of pixels.
+
+    Returns
+    -------
+    groups
+        The groups after all joins, numbered anew.
+    costs
+        The cost of each group.
+    joins
+        The joins in order.
+    """
+    if not groups.matched or not any(groups.spare(side).size for side in sides):
+        return groups, costs, ()
+    joining = _Joining(overlap, groups, costs, sides, joined, by_table)
+    joins = tuple(joining.run())
+    numbers = {side: groups.numbers(side).copy() for side in ORDER}
+    for join in joins:
+        numbers[join.side][join.region] = join.group
+    merged = Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+    before = costs.copy()
+    before[: groups.matched] = joining.cost
+    after = np.empty(merged.count, before.dtype)
+    for side in ORDER:
+        occupied = overlap.side(side).occupied
+        after[merged.numbers(side)[occupied]] = before[numbers[side][occupied]]
+    return merged, after, joins
+
+
+class _Joining:
+    """The gains of every spare region into every group that it meets, kept up to date."""
+
+    def __init__(
+        self,
+        overlap: Overlap,
+        groups: Groups,
+        costs: NDArray[Any],
+        sides: Sequence[Side],
+        joined: Joined,
+        by_table: bool,
+    ) -> None:
+        self.overlap = overlap
+        self.joined = joined
+        self.by_table = by_table
+        self.cost = costs[: groups.matched].tolist()
+        self.alone = {side: overlap.alone[side].tolist() for side in ORDER}
+        self.members: dict[Side, list[list[int]]] = {
+            side: [groups.regions(side, g).tolist() for g in range(groups.matched)]
+            for side in ORDER
+        }
+        self.spare: dict[Side, set[int]] = {
+            side: set(groups.spare(side).tolist()) if side in sides else set() for side in ORDER
+        }
+        self.meeting = {side: self._neighbours(side) for side in ORDER}
+        # Per side and spare region: the groups it meets, and what it saves with their other side.
+        self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
+        self.gain: dict[tuple[int, int, int], Any] = {}
+        self.heap: list[tuple[Any, int, int, int]] = []
+        self.ready: list[tuple[int, int, int, Any]] = []  # those that tie, by the order of ties
+        self.level: Any = 0  # the best gain when they were taken from the heap
+        group_of = {side: groups.numbers(side).tolist() for side in ORDER}
+        for side in ORDER:
+            across = group_of[other(side)]
+            for region in self.spare[side]:
+                saved = self.saved[side].setdefault(region, {})
+                for partner, saving in self.meeting[side].get(region, ()):
+                    if across[partner] < groups.matched:
+                        saved[across[partner]] = saved.get(across[partner], 0) + saving
+            self._measure(side, range(groups.matched))
+        heapify(self.heap)
+
+    def run(self) -> list[Join]:
+        """All joins, the best gain of all first."""
+        overlap, joins = self.overlap, []
+        scale = overlap.unit / overlap.pixels
+        while (best := self._best()) is not None:
+            order, region, group = best
+            side = ORDER[order]
+            gain = self.gain[best]
+            into = tuple(sorted(self.members[other(side)][group]))
+            joins.append(Join(side, region, into, group, float(gain * scale)))
+            self._join(side, region, group, gain)
+        return joins
+
+    def _best(self) -> tuple[int, int, int] | None:
+        """The join with the largest gain; among ties, in the order of METHOD.
+
+        Joins that tie with the best one wait in `ready` for their turn, so that many of them are
+        not looked at again for each that is made.
+        """
+        heap, ready = self.heap, self.ready
+        tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
+        while True:
+            while heap and not self._valid(heap[0]):
+                heappop(heap)
+            if heap and ready and -heap[0][0] > self.level:  # a join has made a better one
+                for *key, negative_gain in ready:
+                    heappush(heap, (negative_gain, *key))
+                ready.clear()
+            if not ready:
+                if not heap:
+                    return None
+                self.level = -heap[0][0]
+            while heap and -heap[0][0] >= self.level - tie:
+                negative_gain, *key = heappop(heap)
+                heappush(ready, (*key, negative_gain))
+            *key, negative_gain = heappop(ready)
+            if self._valid((negative_gain, *key)):
+                return key[0], key[1], key[2]
+
+    def _valid(self, entry: tuple[Any, int, int, int]) -> bool:
+        negative_gain, order, region, group = entry
+        if region not in self.spare[ORDER[order]]:
+            return False
+        return bool(self.gain[order, region, group] == -negative_gain)
+
+    def _join(self, side: Side, region: int, group: int, gain: Any) -> None:
+        """Add a region to a group, and bring the gains into that group up to date."""
+        self.spare[side].discard(region)
+        self.members[side][group].append(region)
+        self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
+        across = other(side)
+        for partner, saving in self.meeting[side].get(region, ()):
+            if partner in self.spare[across]:
+                saved = self.saved[across][partner]
+                saved[group] = saved.get(group, 0) + saving
+                if self._additive(across, group):
+                    self._offer(across, partner, group, self._from_table(across, partner, group))
+        for changed in ORDER:
+            if not self._additive(changed, group):
+                self._measure(changed, [group])
+
+    def _measure(self, side: Side, groups: Sequence[int]) -> None:
+        """The gains of all spare regions of a side into some groups."""
+        additive = [g for g in groups if self._additive(side, g)]
+        if additive:
+            wanted = set(additive)
+            for region in self.spare[side]:
+                for group in self.saved[side][region]:
+                    if group in wanted:
+                        self._offer(side, region, group, self._from_table(side, region, group))
+        spare = sorted(self.spare[side])
+        by_pixels = [g for g in groups if not self._additive(side, g)] if spare else []
+        if by_pixels:
+            own, across = self.members[side], self.members[other(side)]
+            losses = self.joined(
+                side, [own[g] for g in by_pixels], [across[g] for g in by_pixels], spare
+            )
+            for group, row in zip(by_pixels, losses.tolist(), strict=True):
+                for region, loss in zip(spare, row, strict=True):
+                    if group in self.saved[side][region]:
+                        self._offer(side, region, group, self.cost[group] - loss)
+
+    def _additive(self, side: Side, group: int) -> bool:
+        """Whether gains follow from the table: see METHOD §5 on sides that are label maps."""
+        overlap = self.overlap
+        if overlap.crisp or self.by_table:
+            return True
+        if not overlap.side(side).crisp:
+            return False
+        return overlap.similarity.separable or (len(self.members[other(side)][group]) == 1)
+
+    def _from_table(self, side: Side, region: int, group: int) -> Any:
+        return 2 * self.saved[side][region][group] - self.alone[side][region]
+
+    def _offer(self, side: Side, region: int, group: int, gain: Any) -> None:
+        key = ORDER.index(side), region, group
+        self.gain[key] = gain
+        heappush(self.heap, (-gain, *key))
+
+    def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
+        """The regions of the other side that each spare region meets, and what each pair saves."""
+        meeting = self.overlap.meeting
+        ends, others = meeting.rows, meeting.columns
+        if side == "prediction":
+            ends, others = others, ends
+        spare = np.zeros(len(self.overlap.side(side)), np.bool_)
+        spare[list(self.spare[side])] = True
+        kept = np.flatnonzero(spare[ends])
+        neighbours: dict[int, list[tuple[int, Any]]] = {}
+        for region, partner, saving in zip(
+            ends[kept].tolist(), others[kept].tolist(), meeting.savings[kept].tolist(), strict=True
+        ):
+            neighbours.setdefault(region, []).append((partner, saving))
+        return neighbours

@@ -1,0 +1,98 @@
+"""A region has a number, a name, or both; and a label to show, which tells it from all others."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from typing import SupportsIndex, cast
+
+from probdice.errors import InputError
+
+__all__ = ["COLOUR", "Label", "as_channels", "shown_labels", "shown_names", "whole_number"]
+
+Label = int | str
+COLOUR = re.compile("#[0-9A-Fa-f]{6}")
+
+
+def shown_names(
+    names: Mapping[int, str], number_of: Callable[[int], int | None]
+) -> Mapping[int, str]:
+    """The names of regions as they are shown: with the number where two regions share a name.
+
+    Parameters
+    ----------
+    names : mapping of int to str
+        The name of a label of a label map, or of a channel.
+    number_of : callable
+        The number of a label or channel, or None.
+
+    Examples
+    --------
+    >>> from probdice.method.region_labels import shown_names
+    >>> shown_names({1: "kidney", 2: "mass", 3: "mass"}, lambda label: label)
+    {1: 'kidney', 2: 'mass (2)', 3: 'mass (3)'}
+    """
+    if len(set(names.values())) == len(names):
+        return names
+    counts = Counter(names.values())
+    shared = {key: name for key, name in names.items() if counts[name] > 1}
+    shown = {**names, **_numbered(shared, number_of)}
+    if len(set(shown.values())) < len(shown):  # a region is called "mass (2)" by its source
+        shown = {**names, **_numbered(names, number_of)}
+    return shown
+
+
+def _numbered(names: Mapping[int, str], number_of: Callable[[int], int | None]) -> dict[int, str]:
+    return {
+        key: f"{name} ({number})"
+        for key, name in names.items()
+        if (number := number_of(key)) is not None
+    }
+
+
+def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tuple[Label, ...]:
+    """How channels are shown: by name, else by number, else by channel.
+
+    Examples
+    --------
+    >>> from probdice.method.region_labels import shown_labels
+    >>> shown_labels([0, 17, None], {2: "liver"})
+    (0, 17, 'liver')
+    """
+    shown = shown_names(names, lambda channel: labels[channel])
+    return tuple(shown.get(k, k if label is None else label) for k, label in enumerate(labels))
+
+
+def as_channels(
+    labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
+) -> tuple[tuple[int | None, ...], dict[int, str]]:
+    """The number of every channel, None where it has none, and the names by channel.
+
+    Without labels and names, the numbers are 0, 1, …; a whole number among the names is a label.
+    """
+    for what, values in (("labels", labels), ("names", names)):
+        if values is not None and (isinstance(values, str | Mapping) or len(values) != count):
+            raise InputError(
+                f"{what} must be a list of {count} {what}, one per region, found {values!r}"
+            )
+    if labels is None and names is None:
+        return tuple(range(count)), {}
+    given = [None] * count if labels is None else labels
+    numbers = [None if label is None else whole_number(label, "labels") for label in given]
+    called: dict[int, str] = {}
+    for k, name in enumerate(() if names is None else names):
+        if isinstance(name, str):
+            called[k] = str(name)
+        elif name is not None and labels is None:
+            numbers[k] = whole_number(name, "names")
+        elif name is not None:
+            raise InputError(f"names must hold texts where labels are given, found {name!r}")
+    return tuple(numbers), called
+
+
+def whole_number(value: object, what: str) -> int:
+    """A whole number, as which a label or an axis is given."""
+    try:
+        return index(cast(SupportsIndex, value))
+    except TypeError:
+        raise InputError(f"{what} must hold whole numbers, found {value!r}") from None

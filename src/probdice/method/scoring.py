@@ -1,0 +1,174 @@
+"""From an overlap to a correspondence and its score: match, merge, measure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.method.groups import Groups, costs, known_from_table
+from probdice.method.matching import Rule, find_groups
+from probdice.method.merging import Join, Merging, join_spares, sides_to_merge
+from probdice.method.overlap import Overlap
+from probdice.method.pixel_passes import Lists, Passes
+from probdice.method.sides import SIDES, Both, Side, other
+
+__all__ = [
+    "Correspondence",
+    "Measured",
+    "NeedsImages",
+    "correspond",
+    "group_costs",
+    "key_lists",
+    "measure",
+]
+
+
+class NeedsImages(InputError):
+    """A number that needs the pixels again was asked of a result that no longer has them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correspondence:
+    """Who belongs to whom: after matching alone, and after merging.
+
+    `costs` is what the groups cost where merging has found that out, and else None.
+    """
+
+    matched: Groups
+    groups: Groups
+    joins: tuple[Join, ...]
+    costs: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The score of some groups, and how many pixels are infinitely far.
+
+    `differences` is Σ|p − q| of each group where that is not what the group costs.
+    """
+
+    score: float
+    infinite: int
+    differences: NDArray[Any] | None = None
+
+
+def correspond(
+    overlap: Overlap, match: Rule, merge: Merging, images: Passes | None
+) -> Correspondence:
+    """Match, and merge where that is asked for."""
+    matched = find_groups(overlap, match)
+    if merge == "none":
+        return Correspondence(matched, matched, ())
+    sides = sides_to_merge(merge)
+
+    def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
+        return joined_losses(overlap, images, side, own, across, spare)
+
+    before = group_costs(overlap, matched, images)
+    by_table = images is None and nearly_additive(overlap)
+    groups, after, joins = join_spares(overlap, matched, before, sides, joined, by_table=by_table)
+    return Correspondence(matched, groups, joins, after)
+
+
+def measure(
+    overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
+) -> Measured:
+    """The score of some groups, given what each costs where that is known."""
+    pixels = overlap.pixels
+    if overlap.separable:
+        if overlap.crisp and losses is None:
+            meeting = overlap.meeting
+            agreeing = groups.reference[meeting.rows] == groups.prediction[meeting.columns]
+            disagreeing = pixels - meeting.savings[agreeing].sum()
+        else:
+            losses = group_costs(overlap, groups, images) if losses is None else losses
+            disagreeing = losses.sum() / 2
+        score = float((pixels - overlap.unit * disagreeing) / pixels)
+        unbounded = overlap.similarity.unbounded
+        return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if unbounded else 0)
+    if images is None:
+        raise NeedsImages(
+            f"the {overlap.similarity.name} score of probabilities needs the images: compare the "
+            f"segmentations themselves, or use the absolute similarity"
+        )
+    scores = images.scores(overlap.similarity, key_lists(overlap, groups))
+    return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
+
+
+def nearly_additive(overlap: Overlap) -> bool:
+    """Whether groups cost what the table says but for sums that exceed 1: min(p, 1) is p.
+
+    That serves where the pixels are gone, as in a sum of overlaps.
+    """
+    return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
+
+
+def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
+    """The regions of each group by channel or label, as passes take them."""
+
+    def lists(side: Side) -> Lists:
+        starts, members = groups.members[side]
+        keys = overlap.side(side).keys[members].tolist()
+        return [keys[start:stop] for start, stop in pairwise(starts.tolist())]
+
+    return Both(*(lists(side) for side in SIDES))
+
+
+def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDArray[Any]:
+    """Σ 1 − f between both sides of each group, in units."""
+    total = costs(overlap, groups)
+    if overlap.crisp:
+        return total
+    unknown = np.flatnonzero(~known_from_table(overlap, groups))
+    if not unknown.size:
+        return total
+    if overlap.similarity.separable:
+        if images is None and nearly_additive(overlap):
+            return total
+        if images is None:
+            raise NeedsImages(
+                "groups of several regions of probabilities need the images: compare the "
+                "segmentations themselves"
+            )
+        scores = images.scores(overlap.similarity, key_lists(overlap, groups))
+        total[unknown] = scores.differences[unknown]
+        return total
+    for group in unknown.tolist():
+        members = {side: groups.regions(side, group).tolist() for side in SIDES}
+        side: Side = "reference" if len(members["reference"]) > 1 else "prediction"
+        *rest, last = members[side]  # a group is its last region joined to the others
+        losses = joined_losses(overlap, images, side, [rest], [members[other(side)]], [last])
+        total[group] = losses[0, 0]
+    return total
+
+
+def joined_losses(
+    overlap: Overlap,
+    images: Passes | None,
+    side: Side,
+    own: Lists,
+    across: Lists,
+    spare: Sequence[int],
+) -> NDArray[Any]:
+    """Σ 1 − f of groups with spare regions joined to them, by a pass over the pixels."""
+    if images is None:
+        raise NeedsImages(
+            f"merging the regions of a {side} of probabilities needs the images: compare the "
+            f"segmentations themselves"
+        )
+    keys = Both(overlap.reference.keys, overlap.prediction.keys)
+
+    def named(lists: Lists, of: Side) -> Lists:
+        return [[int(keys[of][k]) for k in members] for members in lists]
+
+    return images.joined(
+        overlap.similarity,
+        side,
+        named(own, side),
+        named(across, other(side)),
+        [int(keys[side][k]) for k in spare],
+    )

@@ -1,0 +1,1 @@
+"""Other metrics of the field, computed from a comparison."""

@@ -1,0 +1,423 @@
+"""Connected components: a label map as instances, and scores that count each component once.
+
+Both need the whole image in memory. Components come from connected-components-3d.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import nan
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import examine_labels
+from probdice.engine.decode import Crisp, Soft
+from probdice.engine.pair import Images
+from probdice.errors import InputError, MissingExtraError
+from probdice.method.groups import Groups
+from probdice.method.overlap import Overlap
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+from probdice.metrics.indices import background_of
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Component", "ComponentScores", "Instances", "component_scores", "instances_of"]
+
+# By the number of axes; the last one, with all neighbours, is the default.
+CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instances(Segmentation):
+    """A label map of connected components, whose `origins` are the labels that they came from.
+
+    Components of two segmentations are matched only within corresponding classes: those with the
+    same label or name where the two have classes in common, else those of largest total overlap.
+
+    Examples
+    --------
+    >>> from probdice import Segmentation
+    >>> instances = Segmentation.from_labels([0, 3, 3, 0, 3]).components(background=0)
+    >>> instances.array
+    array([0, 1, 1, 0, 2], dtype=uint16)
+    >>> dict(instances.origins), dict(instances.names)
+    ({1: 3, 2: 3}, {1: '3#1', 2: '3#2'})
+    """
+
+
+def instances_of(
+    segmentation: Segmentation, *, background: Label | None, connectivity: int | None
+) -> Instances:
+    """The connected components of every label but the background and those that are ignored."""
+    if not segmentation.crisp:
+        raise InputError(
+            "components are those of a label map, found probabilities; take the most probable "
+            "region of every pixel first, if that is meant"
+        )
+    connectivity = _as_connectivity(connectivity, len(segmentation.shape))
+    labels = _labels(segmentation)
+    kept = list(segmentation.ignore)
+    if background is not None:
+        kept.insert(0, _number(segmentation, background))
+    found, origins = _divided(labels, kept, connectivity)
+    reserved = [label for label in kept if 1 <= label <= origins.size + len(kept)]
+    numbers = np.setdiff1d(np.arange(1, origins.size + len(reserved) + 1), reserved)
+    if reserved or any(label != 0 for label in kept):
+        dtype = np.int64 if all(-(2**63) <= label < 2**63 for label in kept) else np.uint64
+        found = np.concatenate([[0], numbers[: origins.size]]).astype(dtype)[found]
+        for label in kept:
+            found[labels == label] = label
+    sources = [segmentation.label(int(origin)) for origin in origins.tolist()]
+    seen: Counter[Label] = Counter()
+    names = {label: name for label, name in segmentation.names.items() if label in kept}
+    for number, source in zip(numbers.tolist(), sources, strict=False):
+        seen[source] += 1
+        names[number] = f"{source}#{seen[source]}"
+    return Instances(
+        found,
+        crisp=True,
+        names=names,
+        ignore=segmentation.ignore,
+        geometry=segmentation.geometry,
+        source=segmentation.source,
+        origins=dict(zip(numbers.tolist(), sources, strict=False)),
+    )
+
+
+@dataclass(frozen=True)
+class Component:
+    """One connected component of the reference, with its surroundings.
+
+    Attributes
+    ----------
+    reference : tuple of int or str
+        The reference labels of the group that it belongs to.
+    prediction : tuple of int or str
+        The prediction labels of the group that it belongs to.
+    number : int
+        Which component of that group, from 1 on; 0 where the reference has none.
+    reference_volume : float
+        Its pixels.
+    prediction_volume : float
+        What the prediction has of the group among the pixels that are nearer to this component
+        than to any other one of the group: pixels, or a sum of probability.
+    dice : float
+        The Dice coefficient of the two.
+    jaccard : float
+        The Jaccard index of the two.
+    """
+
+    reference: tuple[Label, ...]
+    prediction: tuple[Label, ...]
+    number: int
+    reference_volume: float
+    prediction_volume: float
+    dice: float
+    jaccard: float
+
+
+@dataclass(frozen=True, repr=False)
+class ComponentScores:
+    """Every connected component of the reference with its own score.
+
+    A large component drowns the small ones in any mean over pixels; in the mean over components
+    each counts once.
+
+    Attributes
+    ----------
+    components : tuple of Component
+        By group, then in the order of their first pixel. A group that only the prediction has is
+        one row without a component, with a Dice coefficient of 0.
+    mean_dice : float
+        The mean Dice coefficient over all of them; NaN where there is none.
+    mean_jaccard : float
+        The mean Jaccard index over all of them; NaN where there is none.
+    per_group : dict
+        The mean Dice coefficient by the labels of the reference (of the prediction, where the
+        reference has none).
+
+    Examples
+    --------
+    >>> import probdice
+    >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
+    >>> round(result.groups[1].dice, 4)
+    0.8889
+    >>> scores = result.component_scores(background=0)
+    >>> [component.dice for component in scores.components], scores.mean_dice
+    ([1.0, 0.0], 0.5)
+    """
+
+    components: tuple[Component, ...]
+
+    @cached_property
+    def mean_dice(self) -> float:
+        """Over all components."""
+        return _mean([component.dice for component in self.components])
+
+    @cached_property
+    def mean_jaccard(self) -> float:
+        """Over all components."""
+        return _mean([component.jaccard for component in self.components])
+
+    @cached_property
+    def per_group(self) -> dict[tuple[Label, ...], float]:
+        """The mean Dice coefficient of every group."""
+        by_group: dict[tuple[Label, ...], list[float]] = {}
+        for component in self.components:
+            by_group.setdefault(component.reference or component.prediction, []).append(
+                component.dice
+            )
+        return {labels: _mean(values) for labels, values in by_group.items()}
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row a component.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([1, 1, 0, 1], [1, 1, 0, 0])
+        >>> result.component_scores(background=0).to_frame()["dice"].tolist()
+        [1.0, 0.0]
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+        columns = [entry.name for entry in fields(Component)]
+        rows = [[getattr(component, name) for name in columns] for component in self.components]
+        return pandas.DataFrame(rows, columns=columns)
+
+    def __repr__(self) -> str:
+        return (
+            f"ComponentScores: {len(self.components)} components, mean Dice "
+            f"{decimal(self.mean_dice)}, mean Jaccard {decimal(self.mean_jaccard)}"
+        )
+
+
+def component_scores(
+    overlap: Overlap,
+    groups: Groups,
+    images: Images,
+    *,
+    background: Label | None,
+    connectivity: int | None,
+) -> ComponentScores:
+    """The score of every connected component of the reference."""
+    if not images.reference.crisp:
+        raise InputError(
+            "components are those of a label map, found a reference of probabilities; "
+            "the prediction may hold probabilities"
+        )
+    connectivity = _as_connectivity(connectivity, len(images.reference.shape))
+    outside = background_of(overlap, background)
+    numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
+    reference = _group_map(images, "reference", overlap, numbers.reference)
+    soft = not images.prediction.crisp
+    prediction = None if soft else _group_map(images, "prediction", overlap, numbers.prediction)
+    rows = _rows(images) if soft else None
+    components: list[Component] = []
+    for group, box in enumerate(_boxes(reference, prediction, groups.count)):
+        members = Both(*(np.flatnonzero(numbers[side] == group) for side in SIDES))
+        if box is None or not (members.reference.size or members.prediction.size):
+            continue
+        if rows is not None:
+            channels = overlap.prediction.keys[members.prediction]
+            predicted = rows[channels].sum(axis=0, dtype=np.float64)
+        else:
+            assert prediction is not None
+            predicted = (prediction[box] == group + 1).astype(np.float64)
+        labels = Both(
+            *(tuple(overlap.side(side).label(k) for k in members[side].tolist()) for side in SIDES)
+        )
+        components += _scored(reference[box] == group + 1, predicted, labels, connectivity)
+    return ComponentScores(tuple(components))
+
+
+def _scored(
+    mask: NDArray[np.bool_],
+    predicted: NDArray[np.float64],
+    labels: Both[tuple[Label, ...]],
+    connectivity: int,
+) -> list[Component]:
+    """The components of one group in a box that holds all of it."""
+    found, count = _connected(mask.astype(np.uint8), connectivity)
+    if count == 0:
+        total = float(predicted.sum())
+        return [_component(labels, 0, 0.0, total, 0.0)] if total else []
+    nearest = np.ones_like(found)
+    if count > 1:
+        from scipy.ndimage import distance_transform_edt
+
+        places = distance_transform_edt(~mask, return_distances=False, return_indices=True)
+        nearest = found[tuple(places)]
+    volumes = np.bincount(found.ravel(), minlength=count + 1)[1:].astype(np.float64)
+    around = np.bincount(nearest.ravel(), predicted.ravel(), count + 1)[1:]
+    common = np.bincount(found.ravel(), predicted.ravel(), count + 1)[1:]
+    rows = zip(volumes.tolist(), around.tolist(), common.tolist(), strict=True)
+    return [_component(labels, number, *row) for number, row in enumerate(rows, start=1)]
+
+
+def _component(
+    labels: Both[tuple[Label, ...]], number: int, volume: float, around: float, common: float
+) -> Component:
+    total = volume + around
+    return Component(
+        labels.reference,
+        labels.prediction,
+        number,
+        reference_volume=volume,
+        prediction_volume=around,
+        dice=2 * common / total,
+        jaccard=common / (total - common),
+    )
+
+
+# -- pixels --------------------------------------------------------------------------------------
+
+
+def _labels(segmentation: Segmentation) -> NDArray[Any]:
+    """A label map in memory, in C order, as whole numbers."""
+    array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
+    if array.dtype.kind == "f":
+        segmentation.refuse(examine_labels(array.reshape(-1)))
+        array = array.astype(np.int64)
+    elif array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    # The algorithm takes no array that is read-only, such as a memory map.
+    kept = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return kept if kept.flags.writeable else kept.copy()
+
+
+def _divided(
+    labels: NDArray[Any], kept: Sequence[int], connectivity: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Components numbered from 1 on, 0 where a label is kept whole, and the label of each."""
+    coded, distinct = labels, None
+    if list(kept) != [0]:  # 0 means "no component" to the algorithm, so labels are coded from 1 on
+        distinct, codes = np.unique(labels, return_inverse=True)
+        coded = (codes.reshape(labels.shape) + 1).astype(np.uint32)
+        coded[np.isin(labels, np.array(kept, labels.dtype if kept else None))] = 0
+    found, count = _connected(coded, connectivity)
+    origins = np.zeros(count + 1, coded.dtype)
+    origins[found.reshape(-1)] = coded.reshape(-1)
+    return found, origins[1:] if distinct is None else distinct[origins[1:].astype(np.int64) - 1]
+
+
+def _connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
+    """Components of equal codes, numbered from 1 on in the order of their first pixel."""
+    if coded.ndim == 1:  # a line is an image of one row
+        found, count = _connected(coded[None], 4)
+        return found[0], count
+    if coded.size == 0:
+        return np.zeros(coded.shape, np.uint16), 0
+    found, count = _cc3d().connected_components(coded, connectivity=connectivity, return_N=True)
+    return found, int(count)
+
+
+def _cc3d() -> ModuleType:
+    try:
+        import cc3d
+    except ImportError:
+        raise MissingExtraError(
+            'components need connected-components-3d: pip install "probdice[instances]"'
+        ) from None
+    module: ModuleType = cc3d
+    return module
+
+
+def _group_map(
+    images: Images, side: Side, overlap: Overlap, numbers: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
+    blocks, keys = images.blocks, overlap.side(side).keys
+    image = np.zeros(blocks.shape, np.int32)
+    for block in blocks.blocks:
+        ready = blocks.ready(block)
+        crisp = ready.sides[SIDES.index(side)]
+        assert isinstance(crisp, Crisp)
+        # Labels that occur outside Ω only are no regions, and no pixel carries their codes.
+        places = np.minimum(np.searchsorted(keys, crisp.labels.astype(keys.dtype)), keys.size - 1)
+        image[block.box] = block.shaped((numbers[places] + 1)[crisp.codes], ready.inside, 0)
+    return blocks.image(image)
+
+
+def _rows(images: Images) -> NDArray[Any]:
+    """The probabilities of the prediction; 0 outside Ω."""
+    blocks = images.blocks
+    rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
+    for block in blocks.blocks:
+        ready = blocks.ready(block)
+        soft = ready.sides[SIDES.index("prediction")]
+        assert isinstance(soft, Soft)
+        for row, values in zip(rows, soft.rows, strict=True):
+            taken = values[soft.start : soft.start + soft.size]
+            row[block.box] = block.shaped(taken, ready.inside, 0)
+    return blocks.image(rows)
+
+
+def _boxes(
+    reference: NDArray[np.int32], prediction: NDArray[np.int32] | None, count: int
+) -> list[tuple[slice, ...] | None]:
+    """The box that holds both sides of every group; None for groups without a pixel.
+
+    Probabilities may be positive anywhere, so that every box is then the whole image.
+    """
+    if prediction is None:
+        return [tuple(slice(0, size) for size in reference.shape)] * count
+    from scipy.ndimage import find_objects
+
+    boxes: list[tuple[slice, ...] | None] = []
+    both = (find_objects(codes, count) for codes in (reference, prediction))
+    for several in zip(*both, strict=True):
+        some = [box for box in several if box is not None]
+        boxes.append(
+            tuple(
+                slice(min(part.start for part in parts), max(part.stop for part in parts))
+                for parts in zip(*some, strict=True)
+            )
+            if some
+            else None
+        )
+    return boxes
+
+
+# -- options -------------------------------------------------------------------------------------
+
+
+def _as_connectivity(connectivity: object, axes: int) -> int:
+    if axes not in CONNECTIVITIES:
+        raise InputError(f"components are found in images of 1 to 3 axes, found {axes} axes")
+    allowed = CONNECTIVITIES[axes]
+    for number in allowed:
+        if connectivity == number:
+            return number
+    if connectivity is None:
+        return allowed[-1]
+    words = " or ".join(str(number) for number in allowed)
+    raise InputError(
+        f"connectivity must be {words} for an image of {axes} axes, found {connectivity!r}"
+    )
+
+
+def _number(segmentation: Segmentation, background: Label) -> int:
+    """The label of the background, which may be given by its name."""
+    if isinstance(background, str):
+        for label, name in segmentation.names.items():
+            if name == background:
+                return label
+        raise InputError(f"background {background!r} is the name of no label")
+    if isinstance(background, bool) or not isinstance(background, int | np.integer):
+        raise InputError(f"background must be a label, a name or None, found {background!r}")
+    return int(background)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else nan

@@ -1,0 +1,517 @@
+"""Regions as instances: which were found, which were missed, which are false.
+
+The groups of a comparison are the instances. Nothing here looks at a pixel.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import nan
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError, MissingExtraError, Option
+from probdice.method.groups import Groups
+from probdice.method.matching import listed
+from probdice.method.overlap import Floats, Overlap
+from probdice.method.region_labels import Label
+from probdice.method.scoring import Correspondence
+from probdice.method.sides import SIDES, Both, Side, other
+from probdice.metrics.indices import Shares, background_of, shares_of
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    import pandas
+
+    from probdice.comparison.result import Comparison
+
+__all__ = ["COUNTS", "Detection", "Measure", "Split", "detection_of"]
+
+Measure = Literal["jaccard", "dice"]
+Table = Literal["reference", "prediction", "pairs"]
+# Of the 2018 Data Science Bowl, and of COCO: 0.5, 0.55, … 0.95, as they are written.
+THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
+CURVE = tuple(round(0.05 * k, 2) for k in range(21))
+PART = 0.5  # a region is part of another one if more than this share of it lies there
+SHOWN = 5  # splits in a printed detection
+
+
+@dataclass(frozen=True)
+class Split:
+    """A region of one side of which the other side has several parts.
+
+    Attributes
+    ----------
+    side : {"reference", "prediction"}
+        The side of the whole. A reference region with parts was split by the prediction; a
+        prediction region with parts merged several reference regions.
+    region : int or str
+        Its label.
+    parts : tuple of int or str
+        The labels of the other side more than half of which lies in it.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> detection = probdice.compare([12, 12, 12, 12], [40, 40, 41, 57]).detection(background=None)
+    >>> print(detection.splits[0])
+    reference 12 was split into 3: 40, 41, 57
+    """
+
+    side: Side
+    region: Label
+    parts: tuple[Label, ...]
+
+    def __str__(self) -> str:
+        what = "was split into" if self.side == "reference" else "merges"
+        return f"{self.side} {self.region} {what} {len(self.parts)}: {listed(self.parts)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Detection:
+    """Which instances were found.
+
+    A group of corresponding regions is *found* when its Jaccard index (or Dice coefficient) is at
+    least the threshold and above 0. Regions of the background and of faint groups (`Group.faint`)
+    are no instances. Where regions were merged a group counts once, however many regions it has;
+    `matched` has the reading before merging. What would be 0/0 is NaN.
+
+    Attributes
+    ----------
+    threshold : float
+    by : {"jaccard", "dice"}
+        What is held against it.
+    background : int, str or None
+        The label that is no instance, on both sides.
+    true_positives : int
+        TP: groups that were found.
+    false_positives : int
+        FP: prediction regions that are in no such group.
+    misses : int
+        FN: reference regions that are in no such group.
+    precision : float
+        TP / (TP + FP).
+    recall : float
+        TP / (TP + FN).
+    f1 : float
+        TP / (TP + ½ FP + ½ FN).
+    recognition_quality : float
+        The same as `f1`.
+    segmentation_quality : float
+        The mean Jaccard index (or Dice) of the regions that were found.
+    panoptic_quality : float
+        `recognition_quality` × `segmentation_quality`.
+    average_precision : float
+        The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as the 2018 Data
+        Science Bowl defines it. No confidence ranks the instances, so this is not COCO's.
+    f1_area : float
+        Of the curve of F1 over all thresholds from 0 to 1, exactly.
+    splits : tuple of Split
+        Reference regions of which the prediction has at least two parts. A region is part of
+        another one if more than half of it lies there, however small it is.
+    merges : tuple of Split
+        Prediction regions of which the reference has at least two parts.
+    matched : Detection
+        Before regions were merged: one to one.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> reference = [0, 1, 1, 1, 0, 2, 2, 2, 2, 0]
+    >>> prediction = [0, 7, 7, 7, 7, 8, 8, 9, 9, 5]
+    >>> result = probdice.compare(reference, prediction, merge="prediction")
+    >>> detection = result.detection(threshold=0.6, background=0)
+    >>> detection
+    Detection (Jaccard of at least 0.6, background=0): 2 reference and 4 prediction instances
+      2 found, 0 missed, 1 false
+      precision 0.6667   recall 1.0000   F1 0.8000
+      panoptic quality 0.7000 = recognition 0.8000 × segmentation 0.8750
+      average precision 0.5000   area under F1 0.7000
+      1 split: reference 2 was split into 2: 8, 9
+    >>> detection.matched.true_positives, detection.matched.misses
+    (1, 1)
+    """
+
+    threshold: float
+    by: Measure
+    background: Label | None
+    _overlap: Overlap
+    _outside: Both[NDArray[np.bool_]]
+    _groups: Groups
+    _shares: Shares
+    _before: "Detection | None" = None
+
+    # -- counts ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _values(self) -> Floats:
+        """Per group, the value to compare with the threshold; 0 where one side is missing."""
+        values = self._shares.jaccard if self.by == "jaccard" else self._shares.dice
+        return np.asarray(np.where(self._paired, values, 0.0))
+
+    @property
+    def _paired(self) -> NDArray[np.bool_]:
+        regions = self._regions
+        return np.asarray((regions.reference > 0) & (regions.prediction > 0))
+
+    @cached_property
+    def _regions(self) -> Both[NDArray[np.int64]]:
+        """Per side and group, the number of regions that are instances: none of a faint group."""
+        return self._shares.regions.map(lambda count: np.where(self._shares.counted, count, 0))
+
+    @cached_property
+    def instances(self) -> dict[Side, int]:
+        """How many instances each side has."""
+        return {side: int(self._regions[side].sum()) for side in SIDES}
+
+    def _counts(self, threshold: float) -> tuple[int, int, int]:
+        """True positives, false positives and misses at a threshold."""
+        found = self._found(threshold)
+        inside = {side: int(self._regions[side][found].sum()) for side in SIDES}
+        return (
+            int(found.sum()),
+            self.instances["prediction"] - inside["prediction"],
+            self.instances["reference"] - inside["reference"],
+        )
+
+    def _found(self, threshold: float) -> NDArray[np.bool_]:
+        return np.asarray((self._values >= threshold) & (self._values > 0))
+
+    @property
+    def true_positives(self) -> int:
+        """Groups that were found."""
+        return self._counts(self.threshold)[0]
+
+    @property
+    def false_positives(self) -> int:
+        """Prediction regions that are in no group that was found."""
+        return self._counts(self.threshold)[1]
+
+    @property
+    def misses(self) -> int:
+        """Reference regions that are in no group that was found."""
+        return self._counts(self.threshold)[2]
+
+    # -- qualities -------------------------------------------------------------------------------
+
+    @property
+    def precision(self) -> float:
+        """TP / (TP + FP)."""
+        return _ratio(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> float:
+        """TP / (TP + FN)."""
+        return _ratio(self.true_positives, self.true_positives + self.misses)
+
+    @property
+    def f1(self) -> float:
+        """TP / (TP + ½ FP + ½ FN)."""
+        return _f1(*self._counts(self.threshold))
+
+    @property
+    def recognition_quality(self) -> float:
+        """The same as F1."""
+        return self.f1
+
+    @property
+    def segmentation_quality(self) -> float:
+        """The mean Jaccard index (or Dice) of what was found; NaN where nothing was."""
+        found = self._values[self._found(self.threshold)]
+        return float(found.mean()) if found.size else nan
+
+    @property
+    def panoptic_quality(self) -> float:
+        """Recognition × segmentation quality; 0 where there are instances and none was found."""
+        return 0.0 if self.f1 == 0 else self.f1 * self.segmentation_quality
+
+    @cached_property
+    def average_precision(self) -> float:
+        """The mean of TP / (TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95."""
+        counts = [self._counts(threshold) for threshold in THRESHOLDS]
+        return sum(_ratio(several[0], sum(several)) for several in counts) / len(counts)
+
+    @cached_property
+    def f1_area(self) -> float:
+        """The area under F1 over all thresholds from 0 to 1."""
+        if not sum(self.instances.values()):
+            return nan
+        # F1 is a step function: between two values, all groups down to the higher one are found.
+        order = np.argsort(-self._values, kind="stable")[: np.count_nonzero(self._values)]
+        values = self._values[order]
+        regions = self._regions
+        found = np.arange(1, order.size + 1)
+        inside = np.cumsum(regions.reference[order] + regions.prediction[order])
+        alone = sum(self.instances.values()) - inside
+        return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + alone)))
+
+    def curve(self, thresholds: Sequence[float] = CURVE) -> "pandas.DataFrame":
+        """Counts and qualities at several thresholds, one row each.
+
+        Parameters
+        ----------
+        thresholds : sequence of float, optional
+            0, 0.05, … 1 by default. At 0 whatever overlaps at all is found.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> detection = probdice.compare([1, 1, 1, 2], [5, 5, 6, 6]).detection(background=None)
+        >>> detection.curve([0.5, 0.6])[["threshold", "true_positives", "f1"]]
+           threshold  true_positives   f1
+        0        0.5               2  1.0
+        1        0.6               1  0.5
+        """
+        rows = []
+        for threshold in thresholds:
+            found, false, missed = self._counts(_as_threshold(threshold))
+            rows.append(
+                {
+                    "threshold": threshold,
+                    "true_positives": found,
+                    "false_positives": false,
+                    "misses": missed,
+                    "precision": _ratio(found, found + false),
+                    "recall": _ratio(found, found + missed),
+                    "f1": _f1(found, false, missed),
+                    "average_precision": _ratio(found, found + false + missed),
+                }
+            )
+        return _frame(rows)
+
+    # -- splits and merges -----------------------------------------------------------------------
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """Reference regions of which the prediction has at least two parts."""
+        return self._wholes["reference"]
+
+    @property
+    def merges(self) -> tuple[Split, ...]:
+        """Prediction regions of which the reference has at least two parts."""
+        return self._wholes["prediction"]
+
+    @cached_property
+    def _wholes(self) -> dict[Side, tuple[Split, ...]]:
+        return {side: tuple(self._split(side)) for side in SIDES}
+
+    def _split(self, side: Side) -> list[Split]:
+        """The regions of one side with at least two parts on the other."""
+        meeting, across = self._overlap.meeting, other(side)
+        places = Both(meeting.rows, meeting.columns)
+        volumes = self._overlap.side(across).volumes[places[across]]
+        part = meeting.savings > PART * volumes
+        for name in SIDES:
+            group = self._groups.numbers(name)[places[name]]
+            part &= ~self._outside[name][places[name]] & self._shares.counted[group]
+        wholes, parts = places[side][part], places[across][part]
+        order = np.lexsort((parts, wholes))
+        wholes, parts = wholes[order], parts[order]
+        distinct, starts, counts = np.unique(wholes, return_index=True, return_counts=True)
+        own, others = self._overlap.side(side), self._overlap.side(across)
+        return [
+            Split(
+                side,
+                own.label(whole),
+                tuple(others.label(k) for k in parts[start : start + count].tolist()),
+            )
+            for whole, start, count in zip(
+                distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
+            )
+            if count > 1
+        ]
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    @property
+    def matched(self) -> "Detection":
+        """The reading before regions were merged."""
+        return self if self._before is None else self._before
+
+    def to_frame(self, table: Table = "pairs") -> "pandas.DataFrame":
+        """One of three tables.
+
+        Parameters
+        ----------
+        table : {"pairs", "reference", "prediction"}, optional
+            ``"pairs"``: one row a group, with the labels of both sides as tuples and an *outcome*:
+            "found", "below threshold" (its regions are missed and false), "missed", "false" or
+            "faint" (a group that does not count).
+            ``"reference"`` and ``"prediction"``: one row a region, with the regions that it
+            corresponds to, whether it was found, whether its group is faint, and the parts that
+            it is split into. A region that is empty is in no table; one that is alone has a
+            Jaccard index and a Dice coefficient of 0.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
+        >>> result.detection(background=0).to_frame()[["reference", "prediction", "outcome"]]
+          reference prediction outcome
+        0      (1,)       (5,)   found
+        1      (2,)         ()  missed
+        """
+        if table == "pairs":
+            return _frame(self._pair_rows())
+        if table not in SIDES:
+            raise InputError(f"table must be 'pairs', 'reference' or 'prediction', found {table!r}")
+        return _frame(self._region_rows(table))
+
+    @cached_property
+    def _members(self) -> Both[Sequence[tuple[Label, ...]]]:
+        """Per side and group, the labels of its instances."""
+        return Both(*(self._labels(side) for side in SIDES))
+
+    def _labels(self, side: Side) -> Sequence[tuple[Label, ...]]:
+        labels, outside = self._overlap.side(side).labels, self._outside[side]
+        starts, regions = self._groups.members[side]
+        members: list[int] = regions.tolist()
+        return [
+            tuple(labels[k] for k in members[start:stop] if not outside[k])
+            for start, stop in pairwise(starts.tolist())
+        ]
+
+    def _pair_rows(self) -> dict[str, Any]:
+        shares, kept = self._shares, np.flatnonzero(self._shares.occupied)
+        found, paired = self._found(self.threshold), self._paired
+        outcomes = np.where(paired, "below threshold", "missed")
+        outcomes[shares.regions.reference == 0] = "false"
+        outcomes[found] = "found"
+        outcomes[~shares.counted] = "faint"
+        return {
+            **{side: [self._members[side][g] for g in kept.tolist()] for side in SIDES},
+            "outcome": outcomes[kept].tolist(),
+            "jaccard": shares.jaccard[kept],
+            "dice": shares.dice[kept],
+            **{f"{side}_volume": shares.volumes[side][kept] for side in SIDES},
+        }
+
+    def _region_rows(self, side: Side) -> dict[str, Any]:
+        regions, numbers = self._overlap.side(side), self._groups.numbers(side)
+        kept = np.flatnonzero((numbers >= 0) & ~self._outside[side])
+        group, found = numbers[kept], self._found(self.threshold)
+        parts = {whole.region: whole.parts for whole in self._wholes[side]}
+        labels = [regions.label(k) for k in kept.tolist()]
+        return {
+            "label": labels,
+            "volume": regions.volumes[kept],
+            other(side): [self._members[other(side)][g] for g in group.tolist()],
+            "found": found[group],
+            "faint": ~self._shares.counted[group],
+            "jaccard": self._shares.jaccard[group],
+            "dice": self._shares.dice[group],
+            "parts": [parts.get(label, ()) for label in labels],
+        }
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, float]:
+        """All numbers by name.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> numbers = probdice.compare([1, 1, 2], [5, 5, 6]).detection(background=None).to_dict()
+        >>> numbers["true_positives"], numbers["panoptic_quality"]
+        (2, 1.0)
+        """
+        wholes = {"splits": len(self.splits), "merges": len(self.merges)}
+        return {name: wholes[name] if name in wholes else getattr(self, name) for name in COUNTS}
+
+    def __repr__(self) -> str:
+        word = "Jaccard" if self.by == "jaccard" else "Dice"
+        said = "no background" if self.background is None else f"background={self.background!r}"
+        counts = self.instances
+        lines = [
+            f"Detection ({word} of at least {self.threshold:g}, {said}): {counts['reference']} "
+            f"reference and {counts['prediction']} prediction instances",
+            f"{self.true_positives} found, {self.misses} missed, {self.false_positives} false",
+            f"precision {decimal(self.precision)}   recall {decimal(self.recall)}   "
+            f"F1 {decimal(self.f1)}",
+            f"panoptic quality {decimal(self.panoptic_quality)} = recognition "
+            f"{decimal(self.recognition_quality)} × segmentation "
+            f"{decimal(self.segmentation_quality)}",
+            f"average precision {decimal(self.average_precision)}   "
+            f"area under F1 {decimal(self.f1_area)}",
+        ]
+        for word, wholes in (("split", self.splits), ("merge", self.merges)):
+            if wholes:
+                shown = "; ".join(str(whole) for whole in wholes[:SHOWN])
+                more = f"; … and {len(wholes) - SHOWN} more" if len(wholes) > SHOWN else ""
+                words = word if len(wholes) == 1 else f"{word}s"
+                lines.append(f"{len(wholes)} {words}: {shown}{more}")
+        return "\n  ".join(lines)
+
+
+COUNTS = (
+    "true_positives",
+    "false_positives",
+    "misses",
+    "precision",
+    "recall",
+    "f1",
+    "recognition_quality",
+    "segmentation_quality",
+    "panoptic_quality",
+    "average_precision",
+    "f1_area",
+    "splits",
+    "merges",
+)
+
+
+def detection_of(
+    result: "Comparison",
+    correspondence: Correspondence,
+    *,
+    threshold: float,
+    background: Label | None,
+    by: Measure,
+) -> Detection:
+    """The instances of a comparison, after merging and, where that differs, before it."""
+    overlap = result.overlap
+    if by not in ("jaccard", "dice"):
+        raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")
+    if not overlap.crisp and not overlap.similarity.separable:
+        raise InputError(
+            "what two regions of probabilities have in common is not known to a comparison by ",
+            Option("similarity", overlap.similarity.name),
+            "; detect instances with ",
+            Option("similarity", "absolute"),
+        )
+    threshold, outside = _as_threshold(threshold), background_of(overlap, background)
+    dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
+
+    def of(groups: Groups, dice: Floats | None, before: Detection | None) -> Detection:
+        shares = shares_of(overlap, groups, outside, dice)
+        return Detection(threshold, by, background, overlap, outside, groups, shares, before)
+
+    before = of(correspondence.matched, None, None) if correspondence.joins else None
+    return of(correspondence.groups, dice, before)
+
+
+def _as_threshold(threshold: object) -> float:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.floating):
+        raise InputError(f"threshold must be a number from 0 to 1, found {threshold!r}")
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold must be a number from 0 to 1, found {threshold}")
+    return float(threshold)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else nan
+
+
+def _f1(found: int, false: int, missed: int) -> float:
+    return _ratio(2 * found, 2 * found + false + missed)
+
+
+def _frame(content: Any) -> "pandas.DataFrame":
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+    return pandas.DataFrame(content)

@@ -1,0 +1,629 @@
+"""The field's other numbers, read from the overlap of two segmentations.
+
+Nothing here looks at a pixel. With n_ij the pixels that reference region i and prediction region j
+share, a_i and b_j the volumes of the regions and N the number of pixels, every index is a function
+of the pairs that meet; no table of all pairs is made.
+"""
+
+from dataclasses import dataclass, field, fields
+from math import fsum, log, nan, sqrt
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError, Note, Option
+from probdice.method.explained import explained_by_counts
+from probdice.method.groups import Groups, counted, known_from_table
+from probdice.method.overlap import Floats, Overlap, Regions
+from probdice.method.region_labels import Label
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES, Both, Side, other
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = [
+    "INDICES",
+    "Indices",
+    "Shares",
+    "background_of",
+    "foreground_dice",
+    "indices_of",
+    "shares_of",
+]
+
+Average = Literal["min", "max", "arithmetic", "geometric"]
+SQUARES_FIT = 2**31  # pixels whose square an integer of 64 bits holds
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Numbers by which segmentations are compared elsewhere, from one overlap.
+
+    With n_ij the pixels that reference region i and prediction region j share, a_i and b_j the
+    volumes of the regions, and N the number of pixels. Rows that say *label maps* are NaN where a
+    side holds probabilities, and `notes` says so; the others are defined for both. What would be
+    0/0 is NaN.
+
+    Attributes
+    ----------
+    rand : float
+        Rand index: the share of pairs of pixels that both sides keep together or both keep apart,
+        1 − (Σ a_i² + Σ b_j² − 2 Σ n_ij²) / (N (N − 1)). Label maps.
+    adjusted_rand : float
+        The same with chance taken out (Hubert and Arabie): 1 for equal partitions, 0 on average
+        for shuffled pixels. Label maps.
+    rand_precision : float
+        Of the pairs of distinct pixels that the prediction keeps together, the share that the
+        reference keeps together: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1). Label maps.
+    rand_recall : float
+        The same with the sides exchanged: Σ n_ij (n_ij − 1) / Σ a_i (a_i − 1). Label maps.
+    adapted_rand_error : float
+        As the script of the SNEMI3D challenge computes it: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²), a
+        pixel with itself being a pair as well. Where a background is named, pixels that the
+        *reference* calls background are left out. The c others that the prediction calls
+        background count in a_i, but not in n_ij and b_j: instead the script adds c/N to
+        Σ n_ij² and to Σ b_j². Label maps.
+    variation_of_information : float
+        `variation_split` + `variation_merge`, in bits. Label maps.
+    variation_split : float
+        H(prediction | reference) = −Σ n_ij/N log₂(n_ij/a_i), in bits. Label maps.
+    variation_merge : float
+        H(reference | prediction) = −Σ n_ij/N log₂(n_ij/b_j), in bits. Label maps.
+    mutual_information : float
+        I = Σ n_ij/N log₂(N n_ij / (a_i b_j)), in bits. Label maps.
+    nmi_min : float
+        I over the smaller of the two entropies. Label maps.
+    nmi_max : float
+        I over the larger of the two entropies. Label maps.
+    nmi_arithmetic : float
+        I over the arithmetic mean of the two entropies. Label maps.
+    nmi_geometric : float
+        I over the geometric mean of the two entropies. Label maps.
+    nmi_joint : float
+        I over the joint entropy. Label maps.
+    covering : dict
+        Per side, the mean over its pixels of the best Jaccard index that their region has with one
+        of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
+    achievable_accuracy : dict
+        ``["reference"]`` is the share of pixels that would be right if every prediction region
+        were given the best single label of the reference: 1/N Σ_j max_i n_ij.
+        ``["prediction"]`` is that with the sides exchanged. Label maps.
+    under_segmentation_error : float
+        As Neubert and Protzel define it for super-pixels: 1/N Σ_ij min(n_ij, b_j − n_ij). Per
+        pair of regions that overlap, this counts the smaller of the two parts of the prediction
+        region, inside and outside the reference region. Label maps.
+    over_segmentation_error : float
+        The same with the sides exchanged. Label maps.
+    accuracy : float
+        The share of pixels whose regions correspond; for probabilities the share of probability
+        that corresponding regions have in common, Σ min(p, q) / N.
+    kappa : float
+        Cohen's κ: (accuracy − e) / (1 − e), with e the sum over the groups of the product of both
+        sides' shares of the pixels.
+    mean_iou : float
+        Mean Jaccard index of the groups that count; unmatched regions count as 0. Faint groups
+        (`Group.faint`) do not count.
+    weighted_iou : float
+        The same, weighted by the volume in the reference.
+    mean_dice : float
+        Mean Dice coefficient of the groups that count, unmatched regions counting as 0.
+    mean_foreground_dice : float
+        The same without the background: nnU-Net's foreground mean, of one case. NaN where no
+        background is named, or no other group counts.
+    explained : dict
+        Per side, the share of its variance that the other side explains: Goodman and Kruskal's τ
+        of label maps.
+    background : int, str or None
+        Which label was said to be the background.
+    notes : tuple of Note
+        Why a number is missing.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> indices = probdice.overlap([1, 1, 2, 2, 2, 2], [5, 5, 7, 7, 8, 8]).indices()
+    >>> indices.variation_split, indices.variation_merge
+    (0.6666666666666666, 0.0)
+    >>> indices.covering
+    {'reference': 0.6666666666666666, 'prediction': 0.6666666666666666}
+    >>> round(indices.adjusted_rand, 6)
+    0.444444
+    """
+
+    rand: float
+    adjusted_rand: float
+    rand_precision: float
+    rand_recall: float
+    adapted_rand_error: float
+    variation_of_information: float
+    variation_split: float
+    variation_merge: float
+    mutual_information: float
+    nmi_min: float
+    nmi_max: float
+    nmi_arithmetic: float
+    nmi_geometric: float
+    nmi_joint: float
+    covering: dict[Side, float]
+    achievable_accuracy: dict[Side, float]
+    under_segmentation_error: float
+    over_segmentation_error: float
+    accuracy: float
+    kappa: float
+    mean_iou: float
+    weighted_iou: float
+    mean_dice: float
+    mean_foreground_dice: float
+    explained: dict[Side, float]
+    background: Label | None = None
+    notes: tuple[Note, ...] = ()
+    _overlap: Overlap | None = field(default=None, repr=False, compare=False)
+
+    def adjusted_mutual_information(self, *, average: Average = "arithmetic") -> float:
+        """Mutual information with chance taken out (AMI).
+
+        (I − E) / (H − E), with E the mean of I over all ways to shuffle the pixels of one side,
+        computed exactly, and H an average of the two entropies. It visits every pair of distinct
+        volumes, which takes a while for very many regions, so it is not among the other numbers.
+
+        Parameters
+        ----------
+        average : {"arithmetic", "min", "max", "geometric"}, optional
+            Of the two entropies.
+
+        Returns
+        -------
+        float
+            1 for equal partitions, 0 on average for shuffled pixels; NaN for probabilities, and
+            where both sides have one region only.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> indices = probdice.overlap([1, 1, 2, 2, 2, 2], [5, 5, 7, 7, 8, 8]).indices()
+        >>> round(indices.adjusted_mutual_information(), 6)
+        0.615385
+        """
+        if average not in ("arithmetic", "min", "max", "geometric"):
+            raise InputError(
+                f"average must be 'arithmetic', 'min', 'max' or 'geometric', found {average!r}"
+            )
+        if self._overlap is None or not self._overlap.crisp:
+            return nan
+        volumes = Both(*(_occupied(self._overlap.side(side)) for side in SIDES))
+        entropies = volumes.map(lambda sizes: _entropy(sizes, self._pixels))
+        expected = _expected_information(volumes, self._pixels)
+        room = _mean(entropies, average) - expected
+        return _ratio(self.mutual_information - expected, room if abs(room) > 1e-15 else 0.0)
+
+    @property
+    def _pixels(self) -> int:
+        return 0 if self._overlap is None else self._overlap.pixels
+
+    def to_dict(self) -> dict[str, float]:
+        """All numbers by name; those with two sides as ``covering_reference`` and so on.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8]).indices().to_dict()["covering_reference"]
+        0.5833333333333333
+        """
+        numbers: dict[str, float] = {}
+        for name, value in self.__dict__.items():
+            if isinstance(value, dict):
+                numbers |= {f"{name}_{side}": value[side] for side in SIDES}
+            elif isinstance(value, float):
+                numbers[name] = value
+        return numbers
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:30}  {decimal(value)}" for name, value in self.to_dict().items()]
+        said = "" if self.background is None else f" (background={self.background!r})"
+        return "\n".join([f"Indices{said}", *lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def _names() -> tuple[str, ...]:
+    """The names of all numbers, as `Indices.to_dict` has them."""
+    names: list[str] = []
+    for entry in fields(Indices):
+        if entry.type is float:
+            names.append(entry.name)
+        elif entry.type == dict[Side, float]:
+            names += [f"{entry.name}_{side}" for side in SIDES]
+    return tuple(names)
+
+
+INDICES = _names()
+
+
+def indices_of(result: "Comparison", groups: Groups, background: Label | None) -> Indices:
+    """All indices but the adjusted mutual information."""
+    overlap = result.overlap
+    outside = background_of(overlap, background)
+    notes: list[Note] = []
+    if overlap.crisp:
+        explained = explained_by_counts(overlap)
+    else:
+        notes.append(Note("soft", (_LABEL_MAPS_ONLY,)))
+        try:
+            explained = dict(result.explained)
+        except NeedsImages as error:
+            explained = {side: nan for side in SIDES}
+            notes.append(Note("images", error.args))
+    return Indices(
+        **_of_partitions(overlap, outside),
+        **_of_groups(result, groups, outside, foreground=background is not None),
+        explained=explained,
+        background=background,
+        notes=tuple(notes),
+        _overlap=overlap,
+    )
+
+
+_LABEL_MAPS_ONLY = (
+    "indices that count pixels or pairs of pixels (Rand, variation of information, mutual "
+    "information, covering, achievable accuracy, under- and over-segmentation) are defined for "
+    "two label maps only, and a side holds probabilities"
+)
+
+
+# -- the background ------------------------------------------------------------------------------
+
+
+def background_of(overlap: Overlap, background: Label | None) -> Both[NDArray[np.bool_]]:
+    """Which regions of each side are the background, by label or by name."""
+    if background is not None and (
+        isinstance(background, bool) or not isinstance(background, int | np.integer | str)
+    ):
+        raise InputError(f"background must be a label, a name or None, found {background!r}")
+    masks = Both(*(_is_background(overlap.side(side), background) for side in SIDES))
+    if isinstance(background, str) and not any(
+        mask.any() or overlap.side(side).knows(background)
+        for side, mask in zip(SIDES, masks, strict=True)
+    ):
+        raise InputError(
+            f"background {background!r} names no region of either side; leave it out with ",
+            Option("background", None, python="background=None"),
+        )
+    return masks
+
+
+def _is_background(regions: Regions, background: Label | None) -> NDArray[np.bool_]:
+    mask = np.zeros(len(regions), np.bool_)
+    if isinstance(background, str) or (background is not None and not regions.crisp):
+        place = regions.find(background)
+        if place is not None:
+            mask[place] = True
+    elif background is not None:
+        mask[:] = regions.keys == background
+    return mask
+
+
+# -- what needs no correspondence ----------------------------------------------------------------
+
+
+def _of_partitions(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> dict[str, Any]:
+    """The indices of two partitions."""
+    if not overlap.crisp:
+        sides: dict[Side, float] = {side: nan for side in SIDES}
+        return {name: nan for name in _PARTITION} | {
+            "covering": dict(sides),
+            "achievable_accuracy": dict(sides),
+        }
+    return (
+        _pairs_of_pixels(overlap)
+        | {"adapted_rand_error": _adapted_rand_error(overlap, outside)}
+        | _information(overlap)
+        | _segments(overlap)
+    )
+
+
+_PARTITION = (
+    "rand",
+    "adjusted_rand",
+    "rand_precision",
+    "rand_recall",
+    "adapted_rand_error",
+    "variation_of_information",
+    "variation_split",
+    "variation_merge",
+    "mutual_information",
+    "nmi_min",
+    "nmi_max",
+    "nmi_arithmetic",
+    "nmi_geometric",
+    "nmi_joint",
+    "under_segmentation_error",
+    "over_segmentation_error",
+)
+
+
+def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
+    """Rand and its relatives, in whole numbers: the adjusted one subtracts large ones."""
+    pixels = overlap.pixels
+    together = _pairs(overlap.meeting.savings, pixels)
+    reference = _pairs(overlap.reference.volumes, pixels)
+    prediction = _pairs(overlap.prediction.volumes, pixels)
+    every = pixels * (pixels - 1)
+    by_chance = reference * prediction  # times `every`
+    return {
+        "rand": _ratio(every - reference - prediction + 2 * together, every),
+        "adjusted_rand": _ratio(
+            2 * (together * every - by_chance), (reference + prediction) * every - 2 * by_chance
+        ),
+        "rand_precision": _ratio(together, prediction),
+        "rand_recall": _ratio(together, reference),
+    }
+
+
+def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
+    """As SNEMI3D's script has it; times N, so that all sums are whole numbers."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    kept = ~outside.reference[meeting.rows]
+    alone = kept & outside.prediction[meeting.columns]
+    lost = int(meeting.savings[alone].sum())  # pixels that the prediction calls background
+    kept &= ~alone
+    counts, columns = meeting.savings[kept], meeting.columns[kept]
+    sizes = np.zeros(len(overlap.prediction), np.int64)
+    np.add.at(sizes, columns, counts)
+    together = pixels * _squares(counts, pixels) + lost
+    prediction = pixels * _squares(sizes, pixels) + lost
+    reference = pixels * _squares(overlap.reference.volumes[~outside.reference], pixels)
+    return _ratio(reference + prediction - 2 * together, reference + prediction)
+
+
+def _information(overlap: Overlap) -> dict[str, float]:
+    """Entropies and what they have in common, in bits."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    counts = meeting.savings.astype(np.float64)
+    a = overlap.reference.volumes[meeting.rows]
+    b = overlap.prediction.volumes[meeting.columns]
+    shares = counts / pixels
+    split = _sum(shares * np.log2(a / counts))
+    merge = _sum(shares * np.log2(b / counts))
+    joint = _sum(shares * np.log2(pixels / counts))
+    mutual = max(_sum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
+    entropies = Both(*(_entropy(_occupied(overlap.side(side)), pixels) for side in SIDES))
+    return {
+        "variation_of_information": split + merge,
+        "variation_split": split,
+        "variation_merge": merge,
+        "mutual_information": mutual,
+        "nmi_min": _share(mutual, _mean(entropies, "min")),
+        "nmi_max": _share(mutual, _mean(entropies, "max")),
+        "nmi_arithmetic": _share(mutual, _mean(entropies, "arithmetic")),
+        "nmi_geometric": _share(mutual, _mean(entropies, "geometric")),
+        "nmi_joint": _share(mutual, joint),
+    }
+
+
+def _segments(overlap: Overlap) -> dict[str, Any]:
+    """Covering, achievable accuracy, under- and over-segmentation."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    counts = meeting.savings
+    a = overlap.reference.volumes[meeting.rows]
+    b = overlap.prediction.volumes[meeting.columns]
+    jaccard = counts / (a + b - counts)
+    covering: dict[Side, float] = {}
+    achievable: dict[Side, float] = {}
+    for side in SIDES:
+        regions = overlap.side(side)
+        places = meeting.rows if side == "reference" else meeting.columns
+        best = _largest(jaccard, places, len(regions))
+        covering[side] = min(float(regions.volumes @ best) / pixels, 1.0)
+        achievable[other(side)] = int(_largest(counts, places, len(regions)).sum()) / pixels
+    return {
+        "covering": covering,
+        "achievable_accuracy": {side: achievable[side] for side in SIDES},
+        "under_segmentation_error": int(np.minimum(counts, b - counts).sum()) / pixels,
+        "over_segmentation_error": int(np.minimum(counts, a - counts).sum()) / pixels,
+    }
+
+
+# -- what needs a correspondence -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Per group, what both sides have in common and their volumes, in pixels.
+
+    `regions` counts how many regions of each side a group has, `counted` tells which groups
+    count in means. Regions of the background, where one is named, are left out of all four.
+    """
+
+    common: Floats
+    volumes: Both[Floats]
+    regions: Both[NDArray[np.int64]]
+    counted: NDArray[np.bool_]
+
+    @property
+    def occupied(self) -> NDArray[np.bool_]:
+        """The groups that have a region at all."""
+        return np.asarray((self.regions.reference > 0) | (self.regions.prediction > 0))
+
+    @property
+    def dice(self) -> Floats:
+        """The Dice coefficient of every group; NaN for groups without a region."""
+        total = self.volumes.reference + self.volumes.prediction
+        return _quotients(2 * self.common, total)
+
+    @property
+    def jaccard(self) -> Floats:
+        """The Jaccard index of every group; NaN for groups without a region."""
+        union = self.volumes.reference + self.volumes.prediction - self.common
+        return _quotients(self.common, union)
+
+
+def shares_of(
+    overlap: Overlap,
+    groups: Groups,
+    outside: Both[NDArray[np.bool_]],
+    dice: Floats | None = None,
+) -> Shares:
+    """What the two sides of every group have in common.
+
+    Where the table does not know that (several regions of probabilities, or aitchison), it
+    follows from the Dice coefficients of the groups, if they are given; a group with a background
+    in it then has NaN.
+    """
+    kept = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
+    numbers = Both(*(groups.numbers(side)[kept[side]] for side in SIDES))
+    volumes = Both(
+        *(
+            _summed(overlap.side(side).volumes[kept[side]], numbers[side], groups.count)
+            for side in SIDES
+        )
+    )
+    regions = Both(*(np.bincount(numbers[side], minlength=groups.count) for side in SIDES))
+    meeting = overlap.meeting
+    number = groups.reference[meeting.rows]
+    together = (
+        (number == groups.prediction[meeting.columns])
+        & kept.reference[meeting.rows]
+        & kept.prediction[meeting.columns]
+    )
+    common = _summed(meeting.savings[together], number[together], groups.count)
+    if not overlap.crisp:
+        unknown = ~known_from_table(overlap, groups)
+        if not overlap.similarity.separable:
+            unknown[:] = True
+        unknown &= (regions.reference > 0) & (regions.prediction > 0)
+        total = volumes.reference + volumes.prediction
+        estimate = np.full(groups.count, nan) if dice is None else dice * total / 2
+        if any(mask.any() for mask in outside):
+            estimate[_mixed(groups, outside, regions)] = nan
+        common[unknown] = estimate[unknown]
+        common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
+    return Shares(common, volumes, regions, counted(overlap, groups, outside))
+
+
+def _mixed(
+    groups: Groups, outside: Both[NDArray[np.bool_]], regions: Both[NDArray[np.int64]]
+) -> NDArray[np.bool_]:
+    """The groups that hold both background and other regions."""
+    mixed = np.zeros(groups.count, np.bool_)
+    for side in SIDES:
+        numbers = groups.numbers(side)[outside[side]]
+        mixed[numbers[numbers >= 0]] = True
+    return np.asarray(mixed & ((regions.reference > 0) | (regions.prediction > 0)))
+
+
+def _of_groups(
+    result: "Comparison", groups: Groups, outside: Both[NDArray[np.bool_]], *, foreground: bool
+) -> dict[str, Any]:
+    """The indices of corresponding regions."""
+    overlap, pixels = result.overlap, result.pixels
+    dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
+    nothing = outside.map(lambda mask: np.zeros_like(mask))
+    shares = shares_of(overlap, groups, nothing, dice)
+    accuracy = min(float(shares.common.sum()) / pixels, 1.0)
+    by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
+    jaccard, kept = shares.jaccard, shares.counted
+    weights = shares.volumes.reference[kept]
+    inside = shares_of(overlap, groups, outside, dice) if foreground else None
+    return {
+        "accuracy": accuracy,
+        "kappa": _ratio(accuracy - by_chance, 1 - by_chance),
+        "mean_iou": _mean_of(jaccard[kept]),
+        "weighted_iou": _share(float(weights @ jaccard[kept]), float(weights.sum())),
+        "mean_dice": _mean_of(shares.dice[kept]),
+        "mean_foreground_dice": nan if inside is None else _mean_of(inside.dice[inside.counted]),
+    }
+
+
+def foreground_dice(result: "Comparison", background: Label | None) -> float:
+    """`Indices.mean_foreground_dice` alone; NaN where no background is named."""
+    if background is None:
+        return nan
+    overlap = result.overlap
+    dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
+    outside = background_of(overlap, background)
+    shares = shares_of(overlap, result.correspondence.groups, outside, dice)
+    return _mean_of(shares.dice[shares.counted])
+
+
+def _mean_of(values: Floats) -> float:
+    """The mean; NaN where there are no values."""
+    return float(values.mean()) if values.size else nan
+
+
+# -- sums ----------------------------------------------------------------------------------------
+
+
+def _sum(values: NDArray[Any]) -> float:
+    """A sum that does not depend on the order: a renamed map has exactly the same entropy."""
+    return fsum(values.tolist())
+
+
+def _squares(counts: NDArray[Any], pixels: int) -> int:
+    """Σ n², exactly."""
+    if pixels < SQUARES_FIT:
+        return int(counts @ counts)
+    return sum(count * count for count in counts.tolist())
+
+
+def _pairs(counts: NDArray[Any], pixels: int) -> int:
+    """Σ n (n − 1), exactly."""
+    return _squares(counts, pixels) - int(counts.sum())
+
+
+def _occupied(regions: Regions) -> NDArray[Any]:
+    """The volumes of the regions that are not empty."""
+    volumes: NDArray[Any] = regions.volumes[regions.occupied]
+    return volumes
+
+
+def _entropy(volumes: NDArray[Any], pixels: int) -> float:
+    """In bits."""
+    return _sum((volumes / pixels) * np.log2(pixels / volumes))
+
+
+def _expected_information(volumes: Both[NDArray[Any]], pixels: int) -> float:
+    """The mean mutual information of shuffled pixels, in bits."""
+    from probdice.engine.kernels.information import expected_information
+
+    reference, prediction = (np.unique(sizes, return_counts=True) for sizes in volumes)
+    return expected_information(*reference, *prediction, pixels) / log(2)
+
+
+def _mean(entropies: Both[float], average: Average) -> float:
+    first, second = entropies
+    return {
+        "min": min(first, second),
+        "max": max(first, second),
+        "arithmetic": (first + second) / 2,
+        "geometric": sqrt(first * second),
+    }[average]
+
+
+def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
+    """The sum of the values at every place."""
+    return np.bincount(places, values, count).astype(np.float64)
+
+
+def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """The largest value at every place."""
+    largest = np.zeros(count, values.dtype)
+    np.maximum.at(largest, places, values)
+    return largest
+
+
+def _ratio(part: float, whole: float) -> float:
+    """A quotient; NaN where the divisor is 0. Of whole numbers of any size it is exact."""
+    return part / whole if whole else nan
+
+
+def _quotients(parts: Floats, wholes: Floats) -> Floats:
+    """Quotients, NaN where a divisor is 0."""
+    quotients = np.full(wholes.shape, nan)
+    np.divide(parts, wholes, out=quotients, where=wholes > 0)
+    return quotients
+
+
+def _share(part: float, whole: float) -> float:
+    """A quotient that is at most 1 but for rounding."""
+    return min(part / whole, 1.0) if whole else nan

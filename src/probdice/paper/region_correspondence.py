@@ -1,0 +1,156 @@
+"""Drawings of how regions come to correspond: weights, matching, merging, and their sources."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import Segmentation
+from probdice.method.region_labels import Label
+from probdice.paper.drawings import (
+    BLUE,
+    CENTRED,
+    GREEN,
+    GREY,
+    RED,
+    add_scale,
+    blank,
+    blended,
+    colours,
+    show,
+)
+from probdice.paper.figures import MergedPair, PairWeight
+from probdice.synthesis import probabilities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_pair_weight(data: PairWeight) -> "Figure":
+    """Both sides, the graph between their regions, and what one edge of it weighs."""
+    figure = blank(11.5, 6.2)
+    top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.08, 1])).tolist()
+    left, middle, right = top.subplots(1, 3, width_ratios=[1, 1.25, 1])
+    rows = _numbered_picture(left, data.reference, "reference")
+    columns = _numbered_picture(right, data.prediction, "prediction")
+    every = [(row, column) for row in rows for column in columns]
+    edges = {pair: ("#b8bec6", 0.8) for pair in every}
+    edges |= {pair: (BLUE, 1.8) for pair in data.matched} | {data.pair: (RED, 3.0)}
+    _graph(middle, rows, columns, edges)
+    middle.set_title(f"red: weight {data.weight:.4f}; blue: matched", fontsize=10)
+    axes = bottom.subplots(1, 4, width_ratios=[1, 1, 1, 1.15])
+    show(axes[0], data.auxiliaries[0][0], f"auxiliary: reference {data.pair[0]}", **GREY)
+    show(axes[1], data.auxiliaries[1][0], f"auxiliary: prediction {data.pair[1]}", **GREY)
+    add_scale(bottom, show(axes[2], data.f, f"f, mean {data.f.mean():.4f}", **GREY), [axes[2]], "")
+    highest = float(data.weights.max())
+    axes[3].imshow(data.weights, cmap="Blues_r", vmin=0, vmax=highest, aspect="auto")
+    for pair, (place, weight) in zip(every, np.ndenumerate(data.weights), strict=True):
+        edge = RED if pair == data.pair else "white" if pair in data.matched else "none"
+        axes[3].text(
+            *place[::-1],
+            f"{weight:.3f}",
+            color="white" if weight < 0.55 * highest else "black",
+            bbox={"boxstyle": "square,pad=0.3", "fc": "none", "ec": edge, "lw": 2},
+            **CENTRED,
+        )
+    axes[3].set_xticks(range(len(columns)), list(map(str, columns)))
+    axes[3].set_yticks(range(len(rows)), list(map(str, rows)))
+    axes[3].set(xlabel="prediction", ylabel="reference")
+    axes[3].set_title("weights; boxes: matched", fontsize=10)
+    return figure
+
+
+def draw_merging(data: MergedPair) -> "Figure":
+    """Both sides, which regions correspond, and Dice before and after each merge."""
+    figure = blank(11.5, 7.6)
+    top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.5, 1])).tolist()
+    left, middle, right = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
+    result = data.result
+    counts = len(result.prediction_labels), len(result.reference_labels)
+    regions = _numbered_picture(left, data.prediction, f"prediction: {counts[0]} regions")
+    targets = _numbered_picture(right, data.reference, f"reference: {counts[1]} regions")
+    edges = {(region, target): (BLUE, 2.0) for target, region in data.matched}
+    edges |= {(step.region, step.into): (GREEN, 2.0) for step in data.steps}
+    _graph(middle, regions, targets, edges)
+    scores = f"score {result.matched_score:.4f} → {result.score:.4f}"
+    middle.set_title(f"blue: matched; green: merged\n{scores}", fontsize=10)
+    _draw_steps(bottom.subplots(), data)
+    return figure
+
+
+def draw_sources(
+    image: NDArray[np.float64],
+    segmentations: Mapping[str, Segmentation],
+    results: Mapping[str, Comparison],
+) -> "Figure":
+    """A photograph and its segmentations by several methods, with their scores."""
+    figure = blank(11.0, 6.0)
+    axes = figure.subplots(2, 3).ravel()
+    show(axes[0], image, "photograph")
+    for place, (method, result) in zip(axes[1:], results.items(), strict=True):
+        regions = len(result.prediction_labels)
+        show(place, blended(segmentations[method]), f"{method}, {regions} regions")
+        place.set_xlabel(
+            f"matched {result.matched_score:.3f}   merged {result.score:.3f}   "
+            f"adjusted {result.adjusted_score:.3f}",
+            fontsize=9,
+        )
+    return figure
+
+
+def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tuple[Label, ...]:
+    """A picture with its labels, each well inside of where its region is the likeliest."""
+    from scipy import ndimage
+
+    show(place, blended(segmentation), title)
+    values, labels = probabilities(segmentation)
+    likeliest = np.pad(values.argmax(axis=0), 1, constant_values=-1)
+    for k, label in enumerate(labels):
+        if (likeliest == k).any():
+            depth = ndimage.distance_transform_edt(likeliest == k)
+            row, column = np.unravel_index(int(depth.argmax()), depth.shape)
+            box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
+            place.text(column - 1, row - 1, str(label), bbox=box, **CENTRED)
+    return labels
+
+
+def _graph(
+    place: Any,
+    left: tuple[Label, ...],
+    right: tuple[Label, ...],
+    edges: Mapping[tuple[Label, Label], tuple[str, float]],
+) -> None:
+    """A circle for each region in two columns, and lines of some colour and width between them."""
+    heights = []
+    for x, labels in ((0.0, left), (1.0, right)):
+        heights.append({label: 1 - (k + 0.5) / len(labels) for k, label in enumerate(labels)})
+        for (label, y), colour in zip(heights[-1].items(), colours(len(labels)), strict=True):
+            place.plot([x], [y], "o", ms=19, mfc=colour, mec="#444", zorder=4)
+            dark = float(np.dot(colour, [0.3, 0.59, 0.11])) < 0.5
+            place.text(x, y, str(label), color="white" if dark else "black", zorder=5, **CENTRED)
+    for (one, other), (colour, width) in edges.items():
+        ends = heights[0][one], heights[1][other]
+        place.plot([0, 1], ends, color=colour, lw=width, zorder=width)
+    place.set(xlim=(-0.2, 1.2), ylim=(0, 1))
+    place.set_axis_off()
+
+
+def _draw_steps(place: Any, data: MergedPair) -> None:
+    """For every merge a bar from the Dice before it to the Dice after it."""
+    for y, step in enumerate(reversed(data.steps)):
+        dice = step.dice_before, step.dice_after
+        place.plot(dice, [y, y], color=GREEN, lw=5, alpha=0.35)
+        for value, colour, name in ((dice[0], "#555", "before"), (dice[1], GREEN, "after")):
+            place.plot([value], [y], "o", color=colour, ms=8, label=name if y == 0 else None)
+        text = f"{dice[0]:.4f} → {dice[1]:.4f}"
+        place.text(max(dice) + 0.02, y, text, va="center", fontsize=9)
+    names = [f"{step.region} joins {step.into}" for step in reversed(data.steps)]
+    place.set_yticks(range(len(names)), names)
+    place.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    place.set(ylim=(-0.6, max(len(names) - 0.4, 0.6)), xlim=(0, 1.22))
+    place.set_xlabel("Dice of the region of the reference, before and after the merge")
+    place.grid(alpha=0.3, axis="x")
+    if data.steps:
+        place.legend(loc="lower left", fontsize=9)

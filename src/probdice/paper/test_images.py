@@ -1,0 +1,188 @@
+"""What the paper's figures are made of: phantoms, and photographs by the methods the paper names.
+
+The photographs ship with scikit-image. Each method gives regions in no agreed order; the random
+walker gives their probabilities too.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.segmentation import Segmentation
+from probdice.errors import InputError, MissingExtraError
+from probdice.synthesis import degradations, phantoms
+
+Image = NDArray[np.float64]
+
+# Inside scikit-image's own package: they need no download.
+PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket")
+DOUBT = 0.02  # share of every pixel that the random walker leaves undecided
+
+
+def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
+    """The seven references of the table: four phantoms, and three photographs by random walker."""
+    shape = (size, size)
+    drawn = {
+        "ellipses": phantoms.nested_ellipses(shape, seed=seed + 1),
+        "Voronoi": phantoms.voronoi(shape, seed=seed),
+        "brain": phantoms.brain_section(shape, seed=seed),
+        "cells": phantoms.touching_cells(shape, seed=seed),
+    }
+    walked = {
+        name: random_walker(photograph(name, size=size), 5, seed=seed)
+        for name in ("astronaut", "camera", "coffee")
+    }
+    return drawn | walked
+
+
+def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
+    """A reference of three regions, a poor prediction and a good one."""
+    reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
+    far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
+    near = degradations.noise(
+        degradations.blur(degradations.deform(reference, 3, seed=seed + 3), 0.8), 0.15, seed=seed
+    )
+    return reference, (far, near)
+
+
+def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
+    """A reference of four regions, and the same deformed, with its labels exchanged."""
+    reference = phantoms.voronoi((96, 96), regions=4, seed=seed + 3)
+    return reference, degradations.permute(
+        degradations.deform(reference, 6, seed=seed), 5, seed=seed + 1
+    )
+
+
+def over_segmented(reference: Segmentation, *, seed: int = 0) -> Segmentation:
+    """A prediction with three regions more than the reference, in another order."""
+    spoilt = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
+    return degradations.permute(degradations.noise(spoilt, 0.2, seed=seed), 10, seed=seed)
+
+
+def photograph(name: str, *, size: int = 112) -> Image:
+    """One of `PHOTOGRAPHS` in colour, from 0 to 1, its longer side `size` pixels."""
+    if name not in PHOTOGRAPHS:
+        raise InputError(f"name must be one of {', '.join(PHOTOGRAPHS)}, found {name!r}")
+    image = _skimage("util").img_as_float64(getattr(_skimage("data"), name)())
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    scale = size / max(image.shape[:2])
+    shape = tuple(max(round(n * scale), 1) for n in image.shape[:2])
+    small = _skimage("transform").resize(image, (*shape, 3), anti_aliasing=True)
+    return np.clip(np.asarray(small, np.float64), 0, 1)
+
+
+def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
+    """Probabilities of Grady's random walker, from seeds in the middle of the k-means clusters.
+
+    The walker is certain at its seeds; a little doubt, spread evenly over all regions, keeps
+    Aitchison distances finite.
+    """
+    smooth = _smoothed(image, 1.0)
+    labels, distances = _clusters(smooth, regions, seed)
+    markers = np.zeros(labels.shape, np.int32)
+    for k in range(regions):  # of every cluster, the third that is nearest to its middle
+        near = distances <= np.quantile(distances[labels == k], 1 / 3)
+        markers[near & (labels == k)] = k + 1
+    full = _skimage("segmentation").random_walker(
+        smooth, markers, beta=300, mode="bf", channel_axis=2, return_full_prob=True
+    )
+    values = np.clip(np.asarray(full, np.float64), 0, None)
+    values = values / values.sum(axis=0) * (1 - DOUBT) + DOUBT / regions
+    names = tuple(range(1, regions + 1))
+    return Segmentation.from_probabilities(values.astype(np.float32), names=names)
+
+
+def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
+    """Regions of Shi and Malik's normalised cuts over superpixels; their number is not fixed."""
+    graph = _skimage("graph")
+    superpixels = _skimage("segmentation").slic(
+        image, n_segments=16 * regions, compactness=12, start_label=0, channel_axis=2
+    )
+    adjacency = graph.rag_mean_color(_lab(image), superpixels, mode="similarity", sigma=300.0)
+    threshold = 0.015 * regions
+    return _numbered(graph.cut_normalized(superpixels, adjacency, thresh=threshold, rng=seed))
+
+
+def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
+    """Regions of Felzenszwalb and Huttenlocher's graph merging; their number is not fixed."""
+    pixels = image.shape[0] * image.shape[1]
+    labels = _skimage("segmentation").felzenszwalb(
+        image, scale=pixels / 40, sigma=1.0, min_size=pixels // (8 * regions), channel_axis=2
+    )
+    return _numbered(labels)
+
+
+def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
+    """Basins of the gradient, flooded from the largest flat places, twice as many as `regions`."""
+    from scipy import ndimage
+
+    smooth = _smoothed(image, 2.0)
+    slope = sum(
+        ndimage.gaussian_gradient_magnitude(smooth[:, :, channel], 1.0) for channel in range(3)
+    )
+    flat, count = ndimage.label(slope < np.quantile(slope, 0.4))
+    sizes = np.bincount(flat.ravel(), minlength=count + 1)[1:]
+    largest = np.argsort(-sizes, kind="stable")[: 2 * regions] + 1
+    markers = np.where(np.isin(flat, largest), flat, 0)
+    return _numbered(_skimage("segmentation").watershed(slope, markers))
+
+
+def k_means(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
+    """Clusters of colour and, less, of place."""
+    return _numbered(_clusters(_smoothed(image, 1.0), regions, seed)[0])
+
+
+METHODS: dict[str, Callable[..., Segmentation]] = {
+    "random walker": random_walker,
+    "normalised cuts": normalised_cuts,
+    "Felzenszwalb–Huttenlocher": felzenszwalb,
+    "watershed": watershed,
+    "k-means": k_means,
+}  # each is called with a photograph, a number of regions and a seed
+
+
+def require_extra() -> None:
+    """Say what to install where scikit-image is missing."""
+    try:
+        import_module("skimage")
+    except ImportError:
+        raise MissingExtraError(
+            'photographs need scikit-image: pip install "probdice[paper]"'
+        ) from None
+
+
+def _skimage(module: str) -> Any:
+    """A module of scikit-image, which is an extra."""
+    require_extra()
+    return import_module(f"skimage.{module}")
+
+
+def _smoothed(image: Image, sigma: float) -> Image:
+    from scipy import ndimage
+
+    return np.asarray(ndimage.gaussian_filter(image, (sigma, sigma, 0), mode="nearest"))
+
+
+def _lab(image: Image) -> Image:
+    return np.asarray(_skimage("color").rgb2lab(image), np.float64)
+
+
+def _numbered(labels: NDArray[Any]) -> Segmentation:
+    """A label map with the numbers from 1."""
+    _, numbers = np.unique(labels, return_inverse=True)
+    return Segmentation.from_labels(numbers.reshape(labels.shape).astype(np.int64) + 1)
+
+
+def _clusters(image: Image, count: int, seed: int) -> tuple[NDArray[np.int64], Image]:
+    """Clusters of colour and, less, of place: labels, and distances to the middles."""
+    from scipy.cluster.vq import kmeans2
+
+    rows, columns = np.indices(image.shape[:2]) * (25 / max(image.shape[:2]))
+    points = np.dstack([_lab(image), rows, columns]).reshape(-1, 5)
+    middles, labels = kmeans2(points, count, iter=30, minit="++", rng=seed)
+    distances = np.linalg.norm(points - middles[labels], axis=1)
+    return labels.reshape(image.shape[:2]), distances.reshape(image.shape[:2])

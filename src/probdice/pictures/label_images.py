@@ -1,0 +1,260 @@
+"""Pictures of the pixels: regions blended by probability, and the map of f."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.method.matching import listed
+from probdice.pictures.canvas import Canvas, Request, canvas_for
+from probdice.pictures.colours import Colours, colours_of, triples
+from probdice.pictures.planes import Plane, planes_of
+from probdice.pictures.region_names import short_names
+from probdice.pictures.views import (
+    View,
+    every_nth,
+    images_of,
+    look,
+    plane_through,
+    worst_place,
+)
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from probdice.comparison.result import Comparison
+    from probdice.data.geometry import Geometry
+    from probdice.method.sides import Side
+
+__all__ = ["blended", "draw_map", "draw_overview", "draw_regions", "draw_views"]
+
+MOST = 2**20  # pixels of a picture
+SEARCHED = 2**21  # pixels among which the worst place is sought
+LEGEND = 16  # groups a legend holds
+LONGEST = 44  # characters of one of them
+OUTSIDE = "#F3F1EC"  # where nothing was compared, hatched
+
+Place = Sequence[int] | None
+
+
+def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
+    """Red, green, blue and opacity of every pixel: Σ p·colour, transparent outside Ω."""
+    values, palette = view.sides[side], triples(colours.regions[side])
+    image = np.zeros((*view.f.shape, 4), np.float32)
+    if view.crisp(side):
+        image[..., :3] = palette[values]
+    else:
+        image[..., :3] = np.tensordot(values, palette, axes=(0, 0))
+    image[..., 3] = view.inside
+    return np.clip(image, 0, 1)
+
+
+def draw_overview(comparison: Comparison, request: Request) -> Figure:
+    """Reference, prediction and f side by side."""
+    return _side_by_side(comparison, request, ("reference", "prediction", "f"))
+
+
+def draw_regions(comparison: Comparison, request: Request) -> Figure:
+    """Reference and prediction side by side."""
+    return _side_by_side(comparison, request, ("reference", "prediction"))
+
+
+def draw_map(comparison: Comparison, request: Request) -> Figure:
+    """The map of f: white 1, black 0."""
+    return _side_by_side(comparison, request, ("f",))
+
+
+def draw_views(comparison: Comparison, request: Request) -> Figure:
+    """Three orthogonal views of a volume through one place, the worst one by default."""
+    shape = _shape(comparison)
+    if len(shape) != 3:
+        raise InputError(f"kind='views' shows volumes, found an image of shape {shape}")
+    centre = _place(comparison, request.place)
+    planes = planes_of(3, _geometry(comparison))
+    columns = ("reference", "prediction", "f")
+    canvas = _canvas(request, shape, planes, columns)
+    axes = [canvas.axes[k : k + 3] for k in (0, 3, 6)]
+    colours = colours_of(comparison, request.palette)
+    for row, plane in zip(axes, planes, strict=True):
+        view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
+        for ax, what in zip(row, columns, strict=True):
+            _show(ax, view, what, colours, plane)
+            _cross(ax, plane, centre, shape)
+        row[0].set_title(_where(plane, centre), fontsize=8, loc="left", color="#555555")
+    for ax, what in zip(axes[0], columns, strict=True):
+        ax.set_title(what, fontsize=10)
+    _scale(canvas, [row[-1] for row in axes])
+    _finish(canvas, comparison, colours, f"through {_index(centre)}")
+    return canvas.figure
+
+
+def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[str]) -> Figure:
+    shape = _shape(comparison)
+    plane = planes_of(len(shape), _geometry(comparison))[0]
+    centre = _place(comparison, request.place)
+    colours = colours_of(comparison, request.palette)
+    canvas = _canvas(request, shape, [plane], columns)
+    view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
+    for ax, what in zip(canvas.axes, columns, strict=True):
+        _show(ax, view, what, colours, plane)
+        ax.set_title(f"f, mean {decimal(comparison.score)}" if what == "f" else what, fontsize=10)
+        if what == "f":
+            _scale(canvas, [ax])
+    where = _where(plane, centre) if len(shape) > 2 else ""
+    _finish(canvas, comparison, colours if "reference" in columns else None, where)
+    return canvas.figure
+
+
+def _canvas(
+    request: Request, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
+) -> Canvas:
+    """One row of axes a plane, of heights that suit the image."""
+    width = 3.2
+    ratios = [_ratio(plane, shape) for plane in planes]
+    heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]
+    size = width * len(columns) + 0.7, sum(heights) + 0.7
+    return canvas_for(request, size, rows=len(planes), columns=len(columns), heights=heights)
+
+
+def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> None:
+    """One panel: a side by its regions' colours, or f."""
+    from matplotlib.patches import Rectangle
+
+    axes = len(view.ranges)
+    step = _step(view, plane.rows) / _step(view, plane.columns)
+    pixel = plane.aspect * step if plane.rows >= 0 else _row_height(view, plane)
+    if not view.inside.all():
+        outside = Rectangle((0, 0), 1, 1, transform=ax.transAxes, zorder=0, hatch="////")
+        outside.set(facecolor=OUTSIDE, edgecolor="#DDD8CC", linewidth=0)
+        ax.add_patch(outside)
+    if what == "f":
+        f = np.ma.masked_invalid(plane.drawn(view.f, axes))
+        ax.imshow(f, cmap="gray", vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
+    else:
+        side: Side = "reference" if what == "reference" else "prediction"
+        image = plane.drawn(blended(view, side, colours), axes)
+        ax.imshow(image, aspect=pixel, interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set(linewidth=0.5, color="#888888")
+    _letters(ax, plane)
+
+
+def _scale(canvas: Canvas, axes: list[Axes]) -> None:
+    """What the greys of f mean, once."""
+    bar = canvas.figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
+    bar.set_ticks([0, 0.5, 1])
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_linewidth(0.5)
+
+
+def _letters(ax: Axes, plane: Plane) -> None:
+    """What lies at the edges, with a halo so that it is read on any colour."""
+    from matplotlib.patheffects import withStroke
+
+    places = ((0.5, 0.98), (0.98, 0.5), (0.5, 0.02), (0.02, 0.5))
+    across, up = ("center", "right", "center", "left"), ("top", "center", "bottom", "center")
+    for letter, (x, y), ha, va in zip(plane.edges, places, across, up, strict=True):
+        if letter:
+            text = ax.text(x, y, letter, ha=ha, va=va, fontsize=7, transform=ax.transAxes)
+            text.set_path_effects([withStroke(linewidth=2, foreground="white")])
+
+
+def _cross(ax: Axes, plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Thin lines through the place, open in the middle."""
+    for axis, flip, across in (
+        (plane.columns, plane.flip_columns, False),
+        (plane.rows, plane.flip_rows, True),
+    ):
+        at = (centre[axis] + 0.5) / shape[axis]
+        at = 1 - at if flip else at
+        for start, end in ((0, 0.08), (0.92, 1)):
+            ends = (start, end), (1 - at, 1 - at)
+            xs, ys = ends if across else ((at, at), ends[0])
+            ax.plot(xs, ys, color="#D55E00", linewidth=1, transform=ax.transAxes)
+
+
+def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, where: str) -> None:
+    """The legend of the groups, and where the slices lie."""
+    from matplotlib.patches import Patch
+
+    if canvas.own:
+        engine = canvas.figure.get_layout_engine()
+        engine.set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr, call-arg]
+    canvas.say(where)
+    if colours is None or len(comparison.groups) > LEGEND:
+        return
+    pairs = [
+        f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}"
+        for group in comparison.groups
+    ]
+    handles: list[Artist] = [
+        Patch(facecolor=colour, label=name, edgecolor="#888888", linewidth=0.4)
+        for name, colour in zip(short_names(pairs, LONGEST), colours.groups, strict=True)
+    ]
+    canvas.legend(handles, columns=_columns(canvas, handles))
+
+
+def _columns(canvas: Canvas, handles: list[Artist]) -> int:
+    """How many columns of a legend fit, by the longest name."""
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
+
+
+def _shape(comparison: Comparison) -> tuple[int, ...]:
+    return images_of(comparison).reference.shape
+
+
+def _geometry(comparison: Comparison) -> Geometry | None:
+    return images_of(comparison).reference.geometry
+
+
+def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
+    """A pixel that is asked for, or the worst place."""
+    shape = _shape(comparison)
+    if place is None:
+        if len(shape) < 3:
+            return tuple(0 for _ in shape)
+        view = look(comparison, every_nth(shape, SEARCHED))
+        return view.place(worst_place(view))
+    fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
+    if not fits:
+        raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")
+    return tuple(int(k) for k in place)
+
+
+def _box(plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> tuple[range, ...]:
+    return plane_through(centre, shape, plane.rows, plane.columns)
+
+
+def _ratio(plane: Plane, shape: tuple[int, ...]) -> float:
+    """Height by width of a plane."""
+    if plane.rows < 0:
+        return 0.15
+    return plane.aspect * shape[plane.rows] / max(shape[plane.columns], 1)
+
+
+def _row_height(view: View, plane: Plane) -> float:
+    """The height of a row that stands alone, in pixels: enough to see it."""
+    return 0.15 * max(view.f.size, 1)
+
+
+def _step(view: View, axis: int) -> int:
+    return view.ranges[axis].step if axis >= 0 else 1
+
+
+def _where(plane: Plane, centre: tuple[int, ...]) -> str:
+    across = plane.across(len(centre))
+    places = ", ".join(str(centre[axis]) for axis in across)
+    return f"{plane.name}, slice {places}"
+
+
+def _index(centre: tuple[int, ...]) -> str:
+    return f"({', '.join(str(k) for k in centre)})"

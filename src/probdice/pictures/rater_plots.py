@@ -1,0 +1,222 @@
+"""Pictures of several raters: how they agree, what they agree on, and where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.pictures.colours import NEUTRAL, PALETTE, triples
+from probdice.pictures.planes import Plane, planes_of
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from probdice.raters import Agreement, Consensus
+
+__all__ = ["Slices", "draw_agreement", "draw_consensus", "region_colours", "slices_of"]
+
+ANNOTATED = 16  # raters up to which every score is written into its cell
+SHOWN = 12  # raters in a figure
+COLUMNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """A slice of the consensus, of the entropy and of every rater, as they are drawn.
+
+    Attributes
+    ----------
+    plane : Plane
+    where : str
+        Which slice of a volume it is; "" where there is only one.
+    consensus : ndarray
+        Red, green and blue from 0 to 1: every region's colour by its probability.
+    entropy : ndarray
+        In bits; NaN outside the mask.
+    raters : dict of str to ndarray
+        Each rater in the same colours.
+    """
+
+    plane: Plane
+    where: str
+    consensus: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    raters: dict[str, NDArray[np.float64]]
+
+
+def region_colours(consensus: Consensus) -> tuple[str, ...]:
+    """A colour for every common region: its own, quiet for a large background, or the palette's."""
+    segmentation = consensus.segmentation
+    largest = int(np.argmax(consensus.volumes))
+    quiet = str(segmentation.regions[largest]).lower() in ("0", "background")
+    count = len(segmentation.regions)
+    loud = iter(PALETTE[k % len(PALETTE)] for k in range(count))
+    return tuple(
+        segmentation.colours.get(k) or (NEUTRAL if quiet and k == largest else next(loud))
+        for k in range(count)
+    )
+
+
+def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
+    """One slice, through a given pixel or where the raters disagree most.
+
+    It has all raters, or the first `most` of them.
+    """
+    segmentation, array = consensus.segmentation, consensus.probabilities
+    shape = segmentation.shape
+    plane = planes_of(len(shape), segmentation.geometry)[0]
+    across = plane.across(len(shape))
+    centre = _busiest(consensus, across) if place is None else _checked(place, shape)
+    box = tuple(
+        slice(centre[axis], centre[axis] + 1) if axis in across else slice(None)
+        for axis in range(len(shape))
+    )
+    size = tuple(1 if axis in across else n for axis, n in enumerate(shape))
+    palette = triples(region_colours(consensus))
+    blended = np.empty((*size, 3))
+    for part, values in array.pieces(box):
+        blended[part] = np.tensordot(values, palette, axes=(0, 0))
+    entropy = np.empty(size)
+    for part, bits in consensus.entropies(box):
+        entropy[part] = bits
+    raters = {}
+    for rater in consensus.names[:most]:
+        image = np.empty((*size, 3))
+        colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # the last one is where −1 leads
+        for part, said in array.rater(rater, box):
+            soft = said.ndim > len(shape)
+            image[part] = np.tensordot(said, palette, axes=(0, 0)) if soft else colours[said]
+        raters[rater] = _drawn(plane, image, len(shape))
+    where = f"{plane.name}, slice {', '.join(str(centre[k]) for k in across)}" if across else ""
+    return Slices(
+        plane,
+        where,
+        _drawn(plane, blended, len(shape)),
+        _drawn(plane, entropy, len(shape)),
+        raters,
+    )
+
+
+def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
+    """The consensus, the entropy, and the raters in the consensus's colours."""
+    from matplotlib.figure import Figure
+
+    slices = slices_of(consensus, place, SHOWN)
+    count = 2 + len(slices.raters)
+    columns = min(COLUMNS, count)
+    rows = ceil(count / columns)
+    height, width = slices.entropy.shape
+    ratio = min(max(slices.plane.aspect * height / width, 0.15), 2)
+    figure = Figure(
+        figsize=(2.7 * columns + 0.6, (2.7 * ratio + 0.35) * rows + 0.4),
+        layout="constrained",
+        dpi=120,
+    )
+    axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
+    how = "STAPLE" if consensus.method == "staple" else "mean"
+    title = f"consensus of {len(consensus.names)} raters ({how})"
+    _show(axes[0], slices.plane, slices.consensus, title)
+    bits = np.ma.masked_invalid(slices.entropy)
+    most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
+    image = _show(axes[1], slices.plane, bits, "disagreement", cmap="inferno", vmin=0, vmax=most)
+    bar = figure.colorbar(image, ax=axes[1], shrink=0.75, pad=0.03, aspect=24, label="bits")
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_linewidth(0.5)
+    for ax, (name, picture) in zip(axes[2:], slices.raters.items(), strict=False):
+        text = f"rater {name}" if name.isdigit() else name
+        _show(ax, slices.plane, picture, text[:40].replace("$", r"\$"))
+    for ax in axes[count:]:
+        ax.set_axis_off()
+    hidden = len(consensus.names) - len(slices.raters)
+    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden else ""
+    if title := ", ".join(text for text in (slices.where, left_out) if text):
+        figure.suptitle(title, fontsize=9, color="#555555")
+    return figure
+
+
+def draw_agreement(agreement: Agreement) -> Figure:
+    """The matrix of scores, raters who agree side by side; beside it each against the others."""
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+
+    order = list(agreement.order)
+    names = [agreement.names[k][:24].replace("$", r"\$") for k in order]
+    scores = agreement.score[np.ix_(order, order)]
+    others = np.array([[agreement.others[k].score] for k in order])
+    count = len(order)
+    apart = np.append(scores[~np.eye(count, dtype=np.bool_)], others)
+    lowest = float(np.floor(np.nanmin(apart) * 20) / 20) if np.any(~np.isnan(apart)) else 0.0
+    tones = LinearSegmentedColormap.from_list("agreement", ["#F7FBFF", "#6BAED6", "#08306B"])
+    cell = 0.55 if count <= ANNOTATED else max(0.12, 9 / count)
+    figure = Figure(
+        figsize=(cell * (count + 1) + 2.6, cell * count + 1.4), layout="constrained", dpi=120
+    )
+    left, right = figure.subplots(1, 2, width_ratios=[count, 1])
+    lowest = min(lowest, 0.95)
+    image = left.imshow(scores, cmap=tones, vmin=lowest, vmax=1, aspect="auto")
+    right.imshow(others, cmap=tones, vmin=lowest, vmax=1, aspect="auto")
+    if count <= ANNOTATED:
+        for ax, table in ((left, scores), (right, others)):
+            for (i, j), score in np.ndenumerate(table):
+                dark = (score - lowest) / (1 - lowest) > 0.6
+                ax.text(
+                    j, i, decimal(score, 2), ha="center", va="center", fontsize=8,
+                    color="white" if dark else "black",
+                )  # fmt: skip
+    turned = 90 if max(map(len, names)) > 4 else 0
+    left.set_xticks(range(count), names, rotation=turned, fontsize=8)
+    left.set_yticks(range(count), names, fontsize=8)
+    left.set_title("score of every pair", fontsize=9)
+    right.set_xticks([0], ["mean"], rotation=turned, fontsize=8)
+    right.set_yticks([])
+    right.set_title("others", fontsize=9)
+    bar = figure.colorbar(image, ax=[left, right], fraction=0.05, pad=0.03, aspect=30)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_linewidth(0.5)
+    return figure
+
+
+def _show(ax: Axes, plane: Plane, picture: Any, title: str, **options: Any) -> Any:
+    aspect = plane.aspect if plane.rows >= 0 else 0.15 * max(picture.shape[1], 1)
+    image = ax.imshow(picture, aspect=aspect, interpolation="nearest", **options)
+    ax.set(xticks=[], yticks=[])
+    ax.set_title(title, fontsize=9)
+    for spine in ax.spines.values():
+        spine.set(linewidth=0.5, color="#888888")
+    return image
+
+
+def _drawn(plane: Plane, image: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
+    return np.asarray(np.clip(plane.drawn(image, axes), 0, None))
+
+
+def _busiest(consensus: Consensus, across: tuple[int, ...]) -> tuple[int, ...]:
+    """A pixel of the slice with the most disagreement."""
+    shape = consensus.segmentation.shape
+    if not across:
+        return (0,) * len(shape)
+    totals = np.zeros(tuple(shape[axis] for axis in across))
+    whole = (slice(None),) * len(shape)
+    within = tuple(axis for axis in range(len(shape)) if axis not in across)
+    for part, bits in consensus.entropies(whole):
+        totals[tuple(part[axis] for axis in across)] += np.nansum(bits, axis=within)
+    best = np.unravel_index(int(np.argmax(totals)), totals.shape)
+    centre = [n // 2 for n in shape]
+    for axis, index in zip(across, best, strict=True):
+        centre[axis] = int(index)
+    return tuple(centre)
+
+
+def _checked(place: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
+    fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
+    if not fits:
+        raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")
+    return tuple(int(k) for k in place)

@@ -1,0 +1,59 @@
+"""Names of regions that fit where they are written, and are still told apart."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import takewhile
+
+from probdice.method.region_labels import Label
+
+__all__ = ["plain", "short_names"]
+
+
+def short_names(labels: Sequence[Label], most: int) -> list[str]:
+    """Labels in at most `most` characters each; what differs still differs.
+
+    A name that is too long loses its end; where that makes it equal to another one, its middle or
+    its beginning; and where nothing helps it gets a number.
+
+    Examples
+    --------
+    >>> from probdice.pictures.region_names import short_names
+    >>> short_names(["left cerebral cortex", "left cerebral white matter", "stem"], 12)
+    ['left …cortex', 'left …matter', 'stem']
+    """
+    texts = [" ".join(str(label).split()) for label in labels]
+    names = {text: text for text in texts if len(text) <= most}
+    head, tail = most - 1 - most // 2, most // 2
+    for way in ("end", "middle", "beginning"):
+        waiting = [text for text in dict.fromkeys(texts) if text not in names]
+        shared = _shared(waiting)
+        candidates = {
+            text: {
+                "end": f"{text[: most - 1]}…",
+                "middle": f"{text[:head]}…{text[-tail:]}",
+                "beginning": f"…{text[shared : shared + most - 1]}",
+            }[way]
+            for text in waiting
+        }
+        counts = Counter([*names.values(), *candidates.values()])
+        names |= {text: name for text, name in candidates.items() if counts[name] == 1}
+    taken = set(names.values())
+    for number, text in enumerate(dict.fromkeys(texts), start=1):
+        if text not in names:
+            ending = f"…{number}"
+            while (name := text[: most - len(ending)] + ending) in taken:
+                ending = f"…{ending}"
+            names[text] = name
+            taken.add(name)
+    return [plain(names[text]) for text in texts]
+
+
+def plain(text: str) -> str:
+    """A text that Matplotlib shows as it is: it would read dollars as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """How many characters all texts have in common at their beginning."""
+    letters = zip(*texts, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, letters))

@@ -1,0 +1,358 @@
+"""What raters agree on: a probabilistic segmentation, and how each of them performs."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.segmentation import Segmentation
+from probdice.errors import InputError, Note, Option
+from probdice.files.atomic_files import null_for_nan
+from probdice.method.overlap import Floats
+from probdice.method.region_labels import Label
+from probdice.raters.agreements import Agreement, agreement_of
+from probdice.raters.fused_array import Fused, fused
+from probdice.raters.fusing import Evidence, Model, expected, staple
+from probdice.raters.panel import Common, Panel
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FORMAT", "Consensus", "Method", "Rater", "consensus_of"]
+
+FORMAT = 1  # version of what to_dict and to_json write
+Method = Literal["mean", "staple"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rater:
+    """How one rater stands to the consensus.
+
+    Attributes
+    ----------
+    name : str
+    correspondence : dict
+        The rater's label of every region that is not empty, and the common region it is.
+    confusion : ndarray
+        P(said | true): the probability that the rater says the row's common region where the
+        column's is true; columns sum to 1. Regions are those of `Consensus.segmentation`.
+    sensitivity : ndarray
+        Per common region, the probability that the rater marks it where it is.
+    specificity : ndarray
+        Per common region, the probability that the rater does not mark it where it is not.
+    accuracy : float
+        The expected share of pixels that the rater gets right.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> consensus = probdice.consensus([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
+    >>> consensus.raters[1].correspondence, round(consensus.raters[1].accuracy, 4)
+    ({7: 1, 9: 2}, 0.8333)
+    """
+
+    name: str
+    correspondence: dict[Label, Label]
+    confusion: Floats
+    sensitivity: Floats
+    specificity: Floats
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Consensus:
+    """What several raters agree on. `probdice.consensus` makes one.
+
+    Attributes
+    ----------
+    segmentation : Segmentation
+        The probability of every common region. It is computed where it is read, so that it takes
+        no room; ``segmentation.probabilities()`` gives all of it.
+    raters : tuple of Rater
+        In the order in which they were given.
+    names : tuple of str
+        What the raters are called.
+    volumes : ndarray
+        How many pixels the raters give each common region, on average.
+    method : {"mean", "staple"}
+    iterations : int
+        Of STAPLE; 0 for the mean.
+    agreement : Agreement
+        How the raters agree with each other.
+    notes : tuple of Note
+        What is worth knowing.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> consensus = probdice.consensus([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
+    >>> consensus.segmentation.regions
+    (1, 2)
+    >>> consensus.segmentation.probabilities().round(3)
+    array([[1.   , 1.   , 0.333, 0.   ],
+           [0.   , 0.   , 0.667, 1.   ]], dtype=float32)
+    """
+
+    method: Method
+    segmentation: Segmentation
+    iterations: int
+    notes: tuple[Note, ...]
+    _panel: Panel
+    _common: Common
+    _model: Model
+    _joint: Floats | None
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels the raters were asked about."""
+        return next(iter(self._panel.comparisons.values())).pixels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The raters in the order in which they were given."""
+        return self._panel.names
+
+    @cached_property
+    def volumes(self) -> Floats:
+        """How many pixels the raters give each common region, on average."""
+        total = np.zeros(len(self._common.labels))
+        for name in self.names:
+            regions = self._panel.regions(name)
+            for key, volume in zip(regions.keys.tolist(), regions.volumes.tolist(), strict=True):
+                if key in self._common.of(name):
+                    total[self._common.of(name)[key]] += volume
+        return np.asarray(total[list(self._common.channels)] / len(self.names))
+
+    @cached_property
+    def _pixels(self) -> Floats:
+        """The expected pixels of every rater by what is said and what is true."""
+        if self._joint is not None:
+            return self._joint
+        evidence = Evidence(self._panel.several.only(self._common.names), self._common)
+        return expected(evidence, self._model)
+
+    @cached_property
+    def raters(self) -> tuple[Rater, ...]:
+        """How each rater stands to the consensus."""
+        return tuple(self._rater(name) for name in self._panel.names)
+
+    def _rater(self, name: str) -> Rater:
+        common, panel = self._common, self._panel
+        joint = self._pixels[common.names.index(name)]
+        joint = joint[np.ix_(common.channels, common.channels)]
+        true, said, right = joint.sum(axis=0), joint.sum(axis=1), np.diag(joint)
+        total = joint.sum()
+        confusion = np.divide(joint, true, out=np.full_like(joint, np.nan), where=true > 0)
+        absent = total - true
+        return Rater(
+            name,
+            {panel.label(name, key): common.labels[k] for key, k in common.of(name).items()},
+            confusion,
+            np.diag(confusion).copy(),
+            np.divide(
+                absent - said + right, absent, out=np.full_like(true, np.nan), where=absent > 0
+            ),
+            float(right.sum() / total),
+        )
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """How the raters agree with each other, and each with the mean of the others."""
+        return agreement_of(self._panel)
+
+    def entropy(self) -> NDArray[np.float32]:
+        """Where the raters disagree: the entropy of the consensus at every pixel, in bits.
+
+        0 where all agree; log₂ of the number of regions where nothing is known; NaN outside the
+        mask.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.consensus([[1, 1, 2, 2], [7, 7, 7, 9]]).entropy()
+        array([0., 0., 1., 0.], dtype=float32)
+        """
+        result = np.empty(self.segmentation.shape, np.float32)
+        for part, bits in self.entropies((slice(None),) * result.ndim):
+            result[part] = bits
+        return result
+
+    @property
+    def probabilities(self) -> Fused:
+        """The probabilities of the consensus and what the raters say, to be read by parts."""
+        array = self.segmentation.array
+        assert isinstance(array, Fused)
+        return array
+
+    def entropies(
+        self, box: Sequence[slice]
+    ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
+        """The entropy of a box, a part of it at a time, each with its place in the box."""
+        mask = self._panel.several.mask
+        inside = None if mask is None else np.asarray(mask[tuple(box)]) != 0
+        for part, p in self.probabilities.pieces(box):
+            logarithms = np.log2(p, where=p > 0, out=np.zeros_like(p))
+            bits = np.abs(np.sum(p * logarithms, axis=0))
+            yield part, bits if inside is None else np.where(inside[part], bits, np.nan)
+
+    def plot(self, *, place: Sequence[int] | None = None) -> "Figure":
+        """The consensus, and where the raters disagree, as a Matplotlib figure.
+
+        Parameters
+        ----------
+        place : sequence of int, optional
+            Index of the pixel through which a volume is cut; where they disagree most by default.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> figure = probdice.consensus([[[1, 1], [2, 2]], [[7, 7], [7, 9]]]).plot()
+        >>> [ax.get_title() for ax in figure.axes[:2]]
+        ['consensus of 2 raters (mean)', 'disagreement']
+        """
+        from probdice.pictures.rater_plots import draw_consensus
+
+        return draw_consensus(self, place)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write a page to look at: one HTML file that needs no network.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        title : str, optional
+            What stands on top.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import probdice
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = os.path.join(folder, "page.html")
+        ...     probdice.consensus([[[1, 1], [2, 2]], [[7, 7], [7, 9]]]).report(page)
+        ...     os.path.exists(page)
+        True
+        """
+        from probdice.report.rater_pages import write_consensus
+
+        write_consensus(self, path, title=title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the segmentation itself as plain types, with the version of the format.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> content = probdice.consensus([[1, 1, 2, 2], [7, 7, 7, 9]]).to_dict()
+        >>> content["regions"], content["raters"][1]["correspondence"]
+        ([1, 2], [[7, 1], [9, 2]])
+        """
+        return {
+            "format": FORMAT,
+            "method": self.method,
+            "iterations": self.iterations,
+            "pixels": self.pixels,
+            "regions": list(self.segmentation.regions),
+            "labels": list(self.segmentation.labels),
+            "names": [self.segmentation.names.get(k) for k in range(len(self.segmentation.labels))],
+            "raters": [
+                {
+                    "name": rater.name,
+                    "correspondence": [list(pair) for pair in rater.correspondence.items()],
+                    "confusion": rater.confusion.tolist(),
+                    "sensitivity": rater.sensitivity.tolist(),
+                    "specificity": rater.specificity.tolist(),
+                    "accuracy": rater.accuracy,
+                }
+                for rater in self.raters
+            ],
+            "agreement": self.agreement.to_dict(),
+            "notes": [str(note) for note in self.notes],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON; what is not a number becomes null.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.consensus([[1, 2], [3, 3]]).to_json()[:31]
+        '{"format": 1, "method": "mean",'
+        """
+        return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        how = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
+        width = max(len(rater.name) for rater in self.raters)
+        lines = [
+            f"Consensus ({how}) of {len(self.raters)} raters: "
+            f"{len(self.segmentation.regions)} regions over {self.pixels} pixels"
+        ]
+        lines += [
+            f"  {rater.name:>{width}}  {len(rater.correspondence)} regions   "
+            f"expected right {decimal(rater.accuracy)}"
+            for rater in self.raters
+        ]
+        return "\n".join(lines)
+
+
+def consensus_of(
+    panel: Panel, method: Method, weights: Sequence[float] | Mapping[str, float] | None
+) -> Consensus:
+    """The consensus of all raters of a panel."""
+    if not isinstance(method, str) or method not in get_args(Method):
+        raise InputError(f"method must be 'mean' or 'staple', found {method!r}")
+    given = _weights(panel.names, weights)
+    if method == "staple" and weights is not None:
+        raise InputError(
+            "weights do not go with ",
+            Option("method", "staple"),
+            ", which finds out how far each rater is to be trusted; leave them out",
+        )
+    common = panel.common(panel.names)
+    mean = Model(np.array([given[name] for name in common.names]), len(common.labels))
+    if method == "mean":
+        segmentation = fused(panel, common, mean, common.channels)
+        return Consensus(method, segmentation, 0, (), panel, common, mean, None)
+    result = staple(Evidence(panel.several.only(common.names), common), mean)
+    notes: tuple[Note, ...] = ()
+    if not result.settled:
+        text = f"STAPLE was stopped after {result.iterations} passes before it had settled"
+        notes = (Note("unsettled", (text,)),)
+    segmentation = fused(panel, common, result.model, common.channels)
+    return Consensus(
+        method,
+        segmentation,
+        result.iterations,
+        notes,
+        panel,
+        common,
+        result.model,
+        result.joint,
+    )
+
+
+def _weights(
+    names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None
+) -> dict[str, float]:
+    """A weight for every rater."""
+    if weights is None:
+        return dict.fromkeys(names, 1.0)
+    given = (
+        dict(weights) if isinstance(weights, Mapping) else dict(zip(names, weights, strict=False))
+    )
+    if set(given) != set(names) or len(weights) != len(names):
+        raise InputError(
+            f"weights must be one for each of the {len(names)} raters, found {weights!r}"
+        )
+    values = np.array([given[name] for name in names], np.float64)
+    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.any()):
+        raise InputError(f"weights must be at least 0, and one above it, found {weights!r}")
+    return dict(zip(names, values.tolist(), strict=True))

@@ -1,0 +1,132 @@
+"""A consensus as a segmentation whose probabilities are computed where they are read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.segmentation import Segmentation
+from probdice.engine.several import Decision, Reader, Several, boxes
+from probdice.raters.fusing import Model
+from probdice.raters.panel import Common, Panel
+
+__all__ = ["Fused", "fused", "mean_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """Probabilities of the common regions, regions first, for any box of the image.
+
+    Nothing is kept but the raters themselves: what a box holds is computed when it is read, so that
+    a consensus is compared in blocks as any other segmentation is.
+    """
+
+    several: Several
+    common: Common
+    model: Model
+    channels: tuple[int, ...]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is computed again when it is first asked for."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Regions, then the axes of the image."""
+        return len(self.common.labels), *self.several.any.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32, as probabilities are compared."""
+        return np.dtype(np.float32)
+
+    @cached_property
+    def _readers(self) -> list[Reader]:
+        return self.several.readers(self.common.numbers, len(self.common.labels))
+
+    def __getitem__(self, index: Any) -> NDArray[np.float32]:
+        index = index if isinstance(index, tuple) else (index,)
+        regions, *box = index + (slice(None),) * (len(self.shape) - len(index))
+        channels = np.arange(self.shape[0])[regions]
+        result = np.empty(
+            (len(channels), *(len(chosen) for chosen in self._within(box))), self.dtype
+        )
+        for part, values in self.pieces(box):
+            result[(slice(None), *part)] = values[channels]
+        return result
+
+    def pieces(
+        self, box: Sequence[slice]
+    ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
+        """The probabilities of a box, a part of it at a time, each with its place in the box."""
+        channels = np.array(self.channels)
+        for part, shifted in self._parts(box):
+            values = self.model.everywhere([reader.read(shifted) for reader in self._readers])
+            size = tuple(piece.stop - piece.start for piece in shifted)
+            yield part, values[channels].reshape(-1, *size)
+
+    def rater(
+        self, name: str, box: Sequence[slice]
+    ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
+        """What one rater says of a box, a part of it at a time: channels, or probabilities."""
+        reader = self._readers[self.common.names.index(name)]
+        channel_of = np.append(np.argsort(self.channels), -1)  # the last one is where −1 leads
+        for part, shifted in self._parts(box):
+            said = reader.read(shifted)
+            size = tuple(piece.stop - piece.start for piece in shifted)
+            ordered = channel_of[said] if said.ndim == 1 else said[np.array(self.channels)]
+            yield part, ordered.reshape(*ordered.shape[:-1], *size)
+
+    def _within(self, box: Sequence[slice]) -> list[range]:
+        return [range(*part.indices(n)) for part, n in zip(box, self.shape[1:], strict=True)]
+
+    def _parts(self, box: Sequence[slice]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Parts of a box by their place in it and in the image."""
+        chosen = self._within(box)
+        size = tuple(len(indices) for indices in chosen)
+        for part in boxes(size, self.shape[0]):
+            ranges = [range(n)[piece] for n, piece in zip(size, part, strict=True)]
+            shifted = tuple(
+                slice(indices.start + piece.start, indices.start + piece.stop)
+                for indices, piece in zip(chosen, ranges, strict=True)
+            )
+            yield part, shifted
+
+
+def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...]) -> Segmentation:
+    """A model as the segmentation of the raters' image, its regions in some order."""
+    several = panel.several.only(common.names)
+    array = Fused(several, common, model, channels)
+    return Segmentation(
+        array,
+        crisp=False,
+        labels=tuple(common.region_labels[k] for k in channels),
+        names={
+            channel: common.region_names[k]
+            for channel, k in enumerate(channels)
+            if k in common.region_names
+        },
+        colours=_colours(panel, common, channels),
+        geometry=several.any.geometry,
+    )
+
+
+def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[int, str]:
+    """Of channels whose region has a colour; that of the first rater who gives it one."""
+    colours: dict[int, str] = {}
+    for name in common.names:
+        given = panel.regions(name).colours
+        for key, number in common.of(name).items():
+            if key in given:
+                colours.setdefault(channels.index(number), given[key])
+    return colours
+
+
+def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
+    """The mean of some raters; its regions are in an order that no labels change."""
+    common = panel.common(names)
+    model = Model(np.ones(len(common.names)), len(common.labels))
+    return fused(panel, common, model, tuple(range(len(common.labels))))

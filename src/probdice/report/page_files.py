@@ -1,0 +1,51 @@
+"""The page of one comparison, from its data to its file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probdice.pictures.views import images_of
+from probdice.report.image_layers import underlays_of
+from probdice.report.page import page_of
+from probdice.report.rendering import render, write_page
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.errors import Words
+    from probdice.files.background_images import Underlay
+    from probdice.report.side_by_side import PageLink
+
+__all__ = ["write_comparison"]
+
+ALWAYS = ("numbers", "unpacking", "saving", "selection", "tables", "export")
+WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "viewer")
+
+
+def write_comparison(
+    comparison: Comparison,
+    path: Path,
+    *,
+    title: str | None,
+    image: Any = (),
+    notice: str = "",
+    words: Words = "python",
+    command: str = "",
+    links: Sequence[PageLink] = (),
+    alone: bool = False,
+) -> None:
+    """Write the page; a notice stands before its notes. For `alone` see `atomic_files.replacing`.
+
+    `image` is one image or several to show under the segmentations, `links` lead to the other
+    pages of an evaluation.
+    """
+    underlays: tuple[Underlay, ...] = ()
+    if not (isinstance(image, tuple) and not image):
+        underlays = underlays_of(images_of(comparison), comparison.options, image)
+    page = page_of(comparison, title, notice, words, underlays, command)
+    names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
+    scripts = tuple(f"assets/{name}.js" for name in names)
+    values = {"page": page, "links": links}
+    text = render("comparison.html", values, style="assets/page.css", scripts=scripts)
+    write_page(path, text, alone=alone)

@@ -1,0 +1,1 @@
+"""How numbers, names and paths are written for people."""

@@ -1,0 +1,127 @@
+"""Numbers as people read them, rounded but never up to certainty, and short names of files."""
+
+import re
+from math import isnan
+from pathlib import PurePath
+
+__all__ = ["decimal", "millilitres", "percent", "short_paths"]
+
+ABSENT = "–"  # stands for a number that does not exist
+CONTAINER = re.compile(r".*\.zarr|.*\.\w+:.*", re.IGNORECASE)  # what follows lies inside a file
+
+
+def decimal(value: float | None, digits: int = 4) -> str:
+    """Write a number with a fixed count of decimals.
+
+    What is less than 1 is never shown as 1: it is cut off where rounding would make it 1, so that
+    a reader who sees 1.0000 knows that two segmentations are equal.
+
+    Parameters
+    ----------
+    value : float or None
+        NaN and None, which stands for NaN in JSON, become a dash.
+    digits : int, optional
+        The number of decimals.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import decimal
+    >>> decimal(0.12345), decimal(0.99996), decimal(1.0), decimal(float("nan"))
+    ('0.1235', '0.9999', '1.0000', '–')
+    """
+    return ABSENT if value is None or isnan(value) else _rounded(float(value), 1, digits)
+
+
+def millilitres(pixels: float, pixel_volume: float | None) -> str:
+    """Write a volume in millilitres, or nothing where the volume of a pixel is not known.
+
+    Parameters
+    ----------
+    pixels : float
+        The volume in pixels.
+    pixel_volume : float or None
+        What one of them covers, in mm³.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import millilitres
+    >>> millilitres(54_372, 8.0), millilitres(3, 8.0), millilitres(1e6, 8.0), millilitres(3, None)
+    ('435 mL', '0.024 mL', '8,000 mL', '')
+    """
+    if pixel_volume is None:
+        return ""
+    volume = pixels * pixel_volume / 1000
+    return f"{volume:,.0f} mL" if volume >= 100 else f"{volume:.3g} mL"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Write a share, such as 0.25, in per cent; less than all is never shown as 100 %.
+
+    Parameters
+    ----------
+    value : float or None
+        The share, 1 for all; NaN and None become a dash.
+    digits : int, optional
+        The number of decimals.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import percent
+    >>> percent(0.25), percent(0.9995), percent(1), percent(0.5, digits=0)
+    ('25.0 %', '99.9 %', '100.0 %', '50 %')
+    """
+    if value is None or isnan(value):
+        return ABSENT
+    share = float(value)
+    # A share just below 1 may become 100 when it is multiplied, so `_rounded` sees the share.
+    return f"{_rounded(share, 100, digits)} %"
+
+
+def _rounded(value: float, whole: int, digits: int) -> str:
+    """`value` × `whole`, rounded; cut off instead where the size would reach `whole`."""
+    text = f"{value * whole:.{digits}f}"
+    if abs(value) < 1 <= abs(float(text)) / whole:
+        text = f"{whole - 10**-digits:.{digits}f}"
+        return text if value > 0 else f"-{text}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def short_paths(*sources: str) -> tuple[str, ...]:
+    """Name files by the ends of their paths that tell them apart.
+
+    Parameters
+    ----------
+    *sources : str
+        Paths as `read` takes them. Of several files, the first is named and the others counted.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import short_paths
+    >>> short_paths("/data/truth/a.nii.gz", "/data/net/a.nii.gz", "/data/mask.nii.gz")
+    ('truth/a.nii.gz', 'net/a.nii.gz', 'mask.nii.gz')
+    >>> short_paths("maps/pve_0.nii,maps/pve_1.nii,maps/pve_2.nii", "maps/b.h5:/labels/fine")
+    ('pve_0.nii and 2 more', 'b.h5:/labels/fine')
+    """
+    listed = [_files(source) for source in sources]
+    parts = [re.split(r"[/\\]", files[0]) for files in listed]
+    lengths = []
+    for names in parts:
+        inside = next((k for k, name in enumerate(names) if CONTAINER.fullmatch(name)), None)
+        lengths.append(1 if inside is None else len(names) - inside)
+    ends = ["/".join(names[-length:]) for names, length in zip(parts, lengths, strict=True)]
+    while clash := [
+        k for k, end in enumerate(ends) if ends.count(end) > 1 and lengths[k] < len(parts[k])
+    ]:
+        for k in clash:
+            lengths[k] += 1
+            ends[k] = "/".join(parts[k][-lengths[k] :])
+    return tuple(
+        end + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        for end, files in zip(ends, listed, strict=True)
+    )
+
+
+def _files(source: str) -> list[str]:
+    """The files of a list with commas; a comma may also be part of a path."""
+    files = source.split(",")
+    return files if all(PurePath(file).suffix for file in files) else [source]

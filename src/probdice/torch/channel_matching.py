@@ -1,0 +1,94 @@
+"""Which channel of a prediction is which region of a target, by overlap."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from probdice.comparison.comparing import overlap as overlap_of_images
+from probdice.method.matching import Fixed, Rule, find_groups
+from probdice.method.overlap import Overlap
+from probdice.method.similarity import Similarity
+from probdice.torch.batches import Batch, image_of, overlap_of_sums, smoothed, sums_of, within
+
+__all__ = ["align", "target_regions"]
+
+
+def target_regions(
+    p: Tensor,
+    q: Tensor,
+    inside: Tensor | None,
+    shape: tuple[int, ...],
+    *,
+    similarity: Similarity,
+    background: int | None,
+    batch: bool,
+) -> Tensor:
+    """The target region of every channel, or −1; one row per image, or one for the batch.
+
+    Parameters
+    ----------
+    p, q : Tensor
+        Probabilities (images, channels or regions, pixels) of the prediction and the target.
+    inside : Tensor or None
+        The pixels (images, pixels) that count.
+    shape : tuple of int
+        Of one image.
+    similarity, background, batch
+        As in `RegionDiceLoss`. The backgrounds of both sides correspond to each other.
+    """
+    rule: Rule = "overlap" if background is None else Fixed(((background, background),))
+    sides = [
+        Batch(name, smoothed(values.detach()), values.shape[1], shape)
+        for name, values in (("preds", p), ("target", q))
+    ]
+    parts = [slice(None)] if batch else [slice(k, k + 1) for k in range(len(p))]
+    rows = []
+    for part in parts:
+        preds, target = (
+            side[part] if inside is None else within(inside[part], side[part]) for side in sides
+        )
+        row = _partners(_overlap(preds, target, similarity), rule)
+        if background is not None:
+            row[background] = background  # also where one side lacks it
+        rows.append(row)
+    return torch.from_numpy(np.stack(rows)).to(p.device)
+
+
+def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
+    """The target in the order of the channels, and its regions without a channel.
+
+    A channel without a region gets zeros, and so does a region that has a channel.
+    """
+    regions = regions.expand(len(q), -1)
+    has_region = regions >= 0
+    index = regions.clamp(min=0)
+    aligned = q.gather(1, index[:, :, None].expand(-1, -1, q.shape[2])) * has_region[:, :, None]
+    # Channels without a region write to an additional column, which is then dropped.
+    has_channel = q.new_zeros(len(q), q.shape[1] + 1, dtype=torch.bool)
+    has_channel.scatter_(1, torch.where(has_region, index, q.shape[1]), True)
+    return aligned, q * ~has_channel[:, :-1, None]
+
+
+def _overlap(preds: Batch, target: Batch, similarity: Similarity) -> Overlap:
+    """The overlap of a batch: sums on its device under absolute, else image by image."""
+    if similarity.separable:
+        names = range(target.regions), range(preds.regions)
+        return overlap_of_sums(sums_of(preds, target), (False, False), names, similarity)
+    images = (slice(k, k + 1) for k in range(len(preds)))
+    overlaps = [
+        overlap_of_images(
+            image_of(target[one], None), image_of(preds[one], None), similarity=similarity
+        )
+        for one in images
+    ]
+    return sum(overlaps[1:], start=overlaps[0])
+
+
+def _partners(overlap: Overlap, rule: Rule) -> NDArray[np.int64]:
+    """The region of the reference for every region of the prediction, or −1."""
+    groups = find_groups(overlap, rule)
+    region_of = np.full(groups.count + 1, -1, np.int64)
+    region_of[groups.reference] = overlap.reference.keys
+    region_of[groups.matched :] = -1
+    return region_of[groups.prediction]
