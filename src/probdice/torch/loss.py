@@ -29,10 +29,10 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    r"""Dice or score of probabilities as a loss, for hard and soft targets.
+    """Dice or score of probabilities as a loss, for hard and soft targets.
 
-    The absolute loss is made of :math:`\sum|p - q|`, so that it is least exactly where prediction
-    and target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
+    The absolute loss is made of ``Σ|p − q|``, so that it is least exactly where prediction and
+    target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
     prediction of 1.)
 
     Parameters
@@ -43,9 +43,9 @@ class RegionDiceLoss(nn.Module):
     measure : {"dice", "score", "foreground"}, optional
         What is subtracted from 1:
 
-        - ``"dice"``: the mean over regions of :math:`1 - \sum|p - q| / (\sum p + \sum q)`. A region
-          that the target lacks contributes its mean probability to the loss, because its Dice is 0
-          for any prediction and has no gradient.
+        - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that the
+          target lacks contributes its mean probability to the loss, because its Dice is 0 for any
+          prediction and has no gradient.
         - ``"score"``: the mean similarity over all pixels.
         - ``"foreground"``: the Dice of all regions but the background pooled, with the same rule
           where the target has no foreground. Needs `background`.
