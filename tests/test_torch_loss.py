@@ -244,13 +244,24 @@ def test_masked_pixels_are_never_read(match, measure, similarity, kind):
     assert (logits.grad[~mask[:, None].expand_as(logits)] == 0).all()
 
 
-@pytest.mark.parametrize("measure", ["dice", "score", "foreground"])
-def test_an_image_without_pixels_has_no_loss(measure):
+@pytest.mark.parametrize("match", ["labels", "overlap"])
+@pytest.mark.parametrize(
+    ("measure", "similarity"),
+    [
+        ("dice", "absolute"),
+        ("score", "absolute"),
+        ("foreground", "absolute"),
+        ("score", Aitchison(floor=FLOOR)),
+    ],
+)
+def test_an_image_without_pixels_has_no_loss(measure, similarity, match):
     logits, labels, _ = random_batch()
     logits.requires_grad_()
     mask = torch.ones(N, *SHAPE, dtype=torch.bool)
     mask[1] = False
-    loss = RegionDiceLoss(measure=measure, background=0, reduction="none")
+    loss = RegionDiceLoss(
+        similarity=similarity, measure=measure, match=match, background=0, reduction="none"
+    )
     losses = loss(logits, labels, mask)
     assert losses[1] == 0
     assert losses[[0, 2]].tolist() == pytest.approx(loss(logits, labels)[[0, 2]].tolist())
@@ -315,6 +326,15 @@ def test_a_missed_region_has_dice_0_and_an_additional_channel_its_mean_probabili
     one = torch.tensor([[0, 0, 0, 0]])
     # Both channels overlap it by 2; channel 0 is taken: 2 of 6, channel 1 a mean of 0.5.
     assert loss(p, one).item() == pytest.approx((2 / 6 + 0.5) / 2, abs=1e-12)
+
+
+def test_a_target_may_lack_the_background():
+    p = torch.tensor([[[0.7, 0.8], [0.3, 0.2]]], dtype=torch.float64, requires_grad=True)
+    loss = RegionDiceLoss(match="overlap", activation=None, background=1)
+    value = loss(p, torch.tensor([[0, 0]]))  # channel 0: 0.3 + 0.2 of 3.5; channel 1 does not count
+    assert value.item() == pytest.approx(0.5 / 3.5, abs=1e-12)
+    value.backward()
+    assert p.grad.isfinite().all()
 
 
 # -- gradients -----------------------------------------------------------------------------------

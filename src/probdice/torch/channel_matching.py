@@ -48,8 +48,10 @@ def target_regions(
         preds, target = (
             side[part] if inside is None else within(inside[part], side[part]) for side in sides
         )
-        row = _partners(_overlap(preds, target, similarity), rule)
-        if background is not None:
+        row = np.full(p.shape[1], -1)
+        if preds.values.shape[2]:
+            row = _partners(_overlap(preds, target, similarity), rule)
+        if background is not None and background < q.shape[1]:
             row[background] = background  # also where one side lacks it
         rows.append(row)
     return torch.from_numpy(np.stack(rows)).to(p.device)

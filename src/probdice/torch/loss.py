@@ -29,10 +29,10 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    r"""Dice or score of probabilities as a loss, for hard and soft targets.
+    """Dice or score of probabilities as a loss, for hard and soft targets.
 
-    The absolute loss is made of :math:`\sum|p - q|`, so that it is least exactly where prediction
-    and target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
+    The absolute loss is made of ``Σ|p − q|``, so that it is least exactly where prediction and
+    target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
     prediction of 1.)
 
     Parameters
@@ -43,9 +43,9 @@ class RegionDiceLoss(nn.Module):
     measure : {"dice", "score", "foreground"}, optional
         What is subtracted from 1:
 
-        - ``"dice"``: the mean over regions of :math:`1 - \sum|p - q| / (\sum p + \sum q)`. A region
-          that the target lacks contributes its mean probability to the loss, because its Dice is 0
-          for any prediction and has no gradient.
+        - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that the
+          target lacks contributes its mean probability to the loss, because its Dice is 0 for any
+          prediction and has no gradient.
         - ``"score"``: the mean similarity over all pixels.
         - ``"foreground"``: the Dice of all regions but the background pooled, with the same rule
           where the target has no foreground. Needs `background`.
@@ -204,6 +204,28 @@ class RegionDiceLoss(nn.Module):
 
     def _losses(self, preds: Tensor, target: Any, mask: Any, *, resize: bool = False) -> Tensor:
         """One loss per image, or one for the batch."""
+        z, q, inside = self._read(preds, target, mask, resize)
+        unmatched = q[:, :0]
+        if self.match == "overlap":
+            q, unmatched = self._aligned(z, q, inside, preds.shape[2:])
+        pixels = q.new_full((len(q),), q.shape[2])
+        if inside is not None:
+            pixels = inside.sum(dim=1).to(q.dtype)
+        if isinstance(self.similarity, Aitchison):
+            f = aitchison_similarity(z, q, unmatched, self.similarity.floor)
+            return mean_loss(f, inside, pixels, self.batch)
+        p = self._probabilities(z)
+        p = p if inside is None else p * inside[:, None]
+        sums = region_sums(p, q, unmatched, pixels, self.batch)
+        if self.measure == "score":
+            return score_loss(sums)
+        of_regions = dice_loss if self.measure == "dice" else foreground_loss
+        return of_regions(sums, self._region_weights(p))
+
+    def _read(
+        self, preds: Tensor, target: Any, mask: Any, resize: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Logits or probabilities (N, C, pixels), target probabilities, and pixels that count."""
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
@@ -227,29 +249,13 @@ class RegionDiceLoss(nn.Module):
                 f"{tuple(target.shape)}: both must cover the same pixels"
             )
         z, q = (values.to(q.dtype).reshape(*values.shape[:2], -1) for values in (preds, q))
-        pixels = q.new_full((len(q),), q.shape[2])
         if inside is not None:
             inside = inside.reshape(len(q), -1)
-            pixels = inside.sum(dim=1).to(q.dtype)
             # Masked before the activation, whose gradient would spread a NaN.
             z, q = (torch.where(inside[:, None], values, 0) for values in (z, q))
         if z.shape[1] < classes:  # a single foreground, of which a sigmoid is this softmax
             z = torch.cat([torch.zeros_like(z) if self.activation else 1 - z, z], dim=1)
-        unmatched = q[:, :0]
-        if self.match == "overlap":
-            q, unmatched = self._aligned(z, q, inside, shape)
-        if isinstance(self.similarity, Aitchison):
-            f = aitchison_similarity(z, q, unmatched, self.similarity.floor)
-            return mean_loss(f, inside, pixels, self.batch)
-        p = self._probabilities(z)
-        p = p if inside is None else p * inside[:, None]
-        sums = region_sums(p, q, unmatched, pixels, self.batch)
-        if self.measure == "score":
-            return score_loss(sums)
-        weights = self._region_weights(p)
-        return (
-            dice_loss(sums, weights) if self.measure == "dice" else foreground_loss(sums, weights)
-        )
+        return z, q, inside
 
     def _probabilities(self, values: Tensor) -> Tensor:
         return values.softmax(dim=1) if self.activation else values
@@ -322,8 +328,9 @@ def region_dice_loss(
     ----------
     preds, target, mask
         As in `RegionDiceLoss.forward`.
-    similarity, measure, match, activation, batch, background, ignore_index, class_weights, \
-reduction
+    similarity, measure, match, activation, batch, background
+        As in `RegionDiceLoss`.
+    ignore_index, class_weights, reduction
         As in `RegionDiceLoss`.
 
     Returns

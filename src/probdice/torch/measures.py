@@ -95,21 +95,28 @@ def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: fl
     there, and where both are 0 the region is left out.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
-    difference = logits - q.clamp(min=smallest).log()
-    possible = None if floor else (q > 0).all(dim=1) & (unmatched == 0).all(dim=1)
     if unmatched.shape[1]:
-        present = unmatched > 0
-        without = present * (log(smallest) - unmatched.clamp(min=smallest).log())
-        difference = torch.cat([difference - logits.logsumexp(dim=1, keepdim=True), without], dim=1)
-        count = logits.shape[1] + present.sum(dim=1, keepdim=True)
-        centred = difference - difference.sum(dim=1, keepdim=True) / count
-        centred = torch.cat(
-            [centred[:, : logits.shape[1]], present * centred[:, logits.shape[1] :]], dim=1
-        )
+        difference = _difference_with_unmatched(logits, q, unmatched, smallest)
     else:
-        centred = difference - difference.mean(dim=1, keepdim=True)
-    square = (centred * centred).sum(dim=1)
+        difference = logits - q.clamp(min=smallest).log()
+        difference = difference - difference.mean(dim=1, keepdim=True)
+    square = (difference * difference).sum(dim=1)
     apart = square > 0  # the root has no gradient at 0, where the similarity is largest
     distance = torch.where(apart, torch.where(apart, square, 1).sqrt(), 0)
     similarity = 1 / (1 + distance)
-    return similarity if possible is None else torch.where(possible, similarity, 0)
+    if floor:
+        return similarity
+    possible = (q > 0).all(dim=1) & (unmatched == 0).all(dim=1)
+    return torch.where(possible, similarity, 0)
+
+
+def _difference_with_unmatched(
+    logits: Tensor, q: Tensor, unmatched: Tensor, smallest: float
+) -> Tensor:
+    """clr(p) − clr(q) over the channels and the unmatched target regions that a pixel has."""
+    present = torch.cat([torch.ones_like(q, dtype=torch.bool), unmatched > 0], dim=1)
+    log_p = torch.cat([logits.log_softmax(dim=1), torch.full_like(unmatched, log(smallest))], dim=1)
+    log_q = torch.cat([q, unmatched], dim=1).clamp(min=smallest).log()
+    difference = (log_p - log_q) * present
+    mean = difference.sum(dim=1, keepdim=True) / present.sum(dim=1, keepdim=True)
+    return (difference - mean) * present
