@@ -114,20 +114,22 @@ def test_random_sets_agree_with_all_pairs_for_any_affine(seed, dimensions, shear
     agree(values, numbers(reference, prediction, affine, PERCENTILES, TOLERANCES, mask))
 
 
+@pytest.mark.parametrize("shear", [0.0, 0.4])
 @pytest.mark.parametrize("spacing", [(1, 1, 1), (20, 1, 0.5), (0.1, 7, 7)])
-def test_sets_that_are_far_apart_agree_with_all_pairs(spacing, way):
+def test_sets_that_are_far_apart_agree_with_all_pairs(spacing, shear, way):
     rng = np.random.default_rng(3)
     reference, prediction = np.zeros((2, 30, 40, 50), bool)
     reference[2:5, 3:6, 2:4] = rng.random((3, 3, 2)) < 0.6
     prediction[25:28, 30:33, 41:45] = rng.random((3, 3, 4)) < 0.6
     prediction[3, 36, 47] = True
     affine = np.diag([*spacing, 1.0])
+    affine[:3, :3] = (np.eye(3) + shear * rng.uniform(-1, 1, (3, 3))) @ affine[:3, :3]
 
     def cropped(side):  # the reference implementation visits every cell in Python
         low = np.argwhere(side).min(axis=0)
         high = np.argwhere(side).max(axis=0) + 1
         part = surface(side[tuple(map(slice, low, high))], affine)
-        return part + np.array(spacing) * low
+        return part + affine[:3, :3] @ low
 
     one, two = cropped(reference), cropped(prediction)
     expected = summary(
@@ -148,7 +150,7 @@ def test_every_configuration_of_a_cell_has_the_elements_of_the_method():
         if not any(bits):
             continue
         inside = np.array(bits).reshape(2, 2, 2)
-        elements = elements_of(sets(inside, other), Grid(affine[:3, :3], None, 1), 0, None)
+        elements = elements_of(sets(inside, other), Grid(affine[:3, :3], None, 1), 0, 0.5)
         one, two = directed(inside, other, affine)
         centroids = surface(inside, affine).mean(axis=1)
         rows = np.column_stack([elements.reference.points @ affine[:3, :3], one_of(elements)])
@@ -173,7 +175,7 @@ def test_diagonal_pixels_are_separate():
     assert len(polygons(0b01101001, 3)) == 4  # every second pixel
     two = np.eye(2, dtype=bool)
     apart = surface(np.array([[True, False, False], [False, False, True]]), np.eye(3))
-    elements = elements_of(sets(two, two), Grid(np.eye(2), None, 1), 0, None).reference
+    elements = elements_of(sets(two, two), Grid(np.eye(2), None, 1), 0, 0.5).reference
     assert elements.weights.sum() == pytest.approx(8 * np.sqrt(0.5))
     assert len(apart) == elements.weights.size == 8
 

@@ -160,14 +160,12 @@ def numbers_of(
     return numbers
 
 
-def elements_of(
-    sides: Both[GroupSets], grid: Grid, group: int, level: float | None
-) -> Both[Elements]:
-    """The elements of both surfaces of one group; label maps have no level."""
+def elements_of(sides: Both[GroupSets], grid: Grid, group: int, level: float) -> Both[Elements]:
+    """The elements of both surfaces of one group; label maps are the same at every level."""
     if (outlines := _of_labels(sides, grid)) is not None:
         return outlines.elements(group)
     sets = Both(*(side.of(group) for side in sides))
-    return _of_sets(sets, level or 0.0, grid).elements(0)
+    return _of_sets(sets, level, grid).elements(0)
 
 
 def _of_labels(sides: Both[GroupSets], grid: Grid) -> "_Outlines | None":

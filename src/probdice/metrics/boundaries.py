@@ -150,7 +150,7 @@ class Boundaries:
     levels: tuple[float, ...]
     infinite: float | None
     _values: Floats  # groups, levels (one for label maps), numbers as the engine orders them
-    _elements: Callable[[int, float | None], Both[Elements]] | None = None
+    _elements: Callable[[int, float], Both[Elements]] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,7 +191,8 @@ class Boundaries:
         k : int
             The number of the group.
         level : float, optional
-            One of the levels; required for probabilities if there are several.
+            One of the levels; required for probabilities if there are several. Label maps are
+            the same at every level.
 
         Returns
         -------
@@ -206,12 +207,12 @@ class Boundaries:
             )
         if not -len(self) <= k < len(self):
             raise InputError(f"k must be the number of one of {len(self)} groups, found {k}")
-        if level is None and len(self.levels) == 1:
-            level = self.levels[0]
-        if self.levels and level not in self.levels:
+        if level is None and len(self.levels) < 2:
+            level = self.levels[0] if self.levels else 0.5
+        if level is None or (self.levels and level not in self.levels):
             known = ", ".join(f"{known:g}" for known in self.levels)
             raise InputError(f"level must be one of {known}, found {level}")
-        return self._elements(k % len(self), level if self.levels else None)
+        return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
         """The same numbers without the images, and so without the elements of groups."""
@@ -416,7 +417,7 @@ class _Elements:
     grid: Grid
     geometry: Geometry | None
 
-    def __call__(self, group: int, level: float | None) -> Both[Elements]:
+    def __call__(self, group: int, level: float) -> Both[Elements]:
         elements = elements_of(self.sides, self.grid, group, level)
         if self.geometry is None:
             return elements
