@@ -1,7 +1,7 @@
 """Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
 from math import isfinite
@@ -110,7 +110,7 @@ class Images:
 
     def __getstate__(self) -> dict[str, Any]:
         # Blocks hold scratch of this process's threads, and are made anew where they are missed.
-        return {name: value for name, value in self.__dict__.items() if name != "blocks"}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @cached_property
     def blocks(self) -> Blocks:

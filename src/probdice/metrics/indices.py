@@ -213,7 +213,8 @@ class Indices:
         0.5833333333333333
         """
         numbers: dict[str, float] = {}
-        for name, value in self.__dict__.items():
+        for name in (entry.name for entry in fields(self)):
+            value = getattr(self, name)
             if isinstance(value, dict):
                 numbers |= {f"{name}_{side}": value[side] for side in SIDES}
             elif isinstance(value, float):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError
-from probdice.method.similarity import Absolute, Aitchison, Similarity, as_similarity
+from probdice.method.similarity import Aitchison, Similarity, as_similarity
 from probdice.torch.batches import Activation, as_activation, check_channels, uncompiled
 from probdice.torch.channel_matching import align, target_regions
 from probdice.torch.measures import (
@@ -22,6 +22,8 @@ from probdice.torch.measures import (
 from probdice.torch.targets import averaged, read_target
 
 __all__ = ["RegionDiceLoss", "region_dice_loss"]
+
+SIMILARITIES = "absolute", "aitchison"  # that have a loss
 
 Measure = Literal["dice", "score", "foreground"]
 Matching = Literal["labels", "overlap"]
@@ -131,9 +133,9 @@ class RegionDiceLoss(nn.Module):
             raise InputError('measure="foreground" needs a background, such as background=0')
         if self.class_weights is not None and (self.measure, self.match) != ("dice", "labels"):
             raise InputError('class_weights need measure="dice" and match="labels"')
-        if not isinstance(self.similarity, Absolute | Aitchison):
+        if self.similarity.name not in SIMILARITIES:
             raise InputError(f"similarity must be absolute or aitchison, found {self.similarity}")
-        if isinstance(self.similarity, Aitchison):
+        if not self.similarity.separable:
             if self.measure != "score":
                 raise InputError(
                     f'similarity {self.similarity} needs measure="score", found {self.measure!r}'
@@ -211,8 +213,9 @@ class RegionDiceLoss(nn.Module):
         pixels = q.new_full((len(q),), q.shape[2])
         if inside is not None:
             pixels = inside.sum(dim=1).to(q.dtype)
-        if isinstance(self.similarity, Aitchison):
-            f = aitchison_similarity(z, q, unmatched, self.similarity.floor)
+        if not self.similarity.separable:
+            floor = self.similarity.parameters["floor"]
+            f = aitchison_similarity(z, q, unmatched, floor)
             return mean_loss(f, inside, pixels, self.batch)
         p = self._probabilities(z)
         p = p if inside is None else p * inside[:, None]
