@@ -443,7 +443,11 @@ def test_an_hdf5_file_that_is_read_can_be_written_again_but_not_unnoticed(tmp_pa
         target["labels"] = LABELS + 1
     with pytest.raises(FormatError, match=r"a\.h5: was changed while it was being read"):
         segmentation.array[...]
-    assert np.array_equal(read(tmp_path / "a.h5").array[...], LABELS + 1)
+    segmentation = read(tmp_path / "a.h5")
+    assert np.array_equal(segmentation.array[...], LABELS + 1)
+    (tmp_path / "a.h5").unlink()
+    with pytest.raises(FormatError, match=r"a\.h5: cannot be read: No such file or directory"):
+        segmentation.array[...]
 
 
 def test_relative_paths_are_those_of_this_process(tmp_path, monkeypatch):

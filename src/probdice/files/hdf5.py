@@ -134,6 +134,9 @@ class OnDisk(Lazy):
                 raise impossible()
         except FormatError as error:  # read later than the file was opened, so it is named here
             raise FormatError(f"{self.source}: ", *error.args) from error
+        except OSError as error:  # such as a file that was deleted
+            reason = error.strerror or str(error)
+            raise FormatError(f"{self.source}: cannot be read: {reason}") from error
         return zeros_and_ones(array)
 
 
