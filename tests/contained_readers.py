@@ -148,3 +148,10 @@ def send_file(file, size, claimed):
 def grant_too_much(file, nbytes):
     grant(nbytes)
     time.sleep(3600)
+
+
+def total_of(path):
+    """The sum of the labels in a file, for workers of Dask."""
+    from probdice import read
+
+    return int(np.asarray(read(path).array[...]).sum())

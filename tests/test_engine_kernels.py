@@ -133,7 +133,8 @@ def test_a_folder_that_may_not_be_written_to(tmp_path):
 )
 def test_a_numba_without_the_internals_that_are_used(tmp_path, change):
     """Nothing is kept on disk, or compiling is not reported; the numbers are the same."""
-    code = f"import sys, numba, numba.core.caching as caching, numba.core.event\n{change}\n"
+    code = "import sys, numba, numba.core.event, numba.experimental.function_type\n"
+    code += f"import numba.core.caching as caching\n{change}\n"
     code += "from probdice.engine.kernels import watch_compiler\n"
     code += "watch_compiler(lambda: None, lambda: None)\n"
     out = run(code + textwrap.dedent(COMPARE), SOURCE.parent, tmp_path)

@@ -360,6 +360,18 @@ def test_other_processes_have_children_of_their_own(file, method):
     assert all(ends(pid) for pid in theirs)
 
 
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_workers_of_dask_read_hdf5_files(tmp_path, scheduler):
+    dask = pytest.importorskip("dask")
+    paths = [str(tmp_path / f"{number}.h5") for number in range(4)]
+    for number, path in enumerate(paths):
+        with h5py.File(path, "w") as target:
+            target["labels"] = LABELS + number
+    tasks = [dask.delayed(readers.total_of)(path) for path in paths]
+    totals = dask.compute(*tasks, scheduler=scheduler, num_workers=2)
+    assert totals == tuple(int(LABELS.sum()) + 24 * number for number in range(4))
+
+
 @pytest.mark.parametrize("executable", ["/nowhere/python", "/bin/true"])
 def test_files_are_read_directly_where_no_child_can_be_started(tmp_path, monkeypatch, executable):
     with h5py.File(tmp_path / "a.h5", "w") as target:
@@ -431,7 +443,11 @@ def test_an_hdf5_file_that_is_read_can_be_written_again_but_not_unnoticed(tmp_pa
         target["labels"] = LABELS + 1
     with pytest.raises(FormatError, match=r"a\.h5: was changed while it was being read"):
         segmentation.array[...]
-    assert np.array_equal(read(tmp_path / "a.h5").array[...], LABELS + 1)
+    segmentation = read(tmp_path / "a.h5")
+    assert np.array_equal(segmentation.array[...], LABELS + 1)
+    (tmp_path / "a.h5").unlink()
+    with pytest.raises(FormatError, match=r"a\.h5: cannot be read: No such file or directory"):
+        segmentation.array[...]
 
 
 def test_relative_paths_are_those_of_this_process(tmp_path, monkeypatch):

@@ -11,8 +11,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-# Not part of Numba's public interface. Where a version lacks one of them, kernels are compiled in
-# every process, and nobody hears of it.
+# Not part of Numba's public interface. Where a version lacks the one, kernels are compiled in every
+# process; where it lacks the other, compiling is not reported.
 try:
     from numba.core.caching import FunctionCache
 except ImportError:

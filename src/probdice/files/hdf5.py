@@ -103,8 +103,8 @@ class _Dataset:
 class OnDisk(Lazy):
     """A data set in a file, of which the child process reads one box at a time.
 
-    The library is never loaded into this process, and a file larger than memory stays on disk. A
-    box costs half a millisecond to ask for, and no copy.
+    The library is never loaded into this process, and a file larger than memory stays on disk. All
+    in all, reading takes 1.1 to 1.5 times as long as with h5py in this process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:
@@ -134,6 +134,9 @@ class OnDisk(Lazy):
                 raise impossible()
         except FormatError as error:  # read later than the file was opened, so it is named here
             raise FormatError(f"{self.source}: ", *error.args) from error
+        except OSError as error:  # such as a file that was deleted
+            reason = error.strerror or str(error)
+            raise FormatError(f"{self.source}: cannot be read: {reason}") from error
         return zeros_and_ones(array)
 
 
