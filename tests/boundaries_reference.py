@@ -1,4 +1,4 @@
-"""Boundary distances by all pairs in plain NumPy, written from section 11 of METHOD.md alone."""
+"""Boundary distances by all pairs in plain NumPy, from the definition, without the kernels."""
 
 from itertools import product
 

@@ -26,6 +26,7 @@ OUTSIDE = -2  # the code of a pixel that is left out
 SHARE = 1e-9  # by which a share of the weight may fall short of a percentile
 REACH = 1e-9  # by which a distance may exceed a tolerance
 FIXED = 3  # numbers before those of percentiles and tolerances: hd, assd, masd
+FARTHEST = 2.0**62  # cells: more than any image has
 DEEPEST = 64  # levels of a pyramid: more than any image has
 
 
@@ -407,8 +408,7 @@ def _descend(
             dz,
             best,
         )
-    waiting = _enter(surface, shapes, cell, element, best, stack)
-    bounds[:waiting] = 0.0
+    waiting = _enter(surface, shapes, cell, element, best, stack, bounds)
     while waiting > 0:
         waiting -= 1
         if bounds[waiting] >= best:
@@ -478,43 +478,45 @@ def _enter(
     element: int,
     best: float,
     stack: Integers,
+    bounds: Floats,
 ) -> int:
     """Put the blocks that hold everything closer than `best` on the stack: eight at most."""
     counts, shifts = surface.counts, surface.shifts
+    heights, fractions = shapes.heights, shapes.fractions
     top = counts.shape[0] - 1
-    stack[0] = 0
-    stack[0, 0] = top
     reach = np.sqrt(best)
     level = 1
     while level < top:
         wide = True
         for axis in range(3):
-            length = shapes.heights[axis] * (1 << shifts[level, axis])
+            length = heights[axis] * (1 << shifts[level, axis])
             wide &= counts[level, axis] == 1 or length >= 2 * reach
         if wide:
             break
         level += 1
-    if level >= top:
-        return 1
-    low = np.empty(3, np.int64)
-    high = np.empty(3, np.int64)
-    for axis in range(3):
-        place = cell[axis] + shapes.fractions[element, axis]
-        radius = reach / shapes.heights[axis]
-        first = np.int64(max(place - radius, 0.0)) >> shifts[level, axis]
-        last = np.int64(place + radius) >> shifts[level, axis]
-        low[axis] = min(first, counts[level, axis] - 1)
-        high[axis] = min(last, counts[level, axis] - 1)
+    p_low, p_high = _between(cell[0], fractions[element, 0], reach / heights[0])
+    q_low, q_high = _between(cell[1], fractions[element, 1], reach / heights[1])
+    r_low, r_high = _between(cell[2], fractions[element, 2], reach / heights[2])
+    p_shift, q_shift, r_shift = shifts[level, 0], shifts[level, 1], shifts[level, 2]
+    p_last, q_last, r_last = counts[level, 0] - 1, counts[level, 1] - 1, counts[level, 2] - 1
     waiting = 0
-    for p in range(low[0], high[0] + 1):
-        for q in range(low[1], high[1] + 1):
-            for r in range(low[2], high[2] + 1):
+    for p in range(p_low >> p_shift, min(p_high >> p_shift, p_last) + 1):
+        for q in range(q_low >> q_shift, min(q_high >> q_shift, q_last) + 1):
+            for r in range(r_low >> r_shift, min(r_high >> r_shift, r_last) + 1):
                 stack[waiting, 0] = level
                 stack[waiting, 1] = p
                 stack[waiting, 2] = q
                 stack[waiting, 3] = r
+                bounds[waiting] = 0.0
                 waiting += 1
     return waiting
+
+
+@inlined
+def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
+    """The first and the last cell of one axis that are within a radius of a point in a cell."""
+    place = cell + fraction
+    return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
 
 
 @kernel
