@@ -54,6 +54,7 @@ ENGINE = [
     "dask",
     "executors",
     "pair",
+    "group_images",
     "several",
 ]
 

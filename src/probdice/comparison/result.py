@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from probdice.metrics.boundaries import Boundaries
     from probdice.metrics.calibration import Binning, Calibration
     from probdice.metrics.components import ComponentScores
     from probdice.metrics.detection import Detection, Measure
@@ -573,6 +574,63 @@ class Comparison:
             self.need_images("component_scores()"),
             background=background,
             connectivity=connectivity,
+        )
+
+    def boundaries(
+        self,
+        *,
+        tolerances: Iterable[float] = (),
+        percentiles: Iterable[float] = (95,),
+        levels: Iterable[float] | None = None,
+        infinite: float | None = None,
+    ) -> "Boundaries":
+        """Distances between the outlines of the groups: Hausdorff, average and surface Dice.
+
+        Distances are exact, between surfaces halfway between voxels, in millimetres where the
+        images have a geometry and in pixels otherwise. Probabilities are not hardened: every
+        number is the mean over several levels. Needs images of two or three dimensions, in memory.
+
+        Parameters
+        ----------
+        tolerances : iterable of float, optional
+            Of the surface Dice (``nsd``), in the unit of distances. There is no default tolerance.
+        percentiles : iterable of float, optional
+            Of the Hausdorff distance, such as 95 for ``hd95``.
+        levels : iterable of float, optional
+            Of probabilities; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
+        infinite : float, optional
+            A penalty distance for regions that one side lacks. They are infinitely far by default.
+
+        Returns
+        -------
+        Boundaries
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import probdice
+        >>> reference, prediction = np.zeros((2, 14, 14), int)
+        >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+        >>> boundaries = probdice.compare(reference, prediction).boundaries(tolerances=[0.5])
+        >>> boundaries["hd95"].tolist()
+        [1.0, 1.0]
+        """
+        from probdice.engine.group_images import compared_pixels
+        from probdice.metrics.boundaries import LEVELS, boundaries_of, group_sets
+
+        images = self.need_images("boundaries()")
+        lists = key_lists(self.overlap, self.correspondence.groups)
+        return boundaries_of(
+            Both(*(group_sets(images, side, lists[side]) for side in SIDES)),
+            groups=Both(*([group.side(side) for group in self.groups] for side in SIDES)),
+            counted=np.array([not group.faint for group in self.groups]),
+            geometry=images.reference.geometry,
+            mask=compared_pixels(images),
+            percentiles=percentiles,
+            tolerances=tolerances,
+            levels=LEVELS if levels is None else levels,
+            infinite=infinite,
+            workers=images.workers,
         )
 
     def calibration(

@@ -19,24 +19,35 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from math import inf, isinf, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.data.machine import cores
-from probdice.engine.surface_distances import Elements, Grid, GroupSets, elements_of, numbers_of
+from probdice.engine.group_images import group_numbers, group_probabilities
+from probdice.engine.pair import Images
+from probdice.engine.surface_distances import (
+    Elements,
+    Grid,
+    GroupSets,
+    LabelSets,
+    SoftSets,
+    elements_of,
+    numbers_of,
+)
 from probdice.errors import InputError, MissingExtraError
 from probdice.method.matching import listed
+from probdice.method.pixel_passes import Lists
 from probdice.method.region_labels import Label
-from probdice.method.sides import SIDES, Both
+from probdice.method.sides import SIDES, Both, Side
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["LEVELS", "Boundaries", "BoundaryMean", "boundaries_of"]
+__all__ = ["LEVELS", "Boundaries", "BoundaryMean", "boundaries_of", "group_sets"]
 
 Floats = NDArray[np.float64]
 Members = Sequence[tuple[Label, ...]]  # the labels of each group
@@ -407,6 +418,33 @@ def boundaries_of(
         _values=numbers_of(sides, grid, count, **options),
         _elements=_Elements(sides, grid, geometry),
     )
+
+
+def group_sets(images: Images, side: Side, groups: Lists) -> GroupSets:
+    """The sets of pixels of the groups of one side of a comparison."""
+    segmentation = images.side(side)
+    if segmentation.crisp:
+        return LabelSets(group_numbers(images, side, groups))
+    return SoftSets(_GroupMaps(images, side, groups), segmentation.shape)
+
+
+class _GroupMaps(Sequence[NDArray[Any]]):
+    """The probability of every group of a soft side, computed when it is used."""
+
+    def __init__(self, images: Images, side: Side, groups: Lists) -> None:
+        self.images, self.side, self.groups = images, side, groups
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @overload
+    def __getitem__(self, group: int) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, group: slice) -> list[NDArray[Any]]: ...
+    def __getitem__(self, group: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
+        if isinstance(group, slice):
+            return [self[k] for k in range(*group.indices(len(self)))]
+        return group_probabilities(self.images, self.side, self.groups[group])
 
 
 @dataclass(frozen=True, eq=False)
