@@ -28,7 +28,7 @@ import probdice
 from probdice.cli import warm_up
 from probdice.cli.app import app
 from probdice.cli.progress import Progress, progress
-from probdice.comparison.result import result as comparison
+from probdice.comparison import comparing
 from probdice.engine.threads import watcher
 
 LABELS = np.repeat(np.array([1, 1, 1, 1, 2, 2, 2, 2], np.uint8)[:, None, None], 2, axis=1)
@@ -739,9 +739,9 @@ def test_a_bug_is_told_in_one_line(reference: Path, monkeypatch: pytest.MonkeyPa
     def broken(*_: object, **__: object) -> None:
         raise KeyError("oh")
 
-    monkeypatch.setattr(comparison, "compare_images", broken)
+    monkeypatch.setattr(comparing, "compare_images", broken)
     assert refused(reference, reference) == "error: unexpected KeyError: 'oh'; --debug shows where"
-    monkeypatch.setattr(comparison, "compare_images", lambda *_, **__: [][1])
+    monkeypatch.setattr(comparing, "compare_images", lambda *_, **__: [][1])
     assert "IndexError" in refused(reference, reference)
 
 

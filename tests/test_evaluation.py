@@ -19,8 +19,8 @@ from probdice.evaluation import (
     compare_again,
     evaluate,
     running,
-    scoring,
 )
+from probdice.evaluation import case_scoring
 from probdice.evaluation.journal import locked
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
@@ -572,11 +572,11 @@ def test_verify_sees_a_change_that_kept_size_and_time(folders: Path) -> None:
 
 
 def test_a_change_beside_a_file_of_probabilities_is_a_change(tmp_path: Path) -> None:
-    job = scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
+    job = case_scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
     np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
-    before = scoring.inputs_of(job, verify=False)
+    before = case_scoring.inputs_of(job, verify=False)
     (tmp_path / "c.nii.gz").touch()  # whose geometry the probabilities take
-    assert not scoring.same_inputs(before, scoring.inputs_of(job, verify=False), verify=False)
+    assert not case_scoring.same_inputs(before, case_scoring.inputs_of(job, verify=False), verify=False)
 
 
 def test_the_number_of_workers_changes_no_file(

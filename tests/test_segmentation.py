@@ -262,7 +262,7 @@ def test_the_mask_lies_on_the_same_grid():
     turned_mask = turned(mask, AFFINE, (1, 0, 2), (0,))
     assert compare(reference, reference, mask=turned_mask).pixels == mask.sum()
     shifted = Segmentation.from_labels(mask, geometry=Geometry(mask.shape, AFFINE * 1.5))
-    with pytest.raises(ProbdiceError, match="mask does not lie"):
+    with pytest.raises(ProbdiceError, match="mask and reference do not lie on the same grid"):
         compare(reference, reference, mask=shifted)
     with pytest.raises(ProbdiceError, match="mask has no geometry"):
         compare(reference, reference, mask=Segmentation.from_labels(mask))

@@ -47,7 +47,10 @@ class RaterFile:
 
     Attributes
     ----------
-    rater, case : str
+    rater : str
+        Name of the rater.
+    case : str
+        Name of the case.
     file : str
         Its full path.
     bytes : int or None
