@@ -19,8 +19,8 @@ def test_pairs_come_first_then_the_spare_regions_of_either_side():
     assert groups.reference.tolist() == [1, 0]
     assert groups.prediction.tolist() == [2, 3, 0]
     assert (groups.matched, groups.count) == (1, 4)
-    assert groups.spare("reference").tolist() == [0]
-    assert groups.spare("prediction").tolist() == [0, 1]
+    assert groups.unmatched("reference").tolist() == [0]
+    assert groups.unmatched("prediction").tolist() == [0, 1]
 
 
 def test_any_numbers_are_brought_into_order():
@@ -42,7 +42,7 @@ def test_an_empty_region_belongs_to_no_group():
     ):
         assert groups.reference.tolist() == [0, 1, -1]
         assert groups.count == 2
-        assert groups.spare("reference").tolist() == [1]
+        assert groups.unmatched("reference").tolist() == [1]
 
 
 def test_costs_are_the_pixels_of_either_side_that_the_other_lacks():

@@ -99,7 +99,7 @@ def joined(
     p_start: int,
     p_groups: Indices,
     p_members: Indices,
-    spare: Indices,
+    unmatched: Indices,
     q: Rows,
     q_start: int,
     q_groups: Indices,
@@ -107,20 +107,20 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add |p − q| of every group with every spare row of p joined to it."""
+    """Add |p − q| of every group with every unmatched row of p joined to it."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
-    with_spare = np.empty(STEP, p.dtype)
+    with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
         for g in range(p_groups.size - 1):
             a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
             b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
-            for u in range(spare.size):
-                row = p[spare[u], p_from : p_from + step]
+            for u in range(unmatched.size):
+                row = p[unmatched[u], p_from : p_from + step]
                 for k in range(step):
-                    with_spare[k] = a[k] + row[k]
-                into[g, u] += difference(with_spare[:step], b)
+                    with_unmatched[k] = a[k] + row[k]
+                into[g, u] += difference(with_unmatched[:step], b)
 
 
 @kernel

@@ -337,7 +337,7 @@ def joined(
     p_groups: Indices,
     p_members: Indices,
     p_rest: Indices,
-    spare: Indices,
+    unmatched: Indices,
     q: Rows,
     q_start: int,
     q_groups: Indices,
@@ -347,16 +347,16 @@ def joined(
     floor: float,
     into: Sums,
 ) -> None:
-    """Add the loss of every group with every spare row of p joined to it.
+    """Add the loss of every group with every unmatched row of p joined to it.
 
-    `p_rest` lists the rows that are neither spare nor in one of these groups, `q_rest` those in
+    `p_rest` lists the rows that are neither unmatched nor in one of these groups, `q_rest` those in
     none of them.
     """
     count = p_groups.size - 1
     p_joined, q_joined = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
     p_others = np.empty((count + 1, STEP), p.dtype)
     q_others = np.empty((count + 1, STEP), p.dtype)
-    other_spares = np.empty((spare.size + 1, STEP), p.dtype)
+    other_unmatched = np.empty((unmatched.size + 1, STEP), p.dtype)
     p_left, q_left = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     inside, outside = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     logits = np.empty((4, STEP), p.dtype)
@@ -365,14 +365,14 @@ def joined(
         p_from, q_from = p_start + done, q_start + done
         _outside(p, p_from, step, p_groups, p_members, p_rest, p_joined, p_others, p_left)
         _outside(q, q_from, step, q_groups, q_members, q_rest, q_joined, q_others, q_left)
-        others(p, p_from, p_from + step, spare, other_spares)
+        others(p, p_from, p_from + step, unmatched, other_unmatched)
         for g in range(count):
             for k in range(step):
                 outside[k] = q_others[g, k] + q_left[k]
             logit(q_joined[g, :step], outside[:step], floor, logits, 1)
             group, apart = p_joined[g], p_others[g]
-            for u in range(spare.size):
-                row, unjoined = p[spare[u], p_from : p_from + step], other_spares[u]
+            for u in range(unmatched.size):
+                row, unjoined = p[unmatched[u], p_from : p_from + step], other_unmatched[u]
                 for k in range(step):
                     inside[k] = group[k] + row[k]
                     outside[k] = (apart[k] + p_left[k]) + unjoined[k]
