@@ -117,7 +117,7 @@ class Passes(Protocol):
         """The histogram of every region of two soft sides."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """The pixels of each side with these ascending ranks: columns of probabilities, or labels."""
+        """The pixels of these ascending ranks: columns of probabilities, or labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
         """Images made of sampled pixels."""

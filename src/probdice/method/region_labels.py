@@ -98,4 +98,4 @@ def whole_number(value: object, what: str) -> int:
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:
-        raise InputError(f"{what} must be integers, found {value!r}") from None
+        raise InputError(f"{what} must hold whole numbers, found {value!r}") from None
