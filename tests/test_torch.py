@@ -651,8 +651,8 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
         target[:, 1:3] = 255
         preds[..., 1:3, :] = torch.nan if p == "logits" else 99
     sides = (
-        batches.understood(preds, "preds", CLUSTERS, activation="softmax"),
-        batches.understood(target, "target", CLASSES, ignored=ignored),
+        batches.as_batch(preds, "preds", CLUSTERS, activation="softmax"),
+        batches.as_batch(target, "target", CLASSES, ignored=ignored),
     )
     by_kernels, by_torch = batches.sums_of(*sides), batches.sums_in_torch(*sides)
     assert by_kernels.pixels == by_torch.pixels
@@ -665,7 +665,7 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
 
 def test_equal_sides_score_1_in_torch_as_well():
     values = made()[1]["soft"].float()
-    side = batches.understood(values, "preds", CLASSES)
+    side = batches.as_batch(values, "preds", CLASSES)
     sums = batches.sums_in_torch(side, side)
     assert torch.equal(sums.savings.diagonal(), sums.reference)
     assert torch.equal(sums.reference, sums.prediction)
@@ -750,8 +750,8 @@ def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(o
 )
 def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, message, in_torch):
     sides = (
-        batches.understood(preds, "preds", CLUSTERS),
-        batches.understood(target, "target", CLASSES),
+        batches.as_batch(preds, "preds", CLUSTERS),
+        batches.as_batch(target, "target", CLASSES),
     )
     with pytest.raises(InputError, match=message):
         (batches.sums_in_torch if in_torch else batches.sums_of)(*sides)
