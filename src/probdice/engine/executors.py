@@ -64,9 +64,9 @@ def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Execut
     if chosen is not None:
         return chosen
     if blocks.followed and not local:
-        from probdice.engine.dask import DaskScheduler, in_charge
+        from probdice.engine.dask import DaskScheduler, runs_on_dask
 
-        if in_charge(blocks):
+        if runs_on_dask(blocks):
             return DaskScheduler()
     return Threads(workers)
 

@@ -490,7 +490,8 @@ def _unknown(side: Batch, label: int, image: int, pixel: int) -> InputError:
     ignore = ", or ignore the label with ignore_index" if side.name == "target" else ""
     return InputError(
         f"{side.name}: label {label} at pixel {side.position(image, pixel)}, but {side.regions} "
-        f"regions have the labels 0 to {side.regions - 1}. Set {option} to the number of regions{ignore}."
+        f"regions have the labels 0 to {side.regions - 1}. Set {option} to the number of "
+        f"regions{ignore}."
     )
 
 
