@@ -183,8 +183,8 @@ def test_blocks_and_masks_change_nothing(monkeypatch):
         ({"bins": 0}, "bins must be a whole number from 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"binning": "equal"}, "binning must be 'width' or 'mass'"),
-        ({"thresholds": [0.5, 1.0]}, "thresholds must be different numbers"),
-        ({"thresholds": [0.5, 0.5]}, "thresholds must be different numbers"),
+        ({"thresholds": [0.5, 1.0]}, "thresholds must be distinct numbers"),
+        ({"thresholds": [0.5, 0.5]}, "thresholds must be distinct numbers"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, message):

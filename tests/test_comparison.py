@@ -141,8 +141,8 @@ def test_shared_labels_that_were_matched_crosswise_are_a_note():
     assert [(note.kind, str(note)) for note in result.notes] == [
         (
             "crossed",
-            '2 labels of both sides matched to another one (1, 2); match="labels" compares equal '
-            "labels",
+            "2 labels exist on both sides but were matched to a different label (1, 2). "
+            'If equal labels mean the same region, use match="labels".',
         )
     ]
     assert compare([1, 1, 2], [1, 1, 2]).notes == ()
@@ -233,7 +233,7 @@ def test_a_detached_result_keeps_what_it_knows():
     assert detached.images is None and result.images is not None
     assert (detached.score, detached.explained) == (result.score, result.explained)
     assert detached.groups == result.groups
-    with pytest.raises(ProbdiceError, match=r"ask for \.chance before the images are dropped"):
+    with pytest.raises(ProbdiceError, match=r"access \.chance before \.detach"):
         _ = detached.chance
 
 

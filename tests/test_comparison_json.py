@@ -78,7 +78,7 @@ def test_what_needs_the_images_is_refused_by_name():
         (lambda: again.map(), r"map\(\) needs the images"),
         (lambda: again.relabelled(), r"relabelled\(\) needs the images"),
         (lambda: again.chance, "chance level of probabilities needs the images"),
-        (lambda: again.explained, "explained of probabilities needs the images"),
+        (lambda: again.explained, "explained shares of probabilities need the images"),
     ):
         with pytest.raises(ProbdiceError, match=name):
             ask()

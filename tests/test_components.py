@@ -115,11 +115,11 @@ def test_components_are_those_of_scipy(labels):
 
 def test_what_is_refused():
     soft = Segmentation.from_probabilities([[0.5], [0.5]])
-    with pytest.raises(InputError, match="components are those of a label map"):
+    with pytest.raises(InputError, match="components need a label map"):
         soft.components(background=0)
     with pytest.raises(InputError, match="connectivity must be 4 or 8 for an image of 2 axes"):
         components([[1]], background=0, connectivity=6)
-    with pytest.raises(InputError, match="images of 1 to 3 axes, found 4 axes"):
+    with pytest.raises(InputError, match="an image with 1 to 3 axes, found 4 axes"):
         components(np.ones((1, 1, 1, 1), int), background=0)
     with pytest.raises(InputError, match="background 'nil' is the name of no label"):
         components([1], background="nil")
@@ -246,7 +246,9 @@ def test_nothing_is_read_outside_the_mask_and_ignored_labels_are_left_out():
 
 def test_scores_need_a_label_map_and_the_images():
     soft = [[0.9, 0.2], [0.1, 0.8]]
-    with pytest.raises(InputError, match="found a reference of probabilities"):
+    with pytest.raises(
+        InputError, match="need a reference that is a label map, found probabilities"
+    ):
         compare(soft, [0, 1]).component_scores(background=0)
     with pytest.raises(InputError, match=r"component_scores\(\) needs the images"):
         compare([0, 1], [0, 1]).detach().component_scores(background=0)

@@ -240,7 +240,7 @@ def test_merged_probabilities_take_the_jaccard_of_their_group():
 
 def test_probabilities_under_aitchison_are_refused_with_advice():
     p = [[0.9, 0.2], [0.1, 0.8]]
-    with pytest.raises(InputError, match='detect instances with similarity="absolute"'):
+    with pytest.raises(InputError, match='Use similarity="absolute"'):
         compare(p, p, similarity="aitchison").detection(background=None)
     assert compare([1, 2], [1, 2], similarity="aitchison").detection(background=None).f1 == 1
 

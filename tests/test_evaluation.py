@@ -90,7 +90,7 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
     assert table[1]["score"] == "0.625"
     assert table[1]["status"] == "scored"
     assert table[1]["unmatched_prediction"] == "1"
-    assert "no partner" in table[1]["notes"]
+    assert "unmatched" in table[1]["notes"]
     regions = [row for row in rows(folders / "out" / "regions.csv") if row["method"] == "poor"]
     assert [(r["reference"], r["prediction"], r["dice"]) for r in regions[:3]] == [
         ("1", "7", repr(2 * 2 / 6)),

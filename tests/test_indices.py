@@ -294,7 +294,9 @@ def test_a_background_is_one_label(background):
 
 
 def test_a_name_that_no_region_has_is_refused():
-    with pytest.raises(InputError, match="background 'nil' names no region of either side"):
+    with pytest.raises(
+        InputError, match="background 'nil': neither side has a region of this name"
+    ):
         overlap([0, 1], [0, 1]).indices(background="nil")
 
 
@@ -404,7 +406,7 @@ def test_to_dict_has_every_number_once_and_fits_json():
 def test_a_printed_one_names_what_is_missing():
     text = repr(overlap([[0.5, 1.0], [0.5, 0.0]], [1, 2]).indices(background=1))
     assert text.startswith("Indices (background=1)\n  rand ")
-    assert "note: indices that count pixels" in text
+    assert "note: A side holds probabilities." in text
 
 
 def test_the_examples_of_the_documentation_run():

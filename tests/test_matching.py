@@ -59,7 +59,9 @@ def test_the_paper_gives_every_region_of_the_smaller_side_a_partner():
     result = compare(reference, prediction, match="paper")
     assert pairs(result) == [((1,), (5,)), ((2,), (7,)), ((3,), (6,))]
     assert kinds(result) == ["apart"]
-    assert str(result.notes[0]) == '1 pair shares no pixel; match="overlap" has none'
+    assert str(result.notes[0]) == (
+        '1 matched pair does not overlap. To match overlapping regions only, use match="overlap".'
+    )
 
 
 def test_both_rules_agree_where_each_region_finds_a_partner():
@@ -100,8 +102,8 @@ def test_a_mapping_may_have_the_text_of_a_number():
 def test_no_label_in_common_is_refused():
     with pytest.raises(
         ProbdiceError,
-        match=r"no label in common.*reference has 1, 2, prediction has 5, 7, 9; "
-        r'use match="overlap"',
+        match=r"reference \(1, 2\) and prediction \(5, 7, 9\) have no label in common.*"
+        r'Use match="overlap"',
     ):
         compare(REFERENCE, SPLIT, match="labels")
 
@@ -175,8 +177,8 @@ def test_a_label_that_the_earlier_comparison_does_not_know_stays_alone_and_is_a_
     assert pairs(result) == [((1,), (5,)), ((4,), ()), ((), (8,))]
     unknown = [str(note) for note in result.notes if note.kind == "unknown"]
     assert unknown == [
-        "the earlier comparison does not know reference 4",
-        "the earlier comparison does not know prediction 8",
+        "1 reference label is missing from the earlier comparison (4).",
+        "1 prediction label is missing from the earlier comparison (8).",
     ]
 
 
@@ -199,6 +201,6 @@ def test_labels_in_a_row():
 
 def test_a_mapping_the_wrong_way_round_is_refused():
     reference = Segmentation.from_labels([0, 0, 1], names={0: "csf", 1: "grey"})
-    with pytest.raises(ProbdiceError, match="first is a label of the reference"):
+    with pytest.raises(ProbdiceError, match="first is a reference label"):
         compare(reference, [4, 4, 5], match={"csf": 4})
     assert compare(reference, [4, 4, 5], match={4: "csf"}).score == 1

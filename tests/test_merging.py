@@ -67,14 +67,18 @@ def test_a_spare_region_that_meets_no_group_stays_alone():
     result = compare([1, 1, 2, 2], prediction, match={"kidney": 1}, merge="both")
     assert pairs(result) == [((2,), (6,)), ((1,), ()), ((), (5,))]
     assert [str(note) for note in result.notes] == [
-        "1 reference region has no partner (1) and meets no matched one",
-        "1 prediction region has no partner (5) and meets no matched one",
+        "1 reference region is unmatched and counts as Dice 0 (region 1). "
+        "It was not merged because it overlaps no matched region.",
+        "1 prediction region is unmatched and counts as Dice 0 (region 5). "
+        "It was not merged because it overlaps no matched region.",
     ]
     several = Segmentation.from_labels([4, 5, 6, 6], names={9: "kidney"})
     result = compare([1, 1, 2, 2], several, match={"kidney": 1}, merge="prediction")
     assert [str(note) for note in result.notes] == [
-        '1 reference region has no partner (1); merge="reference" would join it to a matched one',
-        "2 prediction regions have no partner (4, 5) and meet no matched one",
+        "1 reference region is unmatched and counts as Dice 0 (region 1). "
+        'To merge it into a matched region, use merge="reference".',
+        "2 prediction regions are unmatched and count as Dice 0 (regions 4, 5). "
+        "They were not merged because they overlap no matched region.",
     ]
 
 

@@ -34,7 +34,9 @@ def test_pairs_of_the_papers_rule_that_share_no_pixel_are_counted():
 def test_labels_that_an_earlier_comparison_does_not_know_are_named():
     earlier = compare([1, 1, 2, 2], [5, 5, 6, 6])
     result = compare([1, 1, 2, 3], [5, 5, 6, 6], match=earlier)
-    assert "reference 3" in str(next(note for note in result.notes if note.kind == "unknown"))
+    assert "1 reference label is missing" in str(
+        next(note for note in result.notes if note.kind == "unknown")
+    )
 
 
 def test_labels_0_and_1_of_which_the_mask_leaves_none():

@@ -90,7 +90,7 @@ def test_weights_are_read_only_and_have_no_empty_regions():
 def test_a_table_that_would_not_fit_is_refused_and_the_pairs_are_there():
     labels = np.arange(20_000)
     found = overlap(labels, labels)
-    with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* use overlap.to_frame"):
+    with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* Use overlap.to_frame"):
         _ = found.weights
     assert len(found.to_frame()) == 20_000
 
@@ -150,13 +150,13 @@ def test_names_are_united():
         (
             lambda: overlap([1], Segmentation.from_probabilities([[1.0]], names=["a"])),
             lambda: overlap([1], Segmentation.from_probabilities([[1.0]], names=["b"])),
-            r"prediction: overlaps of probabilities of other regions cannot be added: found "
+            r"prediction: overlaps of probabilities with different regions cannot be added: found "
             r"\('a',\) and \('b',\)",
         ),
         (
             lambda: overlap([1], [[1.0]]),
             lambda: overlap([1], [[1.0], [0.0]]),
-            "probabilities of other regions cannot be added",
+            "probabilities with different regions cannot be added",
         ),
         (
             lambda: overlap([1], [1]),
@@ -166,12 +166,12 @@ def test_names_are_united():
         (
             lambda: overlap(Segmentation.from_labels([1], names={1: "a"}), [1]),
             lambda: overlap(Segmentation.from_labels([1], names={1: "b"}), [1]),
-            "reference: label 1 is called 'a' in one overlap and 'b' in another",
+            "reference: overlaps with different names for label 1 \('a' and 'b'\) cannot be added",
         ),
         (
             lambda: overlap(np.array([2**64 - 1], np.uint64), [1]),
             lambda: overlap([-1], [1]),
-            "labels below 0 and labels from 2⁶³ on cannot be added",
+            "labels below 0 and labels of at least 2⁶³ cannot be added",
         ),
     ],
 )
@@ -206,10 +206,10 @@ def test_what_needs_the_pixels_is_refused_by_name():
     assert 0 <= soft.compare().score <= 1
     with pytest.raises(ProbdiceError, match="chance level of probabilities needs the images"):
         _ = soft.compare().chance
-    with pytest.raises(ProbdiceError, match="explained of probabilities needs the images"):
+    with pytest.raises(ProbdiceError, match="explained shares of probabilities need the images"):
         _ = soft.compare().explained
     with pytest.raises(
-        ProbdiceError, match="the aitchison score of probabilities needs the images"
+        ProbdiceError, match="The aitchison score of probabilities needs the images"
     ):
         _ = overlap(SOFT, SOFT, similarity="aitchison").compare().score
     with pytest.raises(ProbdiceError, match="merging the regions of a prediction"):
@@ -244,7 +244,9 @@ def test_a_file_has_a_version_and_nothing_that_runs(tmp_path):
     arrays = dict(np.load(path))
     arrays["header"] = np.frombuffer(json.dumps(header | {"format": 9}).encode(), np.uint8)
     np.savez(path, **arrays)
-    with pytest.raises(FormatError, match=r"overlap\.npz: an overlap of format 9 .*format 1"):
+    with pytest.raises(
+        FormatError, match=r"overlap\.npz: expected an overlap of format 1, found format 9"
+    ):
         Overlap.load(path)
 
 
@@ -274,7 +276,7 @@ def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_refused(tmp_path
     arrays = dict(np.load(path))
     kind = arrays[name].dtype
     np.savez_compressed(path, **arrays | {name: np.full(10**7, 32, kind)})
-    with pytest.raises(FormatError, match=rf"overlap\.npz: is damaged: its {name} take \d+ bytes"):
+    with pytest.raises(FormatError, match=rf"overlap\.npz: corrupt file: {name} has \d+ bytes"):
         Overlap.load(path)
 
 
@@ -325,5 +327,5 @@ def test_compare_on_another_machine_needs_no_pixels(tmp_path):
 def test_losses_that_are_missing_are_missed():
     content = overlap(SOFT, SOFT[::-1], similarity="aitchison").to_dict()
     content["prediction"]["losses"] = None
-    with pytest.raises(InputError, match="its parts do not fit each other"):
+    with pytest.raises(InputError, match="its parts are inconsistent"):
         Overlap.from_dict(content)

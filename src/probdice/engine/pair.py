@@ -141,7 +141,7 @@ class Images:
             return overlap, self.notes
         keys = set(overlap.reference.keys.tolist())
         notes = (
-            Note("ignore", (f"The ignored label {label} does not occur in the reference.",))
+            Note("ignore", (f"The ignored label {label} does not occur in the reference",))
             for label in dict.fromkeys(ignored)
             if label not in keys
         )
