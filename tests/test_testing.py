@@ -177,5 +177,5 @@ def test_the_checker_names_the_law_that_fails(f, law):
 def test_an_unknown_similarity_is_an_error_with_a_remedy():
     content = compare([1, 2], [1, 2]).to_dict()
     content["overlap"]["similarity"] = {"name": "unheard of"}
-    with pytest.raises(probdice.InputError, match="'unheard of' is unknown. Import the module"):
+    with pytest.raises(probdice.InputError, match=r"'unheard of' is unknown\. Import the module"):
         Comparison.from_dict(content)

@@ -44,9 +44,10 @@ def pairs(
     q_likeliest: Indices,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes and Σ min(p_i, q_j) of these pixels; whether each side looks sound.
+    """Add the volumes and Σ min(p_i, q_j) of these pixels.
 
-    The pixels at which a region is the likeliest are added to `p_likeliest` and `q_likeliest`.
+    The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
+    Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True
     sums, largest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
@@ -69,7 +70,7 @@ def pairs(
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
-                # Equal rows share their volume to the last bit, however either was summed.
+                # For equal rows, the sum is exactly their volume, in any order of summation.
                 if (
                     nearly(saving, p_step[i])
                     and nearly(saving, q_step[j])
@@ -107,7 +108,7 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add |p − q| of every group with every unmatched row of p joined to it."""
+    """Add |p − q| of every group with every unmatched row of p added."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):
@@ -137,7 +138,7 @@ def pixels(
     differences: Sums,
     into: Rows,
 ) -> None:
-    """f at every pixel between the groups of both sides; the difference of every group is added."""
+    """Write f at every pixel, and add Σ|p − q| of every group."""
     real = p.dtype.type
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):
