@@ -166,7 +166,7 @@ def test_names_are_united():
         (
             lambda: overlap(Segmentation.from_labels([1], names={1: "a"}), [1]),
             lambda: overlap(Segmentation.from_labels([1], names={1: "b"}), [1]),
-            "reference: overlaps with different names for label 1 \('a' and 'b'\) cannot be added",
+            r"reference: overlaps with different names for label 1 \('a' and 'b'\) cannot be added",
         ),
         (
             lambda: overlap(np.array([2**64 - 1], np.uint64), [1]),

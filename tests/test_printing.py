@@ -34,8 +34,8 @@ def test_as_text():
         "          1           7  0.6667      0.7500",
         "          2           9  0.8571      0.8750",
         "          –           5  0.0000      0.6250",
-        "  note: 1 prediction region is unmatched and counts as Dice 0 (region 5). To merge it into a "
-        'matched region, use merge="prediction".',
+        "  note: 1 prediction region is unmatched and counts as Dice 0 (region 5). "
+        'To merge it into a matched region, use merge="prediction".',
     ]
 
 
