@@ -103,7 +103,7 @@ def test_whole_channels_of_integers_are_labels():
     assert metric.aggregate() == 1
 
 
-def test_what_does_not_fit_is_refused():
+def test_what_does_not_fit_is_rejected():
     with pytest.raises(InputError, match="metric must be a RegionDice, found int"):
         RegionDiceMetric(3)
     metric = RegionDiceMetric(RegionDice(2))

@@ -87,7 +87,7 @@ def test_weights_are_read_only_and_have_no_empty_regions():
         found.weights[0, 0] = 1
 
 
-def test_a_table_that_would_not_fit_is_refused_and_the_pairs_are_there():
+def test_a_table_that_would_not_fit_is_rejected_and_the_pairs_are_there():
     labels = np.arange(20_000)
     found = overlap(labels, labels)
     with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* Use overlap.to_frame"):
@@ -113,7 +113,7 @@ def test_label_maps_of_other_labels_add_up():
     assert large.reference.labels == (1, 7, 2**64 - 1)
 
 
-def test_colours_are_those_of_the_segmentations_and_survive_adding_and_files(tmp_path):
+def test_sums_and_files_keep_the_colours_of_the_segmentations(tmp_path):
     one = replace(Segmentation.from_labels([1, 2, 2, 9]), colours={1: "#0072B2", 7: "#E69F00"})
     two = replace(Segmentation.from_labels([7, 7, 7, 2]), colours={2: "#009E73"})
     total = overlap(one, [1, 1, 2, 2]) + overlap(two, [1, 1, 2, 2])
@@ -201,7 +201,7 @@ def test_many_overlaps_are_added_in_little_memory(monkeypatch):
 # Without images --------------------------------------------------------------------------------
 
 
-def test_what_needs_the_pixels_is_refused_by_name():
+def test_numbers_that_need_the_pixels_raise_a_named_error():
     soft = overlap(SOFT[:, ::-1], SOFT)
     assert 0 <= soft.compare().score <= 1
     with pytest.raises(ProbdiceError, match="chance level of probabilities needs the images"):
@@ -225,7 +225,7 @@ def test_what_needs_the_pixels_is_refused_by_name():
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_an_overlap_survives_a_file_and_json(number, tmp_path):
+def test_an_overlap_is_unchanged_by_file_and_json_round_trips(number, tmp_path):
     found = list(kinds())[number]
     found.save(tmp_path / "overlap.npz")
     assert everything(Overlap.load(tmp_path / "overlap.npz")) == everything(found)
@@ -234,7 +234,7 @@ def test_an_overlap_survives_a_file_and_json(number, tmp_path):
     assert again.to_dict() == found.to_dict()
 
 
-def test_a_file_has_a_version_and_nothing_that_runs(tmp_path):
+def test_a_file_has_a_version_and_no_pickle(tmp_path):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     with np.load(path, allow_pickle=False) as stored:
@@ -250,7 +250,7 @@ def test_a_file_has_a_version_and_nothing_that_runs(tmp_path):
         Overlap.load(path)
 
 
-def test_damaged_files_are_refused(tmp_path):
+def test_corrupt_files_are_rejected(tmp_path):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     whole = path.read_bytes()
@@ -270,7 +270,7 @@ def test_damaged_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["header", "prediction_keys", "reference_volumes", "rows"])
-def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_refused(tmp_path, name):
+def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_rejected(tmp_path, name):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     arrays = dict(np.load(path))
@@ -288,7 +288,7 @@ def test_a_table_in_which_all_regions_meet_packs_well_and_is_read(tmp_path):
     assert everything(Overlap.load(tmp_path / "overlap.npz")) == everything(everybody)
 
 
-def test_files_of_another_kind_are_refused(tmp_path):
+def test_files_of_another_kind_are_rejected(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     np.savez(tmp_path / "pickle.npz", header=np.array([{}], object))
@@ -299,7 +299,7 @@ def test_files_of_another_kind_are_refused(tmp_path):
             Overlap.load(tmp_path / name)
 
 
-def test_a_file_that_cannot_be_written_is_refused(tmp_path):
+def test_a_file_that_cannot_be_written_is_rejected(tmp_path):
     found = overlap([1], [1])
     with pytest.raises(InputError, match="is a folder"):
         found.save(tmp_path)
@@ -324,7 +324,7 @@ def test_compare_on_another_machine_needs_no_pixels(tmp_path):
     assert out.stdout.strip() == "0.875"
 
 
-def test_losses_that_are_missing_are_missed():
+def test_missing_losses_are_rejected():
     content = overlap(SOFT, SOFT[::-1], similarity="aitchison").to_dict()
     content["prediction"]["losses"] = None
     with pytest.raises(InputError, match="its parts are inconsistent"):

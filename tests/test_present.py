@@ -208,7 +208,7 @@ def test_a_saved_overlap_keeps_the_counts(tmp_path):
 
 
 @pytest.mark.parametrize("counts", [[3, 2], [3, 2, -1], [6, 0, 0], [0, 0, 0], "no"])
-def test_counts_that_cannot_be_are_refused(counts):
+def test_impossible_counts_are_rejected(counts):
     content = overlap(LABELS, RIGHT).to_dict()
     content["prediction"]["likeliest"] = counts
     with pytest.raises(InputError, match=r"not an overlap|must be integers"):

@@ -12,7 +12,7 @@ SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
 
 
 class Closing:
-    """An array that can be closed, and is not to be read then."""
+    """An array that must not be read after it is closed."""
 
     def __init__(self, array):
         self.inner, self.shape, self.dtype, self.open = array, array.shape, array.dtype, True
@@ -47,14 +47,14 @@ def test_as_text():
         ({"match": {5: 1}}, "Comparison (absolute, match=…): "),
     ],
 )
-def test_the_title_says_what_was_asked(options, title):
+def test_the_title_shows_the_options(options, title):
     assert repr(compare(REFERENCE, SPLIT, **options)).startswith(title)
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
 @pytest.mark.parametrize("merge", ["none", "both"])
 @pytest.mark.parametrize("kinds", ["soft", "mixed", "crisp"])
-def test_no_pixel_is_read_to_show_a_result(similarity, merge, kinds):
+def test_showing_a_result_reads_no_pixels(similarity, merge, kinds):
     rng = np.random.default_rng(0)
     p, q = (np.moveaxis(rng.dirichlet(np.ones(k), (8, 9)), -1, 0) for k in (3, 5))
     p = Closing(p.argmax(0) if kinds != "soft" else p)
@@ -103,7 +103,7 @@ def test_html_escapes_names():
     assert "&lt;script&gt;" in html
 
 
-def test_many_groups_are_cut_short():
+def test_a_long_table_of_groups_is_truncated():
     labels = np.arange(100)
     assert "… and 88 more groups" in repr(compare(labels, labels))
     html = compare(labels, labels)._repr_html_()
@@ -111,7 +111,7 @@ def test_many_groups_are_cut_short():
     assert "Not computed yet" not in html
 
 
-def test_html_says_what_it_left_out():
+def test_html_names_omitted_numbers():
     p = np.random.default_rng(0).dirichlet(np.ones(3), 20).T
     result = compare(p, p[::-1])
     assert "Use to_frame() for Jaccard and volumes." in result._repr_html_()

@@ -90,7 +90,7 @@ def test_distance_does_not_see_scale_and_broadcasts():
 
 
 @pytest.mark.parametrize("floor", [-0.1, 0.5, math.nan])
-def test_a_floor_out_of_range_is_refused(floor):
+def test_a_floor_out_of_range_is_rejected(floor):
     with pytest.raises(ProbdiceError, match=r"at least 0 and below 0\.5"):
         Aitchison(floor=floor)
 
@@ -106,7 +106,7 @@ def test_a_floor_out_of_range_is_refused(floor):
         (["a"], [0.5], "p must be an array of real numbers"),
     ],
 )
-def test_vectors_that_are_none(p, q, message):
+def test_invalid_vectors_are_rejected(p, q, message):
     with pytest.raises(ProbdiceError, match=message):
         aitchison_distance(p, q)
 

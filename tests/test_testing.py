@@ -169,7 +169,7 @@ class Broken(Similarity):
         (lambda p, q, axis: 1 - np.abs(p - q).take(0, axis), "order of regions"),
     ],
 )
-def test_the_checker_names_the_law_that_fails(f, law):
+def test_the_checker_names_the_violated_property(f, law):
     with pytest.raises(AssertionError, match=law):
         check_similarity(Broken(f))
 

@@ -687,7 +687,7 @@ def test_equal_sides_score_1_in_torch_as_well():
         ({"ignore_index": 1.5}, "ignore_index must hold whole numbers"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_at_once(options, message):
+def test_options_that_do_not_fit_are_rejected_at_once(options, message):
     with pytest.raises(InputError, match=message):
         metric_for(**options)
 
@@ -708,7 +708,7 @@ def earlier(merge):
 @pytest.mark.parametrize(
     "options", [{"merge": "prediction"}, {"match": {0: 1, 2: 1}}, {"match": earlier("both")}]
 )
-def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(options):
+def test_groups_of_soft_regions_on_both_sides_are_rejected_before_they_are_seen(options):
     preds, target = made()[0]["logits"], made()[1]["soft"]
     metric = metric_for(**options)
     with pytest.raises(InputError, match=r'need the pixels again.*correspondence="image"'):
@@ -748,7 +748,7 @@ def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(o
         ),
     ],
 )
-def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, message, in_torch):
+def test_values_that_cannot_be_are_rejected_with_their_pixel(preds, target, message, in_torch):
     sides = (
         batches.as_batch(preds, "preds", CLUSTERS),
         batches.as_batch(target, "target", CLASSES),
@@ -784,7 +784,7 @@ def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, messa
         (torch.zeros(2, 4).long(), torch.zeros(2, 4, device="meta").long(), "move one of them"),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused(preds, target, message):
+def test_tensors_that_do_not_fit_are_rejected(preds, target, message):
     with pytest.raises(InputError, match=message):
         metric_for().update(preds, target)
 
