@@ -627,7 +627,7 @@ def test_options_that_do_not_fit_are_rejected_at_once(options, message):
             {},
             torch.zeros(2, 3, 4),
             torch.zeros(2, 2, 4),
-            r"with 3 channels, found shape \(2, 2, 4\)",
+            r"3 channels, found shape \(2, 2, 4\)",
         ),
         ({}, torch.zeros(2, 3, 4).long(), torch.zeros(2, 4).long(), "preds must hold floating"),
         ({}, torch.zeros(2, 1, 4), torch.zeros(2, 4).long(), 'Use activation="sigmoid"'),
