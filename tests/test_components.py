@@ -121,7 +121,7 @@ def test_invalid_arguments_are_rejected():
         components([[1]], background=0, connectivity=6)
     with pytest.raises(InputError, match="an image with 1 to 3 axes, found 4 axes"):
         components(np.ones((1, 1, 1, 1), int), background=0)
-    with pytest.raises(InputError, match="background 'nil' is the name of no label"):
+    with pytest.raises(InputError, match="background 'nil': no label has this name"):
         components([1], background="nil")
     with pytest.raises(InputError, match=r"a label, a name or None, found 1\.5"):
         components([1], background=1.5)
