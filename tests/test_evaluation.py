@@ -835,7 +835,7 @@ def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path)
     run(folders, background="nothing")
     row = rows(folders / "out" / "cases.csv")[0]
     assert row["status"] == "scored" and row["f1"] == ""
-    assert "background 'nothing' names no region of either side" in row["notes"]
+    assert "background 'nothing': neither side has a region of this name" in row["notes"]
 
 
 # One correspondence over all cases -------------------------------------------------------------
