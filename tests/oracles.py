@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the library, in float64 and plain loops, written from METHOD.md."""
+"""The reference implementation, in float64 and plain loops, written from METHOD.md."""
 
 from itertools import permutations
 
@@ -59,7 +59,7 @@ def best_permutation(p, q):
 
 
 def best_one_to_one(p, q, f=absolute):
-    """The best score over all one-to-one correspondences, any region of either side left alone."""
+    """The best score over all one-to-one correspondences, in which any region may be unmatched."""
     return max(score(*side_by_side(p, q, pairs), f) for pairs in all_pairings(len(p), len(q)))
 
 
@@ -77,7 +77,7 @@ def all_pairings(rows, columns):
 
 
 def side_by_side(p, q, pairs):
-    """Both sides with partners in equal rows, and rows of zeros for what has none."""
+    """Both sides with matched regions in the same rows, and rows of zeros for unmatched ones."""
     return grouped(
         p,
         q,
@@ -113,7 +113,7 @@ def dice_of_counted(p, q, groups):
 
 
 def overlaps(p, q, f):
-    """o_ij: the loss that a pair saves against both being left alone, where they meet."""
+    """o_ij: the loss that a pair saves compared with both regions alone, where they overlap."""
     table = np.zeros((len(p), len(q)))
     for i in range(len(p)):
         for j in range(len(q)):
@@ -126,21 +126,21 @@ def overlaps(p, q, f):
 
 
 def match(p, q, f):
-    """The pairs with the largest total overlap among regions that meet; ties are not looked at."""
+    """The pairs of overlapping regions with the largest total overlap; ties are not resolved."""
     table = overlaps(p, q, f)
     meeting = [pairs for pairs in all_pairings(*table.shape) if all(table[pair] for pair in pairs)]
     return max(meeting, key=lambda pairs: sum(table[pair] for pair in pairs))
 
 
 def merge(p, q, f, pairs, sides):
-    """Groups after all joins, and the joins as (side, region, regions of the other side, gain).
+    """Groups after merging, and the merges as (side, region, regions of the other side, gain).
 
-    The best gain of all spare regions and groups first; within 1e-12, prediction before reference,
+    The largest gain comes first. Gains within 1e-12 tie: the prediction comes before the reference,
     then the lower region, then the group whose matched reference region is the lower one.
     """
     groups = [([i], [j]) for i, j in sorted(pairs)]
-    spare = [("prediction", j) for j in range(len(q)) if j not in {b for _, b in pairs}]
-    spare += [("reference", i) for i in range(len(p)) if i not in {a for a, _ in pairs}]
+    unmatched = [("prediction", j) for j in range(len(q)) if j not in {b for _, b in pairs}]
+    unmatched += [("reference", i) for i in range(len(p)) if i not in {a for a, _ in pairs}]
     joins = []
 
     def quality(rows, columns):
@@ -148,7 +148,7 @@ def merge(p, q, f, pairs, sides):
 
     while True:
         offers = []
-        for side, u in spare:
+        for side, u in unmatched:
             if side not in sides:
                 continue
             for rows, columns in sorted(groups, key=lambda group: group[0][0]):
@@ -162,8 +162,8 @@ def merge(p, q, f, pairs, sides):
                     gain = quality(*joined) - quality(rows, columns)
                     offers.append((side, u, rows, columns, joined, gain))
         if not offers:
-            alone = [([i], []) for side, i in spare if side == "reference"]
-            alone += [([], [j]) for side, j in spare if side == "prediction"]
+            alone = [([i], []) for side, i in unmatched if side == "reference"]
+            alone += [([], [j]) for side, j in unmatched if side == "prediction"]
             return sorted(groups), alone, joins
         best = max(offer[-1] for offer in offers)
         # Offers are listed in the order in which ties are broken.
@@ -171,7 +171,7 @@ def merge(p, q, f, pairs, sides):
         joins.append((side, u, sorted(rows if side == "prediction" else columns), gain))
         groups.remove((rows, columns))
         groups.append(joined)
-        spare.remove((side, u))
+        unmatched.remove((side, u))
 
 
 def independent_overlaps(p, q):
@@ -208,7 +208,7 @@ def explained(q, p):
 
 
 def goodman_kruskal(labels, given):
-    """τ: how much better labels are guessed, in proportion, where the other labels are known."""
+    """τ: the relative reduction of the guessing error for labels if the other labels are known."""
     labels, given = np.asarray(labels).reshape(-1), np.asarray(given).reshape(-1)
 
     def gini(values):

@@ -1,4 +1,4 @@
-"""The pairs with the largest total: exact, whatever the table, and certified by duals."""
+"""Linear assignment: exact totals, certified by dual variables."""
 
 import subprocess
 import sys
@@ -163,7 +163,7 @@ def test_a_clipped_grid_takes_seconds():
 
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize(("width", "shift"), [(2, 1), (6, 1), (9, 4)])
-def test_every_cell_of_a_shifted_grid_has_a_partner(width, shift, wrap):
+def test_every_cell_of_a_shifted_grid_is_matched(width, shift, wrap):
     table = shuffled(*shifted_grid(9, width, shift, wrap))
     chosen = largest_total(*table)
     assert chosen.size == 729
@@ -192,7 +192,7 @@ def test_a_region_that_meets_all_others(side):
     certify(*table, assignment._sparse(*table))
 
 
-def test_long_price_wars_end():
+def test_long_auctions_terminate():
     rows, columns = np.divmod(np.arange(300 * 300), 300)
     savings = (rows + 1) * (columns + 1)
     chosen = largest_total(rows, columns, savings, (300, 300))
@@ -252,7 +252,7 @@ assert "numba" not in sys.modules and "scipy.optimize" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_dense_tables_have_the_partners_that_scipy_finds():
+def test_dense_tables_have_the_same_pairs_as_scipy():
     rng = np.random.default_rng(0)
     for _ in range(2000):
         rows = rng.integers(1, 12)

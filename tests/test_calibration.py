@@ -1,4 +1,4 @@
-"""Calibration of a probabilistic prediction: identities, conventions and what chance shows."""
+"""Calibration of a probabilistic prediction: identities, conventions and chance values."""
 
 import numpy as np
 import pytest
@@ -117,7 +117,7 @@ def test_two_empty_masks_agree():
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_a_calibrated_predictor_lies_within_what_chance_shows(soft):
+def test_a_calibrated_predictor_is_within_the_chance_limits(soft):
     below, errors, chance = 0, [], []
     for seed in range(60):
         prediction = dirichlet(3, 400, seed)
@@ -133,7 +133,7 @@ def test_a_calibrated_predictor_lies_within_what_chance_shows(soft):
     assert np.mean(errors) == pytest.approx(np.mean(chance), rel=0.1)
 
 
-def test_a_predictor_that_is_too_sure_lies_beyond_chance():
+def test_an_overconfident_predictor_exceeds_the_chance_limits():
     prediction = dirichlet(3, 2000, 0)
     labels = drawn(prediction, 1)
     sharper = prediction**3 / (prediction**3).sum(axis=0)
@@ -183,11 +183,11 @@ def test_blocks_and_masks_change_nothing(monkeypatch):
         ({"bins": 0}, "bins must be a whole number from 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"binning": "equal"}, "binning must be 'width' or 'mass'"),
-        ({"thresholds": [0.5, 1.0]}, "thresholds must be different numbers"),
-        ({"thresholds": [0.5, 0.5]}, "thresholds must be different numbers"),
+        ({"thresholds": [0.5, 1.0]}, "thresholds must be distinct numbers"),
+        ({"thresholds": [0.5, 0.5]}, "thresholds must be distinct numbers"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(InputError, match=message):
         calibration([0, 1], [[0.5, 0.5], [0.5, 0.5]], **options)
 

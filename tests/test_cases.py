@@ -1,4 +1,4 @@
-"""Every case of cases.json, made by a slow and independent implementation of the method."""
+"""Every case of cases.json, computed by an independent reference implementation."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""The score of knowing nothing."""
+"""The chance level."""
 
 import math
 
@@ -26,7 +26,7 @@ def test_label_maps_in_closed_form():
     assert result.chance_error == 0
 
 
-def test_the_largest_goes_with_the_largest_and_spare_regions_join_the_largest():
+def test_largest_regions_are_matched_and_unmatched_regions_merge_into_the_largest():
     # Shares 1/2, 1/2 against 3/8, 3/8, 2/8.
     assert compare(REFERENCE, SPLIT).chance == 3 / 8
     assert compare(REFERENCE, SPLIT, merge="prediction").chance == 3 / 8 + 2 / 8 * 1 / 2
@@ -34,8 +34,8 @@ def test_the_largest_goes_with_the_largest_and_spare_regions_join_the_largest():
     assert compare(SPLIT, REFERENCE, merge="both").chance == 1 / 2
 
 
-def test_empty_labels_take_no_part():
-    """Labels that occur only outside the mask made spare regions seem to have partners."""
+def test_empty_labels_are_ignored():
+    """Labels that occur only outside the mask once counted as matches of unmatched regions."""
     reference = np.array([*REFERENCE, 11, 12, 13])
     prediction = np.array([*SPLIT, 9, 9, 9])
     mask = np.arange(11) < 8
@@ -46,7 +46,7 @@ def test_empty_labels_take_no_part():
         assert exchanged == compare(SPLIT, REFERENCE, merge=merge).chance
 
 
-def test_a_floor_forgives_disagreement():
+def test_a_floor_raises_the_chance_level():
     forgiven = 1 / (1 + math.sqrt(2) * math.log(100))
     result = compare(REFERENCE, SPLIT, similarity=Aitchison(0.01))
     assert result.chance == pytest.approx(3 / 8 + 5 / 8 * forgiven)
@@ -59,7 +59,7 @@ def test_the_papers_rule_is_applied_to_the_table_of_chance():
     assert compare(*sides, match="overlap").chance == (5 * 4 + 3 * 3) / 64
 
 
-def test_given_correspondences_stay():
+def test_given_correspondences_are_kept():
     assert compare([1, 1, 1, 2], [1, 2, 2, 2], match="labels").chance == 3 / 16 + 3 / 16
     earlier = compare(REFERENCE, SPLIT, merge="both")
     assert compare(REFERENCE, SPLIT, match=earlier).chance == 5 / 8 * 1 / 2 + 3 / 8 * 1 / 2
@@ -125,7 +125,7 @@ def test_a_rare_label_may_be_missing_among_the_samples(place):
     assert 0 < equal.chance < 1
 
 
-def test_nothing_is_adjusted_where_chance_is_1():
+def test_the_adjusted_score_is_nan_if_chance_is_1():
     assert math.isnan(compare([1, 1], [2, 2]).adjusted_score)
     assert compare([1, 2], [1, 2]).adjusted_score == 1
 

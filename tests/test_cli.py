@@ -48,7 +48,7 @@ def test_two_files_one_answer(pair: tuple[Path, Path]) -> None:
     assert done.stderr == ""
     assert "score           0.6250" in done.stdout
     assert re.search(r"1 +7 +0\.6667", done.stdout)
-    assert "--merge prediction would join it to a matched one" in done.stdout
+    assert "To merge it into a matched region, use --merge prediction." in done.stdout
 
 
 def test_json_on_standard_output_is_alone_there(pair: tuple[Path, Path]) -> None:

@@ -103,7 +103,7 @@ def test_a_scheduler_with_nothing_to_do_is_refused(tmp_path):
     nibabel.save(nibabel.Nifti1Image(REFERENCE, np.eye(4)), tmp_path / "a.nii")
     files = [tmp_path / "a.nii"] * 2
     assert "--scheduler would have nothing to do" in refused(*files, "--scheduler", "threads")
-    assert "must be 'threads', 'processes' or the address" in refused(*files, "--scheduler", "x")
+    assert "must be 'threads', 'processes' or an address" in refused(*files, "--scheduler", "x")
 
 
 def test_info_of_a_store(stores, tmp_path):

@@ -181,7 +181,8 @@ def test_spare_regions_come_with_an_option(tmp_path: Path, unsure: Path) -> None
     three = np.concatenate([UNSURE[..., :1] / 2, UNSURE[..., :1] / 2, UNSURE[..., 1:]], axis=-1)
     prediction = save(tmp_path / "three.nii.gz", three)
     assert noted(unsure, prediction)[0] == (
-        "1 prediction region has no partner (1); --merge prediction would join it to a matched one"
+        "1 prediction region is unmatched and counts as Dice 0 (region 1). "
+        "To merge it into a matched region, use --merge prediction."
     )
 
 
@@ -192,8 +193,10 @@ def test_equal_labels_correspond_where_that_is_asked_for(
     tmp_path: Path, reference: Path, prediction: Path
 ) -> None:
     other = save(tmp_path / "swapped.nii.gz", (3 - LABELS).astype(np.uint8))
-    crossed = "2 labels of both sides matched to another one (1, 2)"
-    assert noted(reference, other) == [f"{crossed}; --match labels compares equal labels"]
+    crossed = "2 labels exist on both sides but were matched to a different label (1, 2)."
+    assert noted(reference, other) == [
+        f"{crossed} If equal labels mean the same region, use --match labels."
+    ]
     assert compared(reference, other).score == 1
     assert compared(reference, other, "--match", "labels").score == 0
     said = refused(reference, prediction, "--match", "labels")
@@ -207,7 +210,10 @@ def test_the_rule_of_the_paper(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.repeat([5, 6, 7], [8, 5, 3]))
     words = tmp_path / "a.npy", tmp_path / "b.npy", "--match", "paper"
     assert compared(*words).unmatched == {"reference": (), "prediction": ()}
-    assert "1 pair shares no pixel; --match overlap has none" in noted(*words)
+    assert (
+        "1 matched pair does not overlap. To match overlapping regions only, use --match overlap."
+        in noted(*words)
+    )
 
 
 def test_pairs_are_prediction_label_equals_reference_label(
@@ -243,7 +249,7 @@ def test_the_correspondence_of_an_earlier_comparison(
     said = refused(reference, prediction, "--match", earlier, "--json", earlier, code=2)
     assert "is also an input, read for --match" in said
     new = save(tmp_path / "new.nii.gz", np.where(SPLIT == 9, 8, SPLIT))
-    assert "the earlier comparison does not know prediction 8" in noted(
+    assert "1 prediction label is missing from the earlier comparison (8)." in noted(
         reference, new, "--match", earlier
     )
 
@@ -281,7 +287,7 @@ def test_mask_and_ignored_labels(tmp_path: Path, reference: Path, prediction: Pa
     said = refused(soft, prediction, "--ignore", 1, "--ignore", 3)
     assert "--ignore 1 --ignore 3 names labels" in said and "leave pixels out with --mask" in said
     empty = save(tmp_path / "empty.nii.gz", np.zeros_like(LABELS))
-    assert refused(reference, prediction, "--mask", empty).endswith("leaves no pixel to compare")
+    assert refused(reference, prediction, "--mask", empty).endswith("no pixels are left to compare")
 
 
 @pytest.mark.parametrize(
@@ -292,15 +298,16 @@ def test_a_label_to_be_ignored_that_is_not_there_is_told(
 ) -> None:
     words = [word for label in ignored for word in ("--ignore", label)]
     notes = [text for text in noted(reference, prediction, *words) if "ignored" in text]
-    told = [f"label {label} to be ignored does not occur in the reference" for label in absent]
-    assert notes == told
+    assert notes == [
+        f"The ignored label {label} does not occur in the reference" for label in absent
+    ]
 
 
 def test_a_mask_with_holes_is_told(tmp_path: Path, reference: Path, prediction: Path) -> None:
     mask = np.ones(LABELS.shape, np.float32)
     mask[0] = np.nan
     words = "--mask", save(tmp_path / "mask.nii.gz", mask)
-    assert "2 pixels are NaN in the mask and counted as outside" in noted(
+    assert "2 pixels of the mask are NaN and treated as outside." in noted(
         reference, prediction, *words
     )
 
@@ -341,7 +348,7 @@ def test_scale_leaves_label_maps_and_probabilities_alone(
         result = compared(reference, prediction, "--scale", 100)
         assert result.reference_labels == (1, 2)
         assert result.score == pytest.approx(0.9)
-        assert str(result.notes[0]) == "the values of the prediction were divided by 100"
+        assert str(result.notes[0]) == "The values of the prediction were divided by 100."
         assert compared(unsure, prediction, "--scale", 100).score == pytest.approx(1)
     assert compared(percent, whole, "--scale", 100).score == pytest.approx(1)
     assert "--scale 100 or --scale 255" in refused(reference, whole)

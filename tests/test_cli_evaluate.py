@@ -374,7 +374,7 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
 def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
     folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
-    sentence = "label 7 to be ignored does not occur in the reference of any case"
+    sentence = "The ignored label 7 does not occur in the reference of any case"
     note = f"note: {sentence}\n"
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
@@ -451,7 +451,7 @@ def test_regions_correspond_by_the_rule_that_is_asked_for(folders: Path, tmp_pat
         assert sentence in done.stdout
         assert Evaluation.load(out).values()["poor"].tolist() == [scores[rule]] * 7
     explained = probdice("summarise", tmp_path / "0", "--measure", "explained_reference")
-    assert "explained, reference" in explained.stdout and "0.6667" in explained.stdout
+    assert "reference explained" in explained.stdout and "0.6667" in explained.stdout
 
 
 def test_one_correspondence_may_hold_for_all_cases(tmp_path: Path) -> None:

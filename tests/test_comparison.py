@@ -61,7 +61,7 @@ def test_names_stand_for_labels():
 # Ω ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_outside_the_mask_does_not_count():
+def test_pixels_outside_the_mask_are_ignored():
     mask = np.array([1, 1, 1, 0, 0], bool)
     reference = np.array([[0.9, 0.2, 0.4, math.nan, 7], [0.1, 0.8, 0.6, math.inf, -3]])
     prediction = np.array([[0.8, 0.2, 0.5, 0.1, 0.1], [0.2, 0.8, 0.5, 0.1, 0.1]])
@@ -100,7 +100,7 @@ def test_an_unused_channel_changes_nothing():
 # Groups ----------------------------------------------------------------------------------------
 
 
-def test_a_group_knows_its_dice_and_volumes():
+def test_a_group_has_dice_and_volumes():
     result = compare(SOFT_REFERENCE, SOFT_SPLIT)
     first = result.groups[0]
     assert (first.reference, first.prediction) == ((0,), (0,))
@@ -124,7 +124,7 @@ def test_dice_does_not_depend_on_the_similarity():
             assert group.dice == pytest.approx(by_pair[group.reference, group.prediction])
 
 
-def test_the_similarity_of_a_spare_region_is_that_with_an_empty_one():
+def test_an_unmatched_region_is_compared_with_an_empty_one():
     result = compare(SOFT_REFERENCE, SOFT_SPLIT, similarity=Aitchison(0.01))
     (alone,) = (group for group in result.groups if not group.reference)
     f = Aitchison(0.01)
@@ -136,19 +136,19 @@ def test_the_similarity_of_a_spare_region_is_that_with_an_empty_one():
 # Notes and warnings ----------------------------------------------------------------------------
 
 
-def test_shared_labels_that_were_matched_crosswise_are_a_note():
+def test_exchanged_labels_get_a_note():
     result = compare([1, 1, 1, 2, 2], [2, 2, 2, 1, 1])
     assert [(note.kind, str(note)) for note in result.notes] == [
         (
             "crossed",
-            '2 labels of both sides matched to another one (1, 2); match="labels" compares equal '
-            "labels",
+            "2 labels exist on both sides but were matched to a different label (1, 2). "
+            'If equal labels mean the same region, use match="labels".',
         )
     ]
     assert compare([1, 1, 2], [1, 1, 2]).notes == ()
 
 
-def test_infinite_distances_are_warned_of_once():
+def test_infinite_distances_cause_one_warning():
     reference, prediction = np.zeros(10, int), np.full((2, 10), 0.5)
     prediction[:, :3] = [[1], [0]]
     with pytest.warns(ProbdiceWarning, match=r"70\.0 %.*floor.*absolute.*merge") as caught:
@@ -205,7 +205,7 @@ def test_a_result_is_frozen():
 @pytest.mark.parametrize(
     "again", [copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))]
 )
-def test_a_result_can_be_sent_elsewhere_without_its_images(again):
+def test_a_result_is_pickled_without_its_images(again):
     result = compare(SOFT_REFERENCE, SOFT_SPLIT, merge="both")
     other = again(result)
     assert other.to_dict() == result.to_dict()
@@ -226,14 +226,14 @@ def test_a_pickle_is_small():
     assert len(pickle.dumps(soft)) < 20_000
 
 
-def test_a_detached_result_keeps_what_it_knows():
+def test_a_detached_result_keeps_computed_numbers():
     result = compare(SOFT_REFERENCE, SOFT_SPLIT, similarity=Aitchison(0.01))
     _ = result.explained
     detached = result.detach()
     assert detached.images is None and result.images is not None
     assert (detached.score, detached.explained) == (result.score, result.explained)
     assert detached.groups == result.groups
-    with pytest.raises(ProbdiceError, match=r"ask for \.chance before the images are dropped"):
+    with pytest.raises(ProbdiceError, match=r"access \.chance before \.detach"):
         _ = detached.chance
 
 
@@ -245,7 +245,7 @@ def test_a_detached_result_keeps_what_it_knows():
         lambda result: Comparison.from_json(result.to_json()),
     ],
 )
-def test_notes_about_the_images_outlive_them(without):
+def test_a_detached_result_keeps_notes_on_the_images(without):
     reference = Segmentation.from_labels([1, 2, 3], ignore=9)
     result = without(compare(reference, [1, 2, 3], mask=[1.0, 1.0, math.nan]))
     assert [note.kind for note in result.notes] == ["mask", "ignore"]
@@ -260,7 +260,7 @@ def test_options_of_numpy_become_plain():
     assert [type(label) for label in compare(names, [0, 1]).reference_labels] == [str, str]
 
 
-def test_match_of_earlier_versions_is_refused_with_the_new_words():
+def test_match_options_of_earlier_versions_are_rejected_with_the_new_names():
     for match in (True, False):
         with pytest.raises(ProbdiceError, match=r'match="overlap", and match=False is match="lab'):
             compare([1, 2], [1, 2], match=match)
@@ -271,7 +271,7 @@ def test_weights_are_read_only():
         compare([1, 2], [1, 2]).weights[0, 0] = 1
 
 
-def test_what_was_asked_is_told():
+def test_a_result_has_its_options():
     result = compare([1, 2], [1, 2], similarity=Aitchison(0.1), match="paper", merge="both")
     assert (result.similarity, result.match, result.merge) == (Aitchison(0.1), "paper", "both")
     assert result.labels("reference") == result.reference_labels == (1, 2)
@@ -288,13 +288,13 @@ def test_mean_and_lowest_dice_count_unmatched_regions_as_zero():
     assert (equal.mean_dice, equal.lowest_dice, equal.lowest.dice) == (1, 1, 1)
 
 
-def test_dice_that_needs_images_that_are_gone_is_nan():
+def test_dice_that_needs_missing_images_is_nan():
     p = [[0.9, 0.5, 0.2], [0.1, 0.5, 0.8]]
     result = probdice.overlap(p, p, similarity="aitchison").compare()
     assert np.isnan([result.mean_dice, result.lowest_dice]).all()
 
 
-def test_what_is_public_is_listed_and_there():
+def test_all_public_names_are_listed_and_exist():
     import probdice
 
     assert set(probdice.__all__) <= set(dir(probdice))
@@ -318,7 +318,7 @@ def test_the_volume_of_a_pixel_is_that_of_the_reference():
     assert Comparison.from_json(result.to_json()).pixel_volume == result.pixel_volume
 
 
-def test_without_a_place_there_are_no_millilitres():
+def test_without_a_geometry_there_are_no_millilitres():
     flat = Segmentation.from_labels([[1, 2]], geometry=Geometry((1, 2), np.eye(3)))
     for result in (compare([1, 2], [1, 2]), compare(flat, flat)):
         assert result.pixel_volume is None

@@ -1,4 +1,4 @@
-"""Results as plain types: everything comes back, and odd content is refused."""
+"""Results as plain types: round trips, and rejection of invalid content."""
 
 import copy
 import json
@@ -71,26 +71,26 @@ def test_the_format_has_a_version():
     assert content["overlap"]["format"] == 1
 
 
-def test_what_needs_the_images_is_refused_by_name():
+def test_numbers_that_need_the_images_raise_a_named_error():
     again = Comparison.from_json(compare(SOFT_REFERENCE, SOFT_SPLIT).to_json())
     assert again.images is None
     for ask, name in (
         (lambda: again.map(), r"map\(\) needs the images"),
         (lambda: again.relabelled(), r"relabelled\(\) needs the images"),
         (lambda: again.chance, "chance level of probabilities needs the images"),
-        (lambda: again.explained, "explained of probabilities needs the images"),
+        (lambda: again.explained, "explained shares of probabilities need the images"),
     ):
         with pytest.raises(ProbdiceError, match=name):
             ask()
 
 
-def test_json_has_null_for_what_is_not_a_number():
+def test_json_has_null_for_nan():
     text = compare([1, 2], [3, 3], merge="both").to_json()
     assert '"adjusted_score": null' in text
     assert math.isnan(Comparison.from_json(text).adjusted_score)
 
 
-def test_json_of_another_kind_is_refused():
+def test_json_of_another_kind_is_rejected():
     with pytest.raises(InputError, match="not JSON"):
         Comparison.from_json("{")
     with pytest.raises(InputError, match="format 2, found 99"):
@@ -101,7 +101,7 @@ def test_json_of_another_kind_is_refused():
         Comparison.from_json("[" * 100_000)
 
 
-def test_many_regions_make_a_small_text_soon():
+def test_json_of_many_regions_is_small_and_fast():
     # 2,000 × 2,000 regions, each of which meets a few others.
     pixels = np.arange(2000 * 50)
     result = compare(pixels // 50, (pixels + 20) // 50)
@@ -141,7 +141,7 @@ def changed(content, path, change):
 
 
 def use(content):
-    """Read content back and ask for everything; only our own errors may come out."""
+    """Restore content and access every number; only errors of probdice may be raised."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -181,7 +181,7 @@ def fuzzed():
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_odd_content_is_refused_or_makes_a_result(number):
+def test_odd_content_is_rejected_or_makes_a_result(number):
     content = list(fuzzed())[number]
     use(content)
     failures = []

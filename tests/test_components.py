@@ -24,7 +24,7 @@ def components(labels, **options):
 # -- a label map as instances ----------------------------------------------------------------------
 
 
-def test_every_component_knows_its_label():
+def test_every_component_has_its_original_label():
     instances = components([[1, 0, 2], [0, 0, 2], [2, 0, 1]], background=0, connectivity=4)
     assert np.asarray(instances.array).tolist() == [[1, 0, 2], [0, 0, 2], [3, 0, 4]]
     assert instances.origins == {1: 1, 2: 2, 3: 2, 4: 1}
@@ -113,15 +113,15 @@ def test_components_are_those_of_scipy(labels):
     assert np.array_equal(ours == 0, labels == 0)
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     soft = Segmentation.from_probabilities([[0.5], [0.5]])
-    with pytest.raises(InputError, match="components are those of a label map"):
+    with pytest.raises(InputError, match="components need a label map"):
         soft.components(background=0)
     with pytest.raises(InputError, match="connectivity must be 4 or 8 for an image of 2 axes"):
         components([[1]], background=0, connectivity=6)
-    with pytest.raises(InputError, match="images of 1 to 3 axes, found 4 axes"):
+    with pytest.raises(InputError, match="an image with 1 to 3 axes, found 4 axes"):
         components(np.ones((1, 1, 1, 1), int), background=0)
-    with pytest.raises(InputError, match="background 'nil' is the name of no label"):
+    with pytest.raises(InputError, match="background 'nil': no label has this name"):
         components([1], background="nil")
     with pytest.raises(InputError, match=r"a label, a name or None, found 1\.5"):
         components([1], background=1.5)
@@ -182,7 +182,7 @@ def test_components_by_the_steps_of_cc_metrics(seed):
     assert scores.mean_dice == approx(np.mean(expected), abs=0.01)
 
 
-def test_a_large_component_does_not_drown_a_small_one():
+def test_large_and_small_components_have_the_same_weight():
     reference, prediction = np.zeros((2, 50), int)
     reference[:40] = reference[45] = 1
     prediction[:40] = 1
@@ -246,13 +246,15 @@ def test_nothing_is_read_outside_the_mask_and_ignored_labels_are_left_out():
 
 def test_scores_need_a_label_map_and_the_images():
     soft = [[0.9, 0.2], [0.1, 0.8]]
-    with pytest.raises(InputError, match="found a reference of probabilities"):
+    with pytest.raises(
+        InputError, match="need a reference that is a label map, found probabilities"
+    ):
         compare(soft, [0, 1]).component_scores(background=0)
     with pytest.raises(InputError, match=r"component_scores\(\) needs the images"):
         compare([0, 1], [0, 1]).detach().component_scores(background=0)
 
 
-def test_nothing_but_background_has_no_mean():
+def test_the_mean_is_nan_if_there_is_only_background():
     scores = compare([0, 0], [0, 0]).component_scores(background=0)
     assert scores.components == ()
     assert np.isnan(scores.mean_dice)

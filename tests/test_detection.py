@@ -1,4 +1,4 @@
-"""Regions as instances: found, missed, false, split and merged."""
+"""Detection metrics: instances found, missed, false, split and merged."""
 
 import pickle
 from math import isnan
@@ -107,7 +107,7 @@ def test_precision_recall_and_average_precision_by_hand():
     assert detection.f1_area == approx(2 * (5 / 7 + 1 / 2 + 1 / 2 + 9 / 11) / 11, **EXACT)
 
 
-def test_the_curve_has_one_row_a_threshold():
+def test_the_curve_has_one_row_per_threshold():
     curve = compare(REFERENCE, PREDICTION).detection(background=0).curve([0, 0.5, 0.8, 1])
     assert curve["true_positives"].tolist() == [4, 4, 1, 0]
     assert curve["false_positives"].tolist() == [2, 2, 5, 6]
@@ -150,7 +150,7 @@ def test_the_background_is_neither_split_nor_a_part():
 # -- one to one and many to one --------------------------------------------------------------------
 
 
-def test_merged_groups_count_once_and_matched_has_the_strict_reading():
+def test_merged_groups_count_once_and_matched_is_before_merging():
     result = compare(REFERENCE, PREDICTION, merge="prediction")
     detection = result.detection(background=0)
     assert counts(detection) == (4, 1, 1)  # 7 and 8 are one; 4 merged into the background is false
@@ -238,9 +238,9 @@ def test_merged_probabilities_take_the_jaccard_of_their_group():
     assert counts(detection.matched)[1] >= counts(detection)[1]
 
 
-def test_probabilities_under_aitchison_are_refused_with_advice():
+def test_probabilities_under_aitchison_are_rejected_with_advice():
     p = [[0.9, 0.2], [0.1, 0.8]]
-    with pytest.raises(InputError, match='detect instances with similarity="absolute"'):
+    with pytest.raises(InputError, match='Use similarity="absolute"'):
         compare(p, p, similarity="aitchison").detection(background=None)
     assert compare([1, 2], [1, 2], similarity="aitchison").detection(background=None).f1 == 1
 
@@ -248,12 +248,12 @@ def test_probabilities_under_aitchison_are_refused_with_advice():
 # -- edges -----------------------------------------------------------------------------------------
 
 
-def test_the_background_must_be_said():
+def test_the_background_has_no_default():
     with pytest.raises(TypeError, match="background"):
         compare([0, 1], [0, 1]).detection()
 
 
-def test_without_instances_there_is_nothing_to_say():
+def test_without_instances_all_ratios_are_nan():
     detection = compare([0, 0], [0, 0]).detection(background=0)
     assert counts(detection) == (0, 0, 0)
     assert isnan(detection.f1) and isnan(detection.panoptic_quality) and isnan(detection.f1_area)
@@ -336,14 +336,14 @@ def test_above_one_half_the_pairs_are_those_of_any_matching(a, b):
 
 
 @given(maps, st.permutations(range(1, 6)))
-def test_a_renamed_map_is_found_whole(a, order):
+def test_all_instances_of_a_relabelled_map_are_found(a, order):
     detection = compare(a, np.array([0, *order])[a]).detection(threshold=1, background=0)
     assert detection.false_positives == detection.misses == 0
     assert detection.splits == detection.merges == ()
 
 
 @given(maps, maps)
-def test_sides_exchanged_exchange_what_is_missed_and_false(a, b):
+def test_exchanging_the_sides_exchanges_misses_and_false_positives(a, b):
     above = np.nextafter(0.5, 1)
     there = compare(a, b).detection(threshold=above, background=0)
     back = compare(b, a).detection(threshold=above, background=0)

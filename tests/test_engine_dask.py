@@ -326,12 +326,12 @@ def test_inside_of_a_task_threads_are_used(client):
     assert client.submit(inner).result()[0]
 
 
-def test_an_address_without_a_scheduler_is_refused(monkeypatch):
+def test_an_address_without_a_scheduler_is_rejected(monkeypatch):
     monkeypatch.setattr(engine_dask, "TIMEOUT", 0.5)
-    with pytest.raises(InputError, match=r"no scheduler of Dask answers at tcp://127\.0\.0\.1:1"):  # noqa: SIM117
+    with pytest.raises(InputError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:1"):  # noqa: SIM117
         with engine_dask.scheduled("tcp://127.0.0.1:1"):
             pass
-    with pytest.raises(InputError, match="must be 'threads', 'processes' or the address"):  # noqa: SIM117
+    with pytest.raises(InputError, match="must be 'threads', 'processes' or an address"):  # noqa: SIM117
         with engine_dask.scheduled("slurm"):
             pass
 

@@ -107,7 +107,7 @@ def test_the_prediction_is_laid_onto_the_reference():
     assert Images.of(reference, far, tolerance=3).prediction.geometry == here
 
 
-def test_a_label_the_prediction_ignores_is_refused():
+def test_a_label_the_prediction_ignores_is_rejected():
     with pytest.raises(InputError, match="prediction must not ignore labels"):
         Images.of(Segmentation.from_labels([1]), Segmentation.from_labels([1], ignore=1))
 

@@ -193,8 +193,8 @@ def test_joined_losses_are_those_of_the_joined_regions(similarity, side):
         return np.stack([x[regions].sum(0), x[rest].sum(0)])
 
     for g, (own, across) in enumerate((([0], [0, 2]), ([1], [1]))):
-        for u, spare in enumerate((2, 3)):
-            f = similarity(auxiliary(mine, [*own, spare]), auxiliary(theirs, across))
+        for u, unmatched in enumerate((2, 3)):
+            f = similarity(auxiliary(mine, [*own, unmatched]), auxiliary(theirs, across))
             # Under absolute it is Σ|p − q|, which the sums of float32 leave off by as much.
             assert found[g, u] == pytest.approx((1 - f).sum(), abs=1e-5)
 

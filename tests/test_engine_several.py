@@ -57,7 +57,7 @@ def test_combinations_are_counted(monkeypatch):
     assert table.counts.tolist() == [1, 1, 1, 2]
 
 
-def test_too_many_combinations_are_refused(monkeypatch):
+def test_too_many_combinations_are_rejected(monkeypatch):
     monkeypatch.setattr(module, "MOST_COMBINATIONS", 2)
     several = of_labels([1, 2, 3], [1, 2, 3])
     with pytest.raises(module.TooLargeError, match="more than 2 combinations"):
@@ -88,7 +88,7 @@ def test_boxes_cover_the_image_once(monkeypatch):
     assert (seen == 1).all()
 
 
-def test_raters_that_ignore_labels_are_refused():
+def test_raters_that_ignore_labels_are_rejected():
     sides = {
         "a": Segmentation.from_labels([1, 2], ignore=[2]),
         "b": Segmentation.from_labels([1, 2]),

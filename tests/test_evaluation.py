@@ -90,7 +90,7 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
     assert table[1]["score"] == "0.625"
     assert table[1]["status"] == "scored"
     assert table[1]["unmatched_prediction"] == "1"
-    assert "no partner" in table[1]["notes"]
+    assert "unmatched" in table[1]["notes"]
     regions = [row for row in rows(folders / "out" / "regions.csv") if row["method"] == "poor"]
     assert [(r["reference"], r["prediction"], r["dice"]) for r in regions[:3]] == [
         ("1", "7", repr(2 * 2 / 6)),
@@ -835,7 +835,7 @@ def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path)
     run(folders, background="nothing")
     row = rows(folders / "out" / "cases.csv")[0]
     assert row["status"] == "scored" and row["f1"] == ""
-    assert "background 'nothing' names no region of either side" in row["notes"]
+    assert "background 'nothing': neither side has a region of this name" in row["notes"]
 
 
 # One correspondence over all cases -------------------------------------------------------------

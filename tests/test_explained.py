@@ -1,4 +1,4 @@
-"""How much of one partition the other one determines."""
+"""The share of one segmentation that the other determines."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_least_squares_of_probabilities(dtype):
     assert shares(compare(labels, q.astype(dtype))) == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_is_outside_the_mask_or_ignored_does_not_count():
+def test_masked_and_ignored_pixels_do_not_count():
     p, q = soft(3, 400), soft(4, 400, 1)
     mask = np.arange(400) % 3 > 0
     cut = shares(compare(p[:, mask], q[:, mask]))
@@ -55,7 +55,7 @@ def test_what_is_outside_the_mask_or_ignored_does_not_count():
     assert shares(compare(reference, q)) == pytest.approx(expected, abs=1e-9)
 
 
-def test_neither_similarity_nor_matching_nor_confidence_matters():
+def test_explained_does_not_depend_on_similarity_matching_or_confidence():
     p, q = soft(3, 300), soft(4, 300, 1)
     before = shares(compare(p, q))
     for options in ({"similarity": Aitchison(0.01)}, {"match": "paper"}, {"merge": "both"}):
@@ -72,7 +72,7 @@ def test_a_constant_side_has_nothing_to_explain_and_explains_nothing():
         assert result.explained["prediction"] == pytest.approx(0, abs=1e-6)
 
 
-def test_independent_pixels_explain_next_to_nothing():
+def test_independent_pixels_explain_almost_nothing():
     rng = np.random.default_rng(0)
     result = compare(rng.integers(0, 4, 50_000), rng.integers(0, 5, 50_000))
     assert all(0 <= share < 1e-3 for share in shares(result))

@@ -1,4 +1,4 @@
-"""The groups of regions: numbering, members, and what they cost."""
+"""Groups of regions: numbering, members and costs."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ def table(**options):
     return overlap(REFERENCE, SPLIT, **options)
 
 
-def test_pairs_come_first_then_the_spare_regions_of_either_side():
+def test_pairs_come_first_then_the_unmatched_regions_of_each_side():
     groups = Groups.of_pairs(table(), np.array([1]), np.array([2]))
     assert groups.reference.tolist() == [1, 0]
     assert groups.prediction.tolist() == [2, 3, 0]
     assert (groups.matched, groups.count) == (1, 4)
-    assert groups.spare("reference").tolist() == [0]
-    assert groups.spare("prediction").tolist() == [0, 1]
+    assert groups.unmatched("reference").tolist() == [0]
+    assert groups.unmatched("prediction").tolist() == [0, 1]
 
 
-def test_any_numbers_are_brought_into_order():
+def test_arbitrary_group_numbers_are_renumbered():
     groups = Groups.of_numbers(table(), np.array([9, 4]), np.array([4, -1, 9]))
     assert groups.reference.tolist() == [0, 1]
     assert groups.prediction.tolist() == [1, 2, 0]
@@ -42,10 +42,10 @@ def test_an_empty_region_belongs_to_no_group():
     ):
         assert groups.reference.tolist() == [0, 1, -1]
         assert groups.count == 2
-        assert groups.spare("reference").tolist() == [1]
+        assert groups.unmatched("reference").tolist() == [1]
 
 
-def test_costs_are_the_pixels_of_either_side_that_the_other_lacks():
+def test_costs_are_the_pixels_that_only_one_side_has():
     groups = Groups.of_numbers(table(), np.array([0, 1]), np.array([0, 0, 1]))
     # {1} against {5, 7}: one pixel of 5 is outside. {2} against {9}: one pixel of 2 is.
     assert costs(table(), groups).tolist() == [1, 1]
@@ -54,7 +54,7 @@ def test_costs_are_the_pixels_of_either_side_that_the_other_lacks():
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
-def test_which_costs_the_table_knows(similarity):
+def test_which_costs_follow_from_the_table(similarity):
     soft = np.full((3, 8), 1 / 3)
     one, several = np.array([0, -1, -1]), np.array([0, 0, -1])
     both_soft = overlap(soft, soft, similarity=similarity)

@@ -1,4 +1,4 @@
-"""The field's other numbers: by hand, by slow twins, by the tools that people take them from."""
+"""Other metrics against values by hand, reference implementations and other tools."""
 
 import doctest
 import json
@@ -228,7 +228,7 @@ def test_expected_information_is_the_mean_over_all_ways_to_shuffle():
 
 
 def test_expected_information_of_large_volumes_keeps_its_digits():
-    """By whole numbers, where factorials of floating numbers lose eight digits."""
+    """Expected values use integers, because floating-point factorials lose eight digits."""
     import mpmath
 
     rng = np.random.default_rng(0)
@@ -257,7 +257,7 @@ def test_expected_information_of_large_volumes_keeps_its_digits():
 # -- the background --------------------------------------------------------------------------------
 
 
-def test_mean_foreground_dice_counts_what_was_invented_and_forgets_what_is_absent():
+def test_mean_foreground_dice_counts_false_classes_and_skips_absent_ones():
     names = {0: "nothing", 1: "liver", 2: "spleen", 3: "kidney"}
     reference = Segmentation.from_labels([0, 0, 1, 1, 1, 1], names=names)
     prediction = Segmentation.from_labels([0, 2, 1, 1, 0, 0], names=names)
@@ -274,7 +274,7 @@ def test_without_a_background_nothing_is_foreground():
     assert isnan(overlap([0, 0], [0, 0]).indices(background=0).mean_foreground_dice)
 
 
-def test_a_region_matched_to_the_background_was_not_found():
+def test_a_region_matched_to_the_background_counts_as_missed():
     result = compare([1, 1, 1, 0], [0, 0, 0, 7])
     assert [(g.reference, g.prediction) for g in result.groups] == [((0,), (7,)), ((1,), (0,))]
     assert result.indices(background=0).mean_foreground_dice == 0
@@ -293,15 +293,17 @@ def test_a_background_is_one_label(background):
         overlap([0, 1], [0, 1]).indices(background=background)
 
 
-def test_a_name_that_no_region_has_is_refused():
-    with pytest.raises(InputError, match="background 'nil' names no region of either side"):
+def test_a_name_that_no_region_has_is_rejected():
+    with pytest.raises(
+        InputError, match="background 'nil': neither side has a region of this name"
+    ):
         overlap([0, 1], [0, 1]).indices(background="nil")
 
 
 # -- probabilities ---------------------------------------------------------------------------------
 
 
-def test_what_generalises_is_there_for_probabilities_and_the_rest_says_why_not():
+def test_indices_of_label_maps_are_nan_for_probabilities_with_a_note():
     p = [[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]]
     q = [[0.6, 0.5, 0.1, 0.0], [0.4, 0.5, 0.9, 1.0]]
     result = compare(p, q)
@@ -336,7 +338,7 @@ def test_under_aitchison_shares_come_from_the_groups():
     assert aitchison.kappa == approx(absolute.kappa, **EXACT)
 
 
-def test_without_images_what_is_explained_of_probabilities_is_missing_by_name():
+def test_without_images_explained_of_probabilities_is_nan_with_a_note():
     p = [[0.9, 0.2], [0.1, 0.8]]
     indices = overlap(p, p).indices()
     assert isnan(indices.explained["reference"])
@@ -346,7 +348,7 @@ def test_without_images_what_is_explained_of_probabilities_is_missing_by_name():
 # -- edges -----------------------------------------------------------------------------------------
 
 
-def test_what_has_no_value_is_nan():
+def test_undefined_indices_are_nan():
     indices = overlap([3, 3], [5, 5]).indices()
     assert indices.rand == 1
     assert isnan(indices.adjusted_rand) and isnan(indices.nmi_arithmetic)
@@ -401,10 +403,10 @@ def test_to_dict_has_every_number_once_and_fits_json():
     assert {"rand", "covering_reference", "explained_prediction"} <= set(numbers)
 
 
-def test_a_printed_one_names_what_is_missing():
+def test_printed_indices_name_missing_numbers():
     text = repr(overlap([[0.5, 1.0], [0.5, 0.0]], [1, 2]).indices(background=1))
     assert text.startswith("Indices (background=1)\n  rand ")
-    assert "note: indices that count pixels" in text
+    assert "note: A side holds probabilities." in text
 
 
 def test_the_examples_of_the_documentation_run():

@@ -1,4 +1,4 @@
-"""match="labels": equal names where both sides have names, otherwise equal numbers."""
+"""match="labels": equal names if both sides have names, otherwise equal numbers."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
+"""Matching by overlap, by the paper's rule, by equal labels, or as given."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def kinds(result):
 # By overlap ------------------------------------------------------------------------------------
 
 
-def test_regions_that_never_meet_are_no_pair():
+def test_regions_that_do_not_overlap_are_not_matched():
     result = compare([1, 1, 2, 3], [5, 5, 5, 6], match="overlap")
     assert pairs(result) == [((1,), (5,)), ((3,), (6,)), ((2,), ())]
 
@@ -36,7 +36,7 @@ def test_the_larger_overlap_wins_though_the_region_is_larger():
     assert pairs(compare(reference, prediction))[0] == ((1,), (6,))
 
 
-def test_of_equal_overlaps_the_region_that_sticks_out_less_is_the_partner():
+def test_of_equal_overlaps_the_region_with_the_smaller_remainder_is_matched():
     # 5 and 7 both share two pixels with 1; 5 has a pixel outside.
     for match in ("overlap", {9: 2}):
         result = compare(REFERENCE, SPLIT, match=match)
@@ -54,21 +54,23 @@ def test_the_same_pairs_every_time():
 # By the paper's rule ---------------------------------------------------------------------------
 
 
-def test_the_paper_gives_every_region_of_the_smaller_side_a_partner():
+def test_the_paper_matches_every_region_of_the_side_with_fewer_regions():
     reference, prediction = np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3])
     result = compare(reference, prediction, match="paper")
     assert pairs(result) == [((1,), (5,)), ((2,), (7,)), ((3,), (6,))]
     assert kinds(result) == ["apart"]
-    assert str(result.notes[0]) == '1 pair shares no pixel; match="overlap" has none'
+    assert str(result.notes[0]) == (
+        '1 matched pair does not overlap. To match overlapping regions only, use match="overlap".'
+    )
 
 
-def test_both_rules_agree_where_each_region_finds_a_partner():
+def test_both_rules_agree_if_every_region_is_matched():
     rng = np.random.default_rng(1)
     p, q = rng.dirichlet(np.ones(5), 100).T, rng.dirichlet(np.ones(5), 100).T
     assert pairs(compare(p, q, match="paper")) == pairs(compare(p, q))
 
 
-def test_the_papers_rule_is_refused_for_too_many_regions():
+def test_the_papers_rule_is_rejected_for_too_many_regions():
     labels = np.arange(20_000)
     with pytest.raises(TooLargeError, match=r'too many for the paper.*match="overlap"'):
         compare(labels, labels, match="paper")
@@ -97,16 +99,16 @@ def test_a_mapping_may_have_the_text_of_a_number():
     assert compare([0, 1], named, match={"0": 0, 1: "1"}).score == 1
 
 
-def test_no_label_in_common_is_refused():
+def test_no_label_in_common_is_rejected():
     with pytest.raises(
         ProbdiceError,
-        match=r"no label in common.*reference has 1, 2, prediction has 5, 7, 9; "
-        r'use match="overlap"',
+        match=r"reference \(1, 2\) and prediction \(5, 7, 9\) have no label in common.*"
+        r'Use match="overlap"',
     ):
         compare(REFERENCE, SPLIT, match="labels")
 
 
-def test_a_label_that_both_know_suffices_though_empty():
+def test_a_common_label_without_pixels_is_enough():
     result = compare([[1.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], match="labels")
     assert result.score == 0
     assert result.empty == {"reference": (1,), "prediction": (0,)}
@@ -115,13 +117,13 @@ def test_a_label_that_both_know_suffices_though_empty():
 # A mapping -------------------------------------------------------------------------------------
 
 
-def test_a_mapping_fixes_the_pairs_that_it_names():
+def test_a_mapping_fixes_its_pairs():
     result = compare(REFERENCE, SPLIT, match={5: 1})
     assert pairs(result) == [((1,), (5,)), ((2,), (9,)), ((), (7,))]
     assert result.match == {5: 1}
 
 
-def test_a_mapping_may_pair_what_never_meets():
+def test_a_mapping_may_pair_regions_that_do_not_overlap():
     result = compare([1, 1, 2, 2], [5, 5, 6, 6], match={5: 2})
     assert pairs(result) == [((2,), (5,)), ((1,), ()), ((), (6,))]
     assert result.score == 0
@@ -140,14 +142,14 @@ def test_a_mapping_may_be_many_to_one():
         assert result.score == pytest.approx(score, abs=5e-9)
 
 
-def test_what_a_mapping_leaves_over_may_be_merged():
+def test_regions_outside_a_mapping_may_be_merged():
     result = compare(REFERENCE, SPLIT, match={5: 1}, merge="prediction")
     assert pairs(result) == [((1,), (5, 7)), ((2,), (9,))]
     assert [(merge.region, merge.into) for merge in result.merges] == [(7, (1,))]
     assert result.matched_score == 0.625
 
 
-def test_a_name_that_neither_side_has_is_refused():
+def test_a_name_that_neither_side_has_is_rejected():
     with pytest.raises(ProbdiceError, match=r"match names 4, which neither side has.*has 1, 2"):
         compare(REFERENCE, SPLIT, match={5: 4})
     absent = Segmentation.from_labels(REFERENCE, names={3: "kidney"})
@@ -158,7 +160,7 @@ def test_a_name_that_neither_side_has_is_refused():
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_an_earlier_comparison_is_applied_as_it_is(stored):
+def test_the_groups_of_an_earlier_comparison_are_used_unchanged(stored):
     earlier = compare(REFERENCE, SPLIT, merge="both")
     if stored:
         earlier = Comparison.from_json(earlier.to_json())
@@ -169,18 +171,18 @@ def test_an_earlier_comparison_is_applied_as_it_is(stored):
     assert result.match == (((1,), (5, 7)), ((2,), (9,)))
 
 
-def test_a_label_that_the_earlier_comparison_does_not_know_stays_alone_and_is_a_note():
+def test_a_label_missing_from_the_earlier_comparison_stays_unmatched_and_gets_a_note():
     earlier = compare(REFERENCE, SPLIT, merge="both")
     result = compare([1, 1, 4, 4], [5, 5, 8, 8], match=earlier)
     assert pairs(result) == [((1,), (5,)), ((4,), ()), ((), (8,))]
     unknown = [str(note) for note in result.notes if note.kind == "unknown"]
     assert unknown == [
-        "the earlier comparison does not know reference 4",
-        "the earlier comparison does not know prediction 8",
+        "1 reference label is missing from the earlier comparison (4).",
+        "1 prediction label is missing from the earlier comparison (8).",
     ]
 
 
-def test_regions_that_were_alone_stay_alone():
+def test_unmatched_regions_of_an_earlier_comparison_stay_unmatched():
     earlier = compare(REFERENCE, SPLIT)
     assert pairs(compare([1, 1], [5, 5], match=earlier)) == [((1,), ()), ((), (5,))]
 
@@ -191,14 +193,14 @@ def test_a_correspondence_learnt_on_a_data_set():
     assert compare([1, 1, 2], [5, 7, 9], match=learnt).score == 1
 
 
-def test_labels_in_a_row():
+def test_lists_of_labels_are_shortened():
     assert listed(()) == "–"
     assert listed((1, "a")) == "1, a"
     assert listed(range(9)) == "0, 1, 2, 3, 4, 5, … 3 more"
 
 
-def test_a_mapping_the_wrong_way_round_is_refused():
+def test_a_mapping_with_exchanged_sides_is_rejected():
     reference = Segmentation.from_labels([0, 0, 1], names={0: "csf", 1: "grey"})
-    with pytest.raises(ProbdiceError, match="first is a label of the reference"):
+    with pytest.raises(ProbdiceError, match="first is a reference label"):
         compare(reference, [4, 4, 5], match={"csf": 4})
     assert compare(reference, [4, 4, 5], match={4: "csf"}).score == 1

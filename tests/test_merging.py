@@ -1,4 +1,4 @@
-"""Spare regions join the groups of matched ones."""
+"""Merging of unmatched regions into groups of matched ones."""
 
 import math
 import time
@@ -50,7 +50,7 @@ def test_equally_many_regions_leave_nothing_to_merge():
     assert result.score == 0.75
 
 
-def test_a_spare_region_joins_even_at_a_loss():
+def test_an_unmatched_region_is_merged_even_at_a_loss():
     result = compare([1, 1, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3], merge="both")
     assert pairs(result) == [((1,), (1, 2, 3))]
     assert result.score == 1
@@ -61,20 +61,24 @@ def test_a_spare_region_joins_even_at_a_loss():
     assert losing.score == losing.matched_score + 1 / 8
 
 
-def test_a_spare_region_that_meets_no_group_stays_alone():
-    """1 is kept for what the prediction lacks, so that 5 meets no region with a partner."""
+def test_an_unmatched_region_that_overlaps_no_group_stays_unmatched():
+    """Reference 1 is reserved for a label that the prediction lacks, so 5 overlaps no match."""
     prediction = Segmentation.from_labels([5, 5, 6, 6], names={9: "kidney"})
     result = compare([1, 1, 2, 2], prediction, match={"kidney": 1}, merge="both")
     assert pairs(result) == [((2,), (6,)), ((1,), ()), ((), (5,))]
     assert [str(note) for note in result.notes] == [
-        "1 reference region has no partner (1) and meets no matched one",
-        "1 prediction region has no partner (5) and meets no matched one",
+        "1 reference region is unmatched and counts as Dice 0 (region 1). "
+        "It was not merged because it overlaps no matched region.",
+        "1 prediction region is unmatched and counts as Dice 0 (region 5). "
+        "It was not merged because it overlaps no matched region.",
     ]
     several = Segmentation.from_labels([4, 5, 6, 6], names={9: "kidney"})
     result = compare([1, 1, 2, 2], several, match={"kidney": 1}, merge="prediction")
     assert [str(note) for note in result.notes] == [
-        '1 reference region has no partner (1); merge="reference" would join it to a matched one',
-        "2 prediction regions have no partner (4, 5) and meet no matched one",
+        "1 reference region is unmatched and counts as Dice 0 (region 1). "
+        'To merge it into a matched region, use merge="reference".',
+        "2 prediction regions are unmatched and count as Dice 0 (regions 4, 5). "
+        "They were not merged because they overlap no matched region.",
     ]
 
 
@@ -109,8 +113,8 @@ def test_gains_within_rounding_tie():
     assert merges(result)[:2] == [("prediction", 2, (0,)), ("prediction", 3, (1,))]
 
 
-def test_a_join_across_makes_new_neighbours():
-    """After 2 joined the group of 5, a spare prediction region that meets only 2 meets it too."""
+def test_merging_one_side_adds_neighbours_on_the_other():
+    """After 2 is merged into the group of 5, a region that overlaps only 2 overlaps the group."""
     reference = [1, 1, 1, 1, 2, 2, 2, 2]
     prediction = Segmentation.from_labels([5, 5, 5, 5, 5, 5, 6, 6], names={9: "kidney"})
     result = compare(reference, prediction, match={"kidney": 2}, merge="both")
@@ -156,8 +160,8 @@ def test_label_maps_merge_without_a_pass_over_the_pixels(similarity, monkeypatch
     compare(soft, rng.integers(0, 9, 500), merge="prediction", similarity=similarity)
 
 
-def test_thousands_of_equal_gains_are_merged_soon():
-    """Every join used to look again at all that tied with it."""
+def test_merging_thousands_of_equal_gains_is_fast():
+    """An earlier version compared all ties again after every merge."""
     labels = np.arange(80_000) // 4
     start = time.perf_counter()
     result = compare(np.full((2, labels.size), 0.5), labels, merge="prediction")
@@ -168,7 +172,7 @@ def test_thousands_of_equal_gains_are_merged_soon():
     assert len(result.merges) == 19_998
 
 
-def test_sums_above_one_count_as_they_are_while_there_are_pixels():
+def test_sums_above_one_are_exact_with_images():
     prediction = np.array([[0.6, 0.5, 0.4], [0.4005, 0.5, 0.6005]])  # 1.0005, 1 and 1.0005
     merged = compare([1, 1, 1], prediction, merge="prediction")
     assert merged.score == pytest.approx(1 - 0.5 * 0.001 / 3, abs=1e-12)

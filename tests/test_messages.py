@@ -65,7 +65,7 @@ def test_a_mask_on_another_grid_is_refused_side_by_side(tmp_path: Path) -> None:
         "to 2 pixels apart mask reference size 4 × 2 × 1 4 × 2 × 1 spacing 1 1 1.5 1 1 1 origin "
         "2 0 0 0 0 0 direction"
     ) in message
-    assert "resample the mask onto the reference first" in message
+    assert "Resample the mask onto the reference first" in message
     with pytest.raises(GeometryError, match=r"\n +size +4 × 2 × 1 +4 × 2 × 1\n"):
         compare(read(reference), read(reference), mask=read(mask))
 

@@ -90,7 +90,7 @@ def test_one_channel_of_a_target_is_soft_where_that_is_said():
     metric = RegionDiceMetric(RegionDice(2), soft_target=True)
     metric(soft, soft)
     assert metric.aggregate() == 1
-    with pytest.raises(InputError, match=r"must hold labels, found fractions; say soft_target"):
+    with pytest.raises(InputError, match=r"must hold labels, found fractions\. .* use soft_target"):
         RegionDiceMetric(RegionDice(2))(soft, soft)
     with pytest.raises(InputError, match="y_pred has one channel, which must hold labels"):
         RegionDiceMetric(RegionDice(3))(soft, soft)
@@ -103,7 +103,7 @@ def test_whole_channels_of_integers_are_labels():
     assert metric.aggregate() == 1
 
 
-def test_what_does_not_fit_is_refused():
+def test_what_does_not_fit_is_rejected():
     with pytest.raises(InputError, match="metric must be a RegionDice, found int"):
         RegionDiceMetric(3)
     metric = RegionDiceMetric(RegionDice(2))

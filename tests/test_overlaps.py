@@ -87,10 +87,10 @@ def test_weights_are_read_only_and_have_no_empty_regions():
         found.weights[0, 0] = 1
 
 
-def test_a_table_that_would_not_fit_is_refused_and_the_pairs_are_there():
+def test_a_table_that_would_not_fit_is_rejected_and_the_pairs_are_there():
     labels = np.arange(20_000)
     found = overlap(labels, labels)
-    with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* use overlap.to_frame"):
+    with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* Use overlap.to_frame"):
         _ = found.weights
     assert len(found.to_frame()) == 20_000
 
@@ -113,7 +113,7 @@ def test_label_maps_of_other_labels_add_up():
     assert large.reference.labels == (1, 7, 2**64 - 1)
 
 
-def test_colours_are_those_of_the_segmentations_and_survive_adding_and_files(tmp_path):
+def test_sums_and_files_keep_the_colours_of_the_segmentations(tmp_path):
     one = replace(Segmentation.from_labels([1, 2, 2, 9]), colours={1: "#0072B2", 7: "#E69F00"})
     two = replace(Segmentation.from_labels([7, 7, 7, 2]), colours={2: "#009E73"})
     total = overlap(one, [1, 1, 2, 2]) + overlap(two, [1, 1, 2, 2])
@@ -150,13 +150,13 @@ def test_names_are_united():
         (
             lambda: overlap([1], Segmentation.from_probabilities([[1.0]], names=["a"])),
             lambda: overlap([1], Segmentation.from_probabilities([[1.0]], names=["b"])),
-            r"prediction: overlaps of probabilities of other regions cannot be added: found "
+            r"prediction: overlaps of probabilities with different regions cannot be added: found "
             r"\('a',\) and \('b',\)",
         ),
         (
             lambda: overlap([1], [[1.0]]),
             lambda: overlap([1], [[1.0], [0.0]]),
-            "probabilities of other regions cannot be added",
+            "probabilities with different regions cannot be added",
         ),
         (
             lambda: overlap([1], [1]),
@@ -166,12 +166,12 @@ def test_names_are_united():
         (
             lambda: overlap(Segmentation.from_labels([1], names={1: "a"}), [1]),
             lambda: overlap(Segmentation.from_labels([1], names={1: "b"}), [1]),
-            "reference: label 1 is called 'a' in one overlap and 'b' in another",
+            r"reference: overlaps with different names for label 1 \('a' and 'b'\) cannot be added",
         ),
         (
             lambda: overlap(np.array([2**64 - 1], np.uint64), [1]),
             lambda: overlap([-1], [1]),
-            "labels below 0 and labels from 2⁶³ on cannot be added",
+            "labels below 0 and labels of at least 2⁶³ cannot be added",
         ),
     ],
 )
@@ -201,18 +201,18 @@ def test_many_overlaps_are_added_in_little_memory(monkeypatch):
 # Without images --------------------------------------------------------------------------------
 
 
-def test_what_needs_the_pixels_is_refused_by_name():
+def test_numbers_that_need_the_pixels_raise_a_named_error():
     soft = overlap(SOFT[:, ::-1], SOFT)
     assert 0 <= soft.compare().score <= 1
     with pytest.raises(ProbdiceError, match="chance level of probabilities needs the images"):
         _ = soft.compare().chance
-    with pytest.raises(ProbdiceError, match="explained of probabilities needs the images"):
+    with pytest.raises(ProbdiceError, match="explained shares of probabilities need the images"):
         _ = soft.compare().explained
     with pytest.raises(
-        ProbdiceError, match="the aitchison score of probabilities needs the images"
+        ProbdiceError, match="The aitchison score of probabilities needs the images"
     ):
         _ = overlap(SOFT, SOFT, similarity="aitchison").compare().score
-    with pytest.raises(ProbdiceError, match="merging the regions of a prediction"):
+    with pytest.raises(ProbdiceError, match="Merging regions of a prediction"):
         overlap(SOFT[:1] * 0 + 1, SOFT).compare(merge="prediction")
     with pytest.raises(ProbdiceError, match="several regions of probabilities need the images"):
         _ = overlap(SOFT, SOFT).compare(match={0: 0, 1: 0}).score
@@ -225,7 +225,7 @@ def test_what_needs_the_pixels_is_refused_by_name():
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_an_overlap_survives_a_file_and_json(number, tmp_path):
+def test_an_overlap_is_unchanged_by_file_and_json_round_trips(number, tmp_path):
     found = list(kinds())[number]
     found.save(tmp_path / "overlap.npz")
     assert everything(Overlap.load(tmp_path / "overlap.npz")) == everything(found)
@@ -234,7 +234,7 @@ def test_an_overlap_survives_a_file_and_json(number, tmp_path):
     assert again.to_dict() == found.to_dict()
 
 
-def test_a_file_has_a_version_and_nothing_that_runs(tmp_path):
+def test_a_file_has_a_version_and_no_pickle(tmp_path):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     with np.load(path, allow_pickle=False) as stored:
@@ -244,11 +244,13 @@ def test_a_file_has_a_version_and_nothing_that_runs(tmp_path):
     arrays = dict(np.load(path))
     arrays["header"] = np.frombuffer(json.dumps(header | {"format": 9}).encode(), np.uint8)
     np.savez(path, **arrays)
-    with pytest.raises(FormatError, match=r"overlap\.npz: an overlap of format 9 .*format 1"):
+    with pytest.raises(
+        FormatError, match=r"overlap\.npz: expected an overlap of format 1, found format 9"
+    ):
         Overlap.load(path)
 
 
-def test_damaged_files_are_refused(tmp_path):
+def test_corrupt_files_are_rejected(tmp_path):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     whole = path.read_bytes()
@@ -268,13 +270,13 @@ def test_damaged_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["header", "prediction_keys", "reference_volumes", "rows"])
-def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_refused(tmp_path, name):
+def test_an_array_that_unpacks_to_more_than_an_overlap_needs_is_rejected(tmp_path, name):
     path = tmp_path / "overlap.npz"
     overlap(REFERENCE, SPLIT).save(path)
     arrays = dict(np.load(path))
     kind = arrays[name].dtype
     np.savez_compressed(path, **arrays | {name: np.full(10**7, 32, kind)})
-    with pytest.raises(FormatError, match=rf"overlap\.npz: is damaged: its {name} take \d+ bytes"):
+    with pytest.raises(FormatError, match=rf"overlap\.npz: corrupt file: {name} has \d+ bytes"):
         Overlap.load(path)
 
 
@@ -286,7 +288,7 @@ def test_a_table_in_which_all_regions_meet_packs_well_and_is_read(tmp_path):
     assert everything(Overlap.load(tmp_path / "overlap.npz")) == everything(everybody)
 
 
-def test_files_of_another_kind_are_refused(tmp_path):
+def test_files_of_another_kind_are_rejected(tmp_path):
     np.save(tmp_path / "array.npy", np.arange(3))
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     np.savez(tmp_path / "pickle.npz", header=np.array([{}], object))
@@ -297,7 +299,7 @@ def test_files_of_another_kind_are_refused(tmp_path):
             Overlap.load(tmp_path / name)
 
 
-def test_a_file_that_cannot_be_written_is_refused(tmp_path):
+def test_a_file_that_cannot_be_written_is_rejected(tmp_path):
     found = overlap([1], [1])
     with pytest.raises(InputError, match="is a folder"):
         found.save(tmp_path)
@@ -322,8 +324,8 @@ def test_compare_on_another_machine_needs_no_pixels(tmp_path):
     assert out.stdout.strip() == "0.875"
 
 
-def test_losses_that_are_missing_are_missed():
+def test_missing_losses_are_rejected():
     content = overlap(SOFT, SOFT[::-1], similarity="aitchison").to_dict()
     content["prediction"]["losses"] = None
-    with pytest.raises(InputError, match="its parts do not fit each other"):
+    with pytest.raises(InputError, match="its parts are inconsistent"):
         Overlap.from_dict(content)

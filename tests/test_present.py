@@ -196,7 +196,7 @@ def test_an_overlap_of_an_older_version_counts_every_region_and_notes_it(tmp_pat
         assert result.lowest_dice == 0
         assert result.unmatched["prediction"] == (2,)
         (note,) = [note for note in result.notes if note.kind == "faint"]
-        assert "every region counts" in str(note)
+        assert "All regions count" in str(note)
 
 
 def test_a_saved_overlap_keeps_the_counts(tmp_path):
@@ -208,10 +208,10 @@ def test_a_saved_overlap_keeps_the_counts(tmp_path):
 
 
 @pytest.mark.parametrize("counts", [[3, 2], [3, 2, -1], [6, 0, 0], [0, 0, 0], "no"])
-def test_counts_that_cannot_be_are_refused(counts):
+def test_impossible_counts_are_rejected(counts):
     content = overlap(LABELS, RIGHT).to_dict()
     content["prediction"]["likeliest"] = counts
-    with pytest.raises(InputError, match=r"holds no overlap|whole numbers"):
+    with pytest.raises(InputError, match=r"not an overlap|must be integers"):
         Overlap.from_dict(content)
 
 

@@ -12,7 +12,7 @@ SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
 
 
 class Closing:
-    """An array that can be closed, and is not to be read then."""
+    """An array that must not be read after it is closed."""
 
     def __init__(self, array):
         self.inner, self.shape, self.dtype, self.open = array, array.shape, array.dtype, True
@@ -27,15 +27,15 @@ def test_as_text():
         "Comparison (absolute): 2 reference and 3 prediction regions over 8 pixels",
         # Dice 4/6 of 1 ↔ 7, 6/7 of 2 ↔ 9, and 0 of the unmatched 5
         "  mean Dice 0.5079   adjusted score 0.4000 (chance 0.3750)",
-        "  explained: reference 0.6667, prediction 0.3333",
+        "  reference explained 0.6667   prediction explained 0.3333",
         "  lowest Dice 0.0000 (– ↔ 5)   unmatched regions: 1",
         "  score 0.6250",
         "  reference  prediction    Dice  similarity",
         "          1           7  0.6667      0.7500",
         "          2           9  0.8571      0.8750",
         "          –           5  0.0000      0.6250",
-        '  note: 1 prediction region has no partner (5); merge="prediction" would join it to a '
-        "matched one",
+        "  note: 1 prediction region is unmatched and counts as Dice 0 (region 5). "
+        'To merge it into a matched region, use merge="prediction".',
     ]
 
 
@@ -47,14 +47,14 @@ def test_as_text():
         ({"match": {5: 1}}, "Comparison (absolute, match=…): "),
     ],
 )
-def test_the_title_says_what_was_asked(options, title):
+def test_the_title_shows_the_options(options, title):
     assert repr(compare(REFERENCE, SPLIT, **options)).startswith(title)
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
 @pytest.mark.parametrize("merge", ["none", "both"])
 @pytest.mark.parametrize("kinds", ["soft", "mixed", "crisp"])
-def test_no_pixel_is_read_to_show_a_result(similarity, merge, kinds):
+def test_showing_a_result_reads_no_pixels(similarity, merge, kinds):
     rng = np.random.default_rng(0)
     p, q = (np.moveaxis(rng.dirichlet(np.ones(k), (8, 9)), -1, 0) for k in (3, 5))
     p = Closing(p.argmax(0) if kinds != "soft" else p)
@@ -103,22 +103,22 @@ def test_html_escapes_names():
     assert "&lt;script&gt;" in html
 
 
-def test_many_groups_are_cut_short():
+def test_a_long_table_of_groups_is_truncated():
     labels = np.arange(100)
     assert "… and 88 more groups" in repr(compare(labels, labels))
     html = compare(labels, labels)._repr_html_()
-    assert "88 more groups, and Jaccard and volumes of all, are left out; to_frame() has" in html
-    assert "chance are left out" not in html
+    assert "Use to_frame() for 88 more groups, Jaccard and volumes." in html
+    assert "Not computed yet" not in html
 
 
-def test_html_says_what_it_left_out():
+def test_html_names_omitted_numbers():
     p = np.random.default_rng(0).dirichlet(np.ones(3), 20).T
     result = compare(p, p[::-1])
-    assert "Jaccard and volumes are left out; to_frame() has them" in result._repr_html_()
-    unknown = "adjusted_score and chance and explained are left out"
-    assert f"{unknown}; ask for them to see them" in result._repr_html_()
-    assert f"{unknown}; they need the images" in result.detach()._repr_html_()
+    assert "Use to_frame() for Jaccard and volumes." in result._repr_html_()
+    unknown = ".adjusted_score, .explained."
+    assert f"Not computed yet: {unknown} Access" in result._repr_html_()
+    assert f"Not available without the images: {unknown}" in result.detach()._repr_html_()
     _ = result.chance
-    assert "<small>explained are left out" in result._repr_html_()
+    assert "Not computed yet: .explained. Access" in result._repr_html_()
     _ = result.explained
-    assert "ask for them" not in result._repr_html_()
+    assert "Not computed yet" not in result._repr_html_()

@@ -26,15 +26,15 @@ def test_channels_have_numbers_names_or_both() -> None:
 
 
 @pytest.mark.parametrize("make", ["from_probabilities", "from_logits", "from_ilr"])
-def test_every_maker_takes_labels_and_names(make: str) -> None:
+def test_every_constructor_accepts_labels_and_names(make: str) -> None:
     values = SOFT[:2] if make == "from_ilr" else SOFT
     made = getattr(Segmentation, make)(values, labels=[4, 5, 6], names=["a", "b", "b"])
     assert made.labels == (4, 5, 6)
     assert made.regions == ("a", "b (5)", "b (6)")
 
 
-def test_names_are_texts_where_labels_are_given() -> None:
-    with pytest.raises(InputError, match="names must hold texts where labels are given, found 3"):
+def test_names_must_be_strings_if_labels_are_given() -> None:
+    with pytest.raises(InputError, match="names must be strings if labels are given, found 3"):
         Segmentation.from_probabilities(SOFT, labels=[1, 2, 3], names=["a", 3, "b"])
     with pytest.raises(InputError, match="labels must be a list of 3 labels, one per region"):
         Segmentation.from_probabilities(SOFT, labels=[1, 2])
@@ -66,7 +66,7 @@ def test_numbers_and_names_stay_in_sums_files_and_json(tmp_path) -> None:
         assert [regions.name(k) for k in range(3)] == [None, "liver", "cyst"]
         assert regions.labels == (0, "liver", "cyst")
     other = Segmentation.from_probabilities(SOFT, labels=[0, 1, 2], names=[None, "liver", "cyst"])
-    with pytest.raises(InputError, match="probabilities of other regions cannot be added"):
+    with pytest.raises(InputError, match="probabilities with different regions cannot be added"):
         overlap + probdice.overlap([0, 0, 17, 17], other)
     with pytest.raises(InputError, match="images must be alike"):
         Segmentation.concatenate([both(), other])

@@ -1,4 +1,4 @@
-"""The prediction in the words of the reference."""
+"""Relabelling of the prediction with the labels of the reference."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def test_after_merging_the_reference_it_is_that_of_the_matched_region():
     assert labels(relabelled) == [7, 7, 7, 7, 9, 9, 9, 9]
 
 
-def test_a_spare_label_that_is_taken_gets_a_new_one_and_says_so():
+def test_an_unmatched_label_that_the_reference_uses_gets_a_new_number():
     relabelled = compare([1, 1, 1, 2, 2, 2], [2, 2, 1, 5, 5, 5]).relabelled()
     assert labels(relabelled) == [1, 1, 6, 2, 2, 2]
     assert relabelled.names == {6: "1 (unmatched)"}
@@ -40,8 +40,8 @@ def test_probabilities_are_added_up():
     assert np.asarray(relabelled.array) == pytest.approx(
         SOFT_SPLIT[[0, 2]] + [SOFT_SPLIT[1], np.zeros(4)]
     )
-    spare = compare(SOFT_REFERENCE, SOFT_SPLIT).relabelled()
-    assert spare.regions == (0, 1, "1 (unmatched)")
+    relabelled = compare(SOFT_REFERENCE, SOFT_SPLIT).relabelled()
+    assert relabelled.regions == (0, 1, "1 (unmatched)")
 
 
 @pytest.mark.parametrize("merge", ["none", "prediction", "reference", "both"])
@@ -110,14 +110,14 @@ def test_labels_at_the_limits_of_64_bits(limit, reference, prediction):
     assert np.unique(relabelled.array).size == np.unique(other).size
 
 
-def test_labels_that_no_type_holds_together():
+def test_labels_that_do_not_fit_in_one_type():
     reference = np.array([2**64 - 1, 2**64 - 1], np.uint64)
     relabelled = compare(reference, np.array([-3, -4])).relabelled()
     assert sorted(labels(relabelled)) == [0, 2**64 - 1]
     assert len(relabelled.names) == 1
 
 
-def test_the_whole_image_is_relabelled_whatever_the_mask():
+def test_the_whole_image_is_relabelled_despite_a_mask():
     geometry = Geometry((4,), np.eye(2))
     reference = Segmentation.from_labels([1, 1, 2, 2], geometry=geometry)
     prediction = Segmentation.from_labels([5, 5, 6, 5], geometry=geometry)

@@ -520,9 +520,9 @@ def test_notes_are_in_the_words_of_whoever_made_the_page(tmp_path):
     for words in ("python", "command"):
         write(result, tmp_path / "page.html", words=words)
         texts[words] = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "--merge prediction would join it" in texts["command"]
+    assert "To merge it into a matched region, use --merge prediction." in texts["command"]
     assert "merge=" not in texts["command"] and "--merge prediction" not in texts["python"]
-    assert "merge=&#34;prediction&#34; would join it" in texts["python"]
+    assert "To merge it into a matched region, use merge=&#34;prediction&#34;." in texts["python"]
     with pytest.raises(InputError, match="words must be 'python' or 'command', found 'html'"):
         write(result, tmp_path / "page.html", words="html")
 
@@ -754,7 +754,7 @@ def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp
     text = " ".join(Reader(file.read_text(encoding="utf-8")).words)
     assert f"only what was recorded: a.npy: pass {option}" in text
     merge = {"python": 'merge="reference"', "command": "--merge reference"}
-    assert f"{merge[words]} would join it" in text
+    assert f"To merge it into a matched region, use {merge[words]}." in text
 
 
 def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_path):

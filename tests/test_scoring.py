@@ -12,7 +12,7 @@ SOFT_REFERENCE = np.array([[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]])
 SOFT_SPLIT = np.array([[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]])
 
 
-def test_matching_alone_is_kept_beside_merging():
+def test_the_groups_before_merging_are_stored():
     table = overlap(REFERENCE, SPLIT)
     found = correspond(table, "overlap", "both", None)
     assert found.matched.prediction.tolist() == [2, 0, 1]
@@ -22,7 +22,7 @@ def test_matching_alone_is_kept_beside_merging():
     assert measure(table, found.matched, None, None).score == 0.625
 
 
-def test_groups_are_handed_to_passes_by_label():
+def test_passes_get_groups_by_label():
     table = overlap(REFERENCE, SPLIT)
     found = correspond(table, "overlap", "both", None)
     lists = key_lists(table, found.groups)
@@ -55,7 +55,7 @@ def test_the_share_of_infinite_pixels_is_counted():
     assert measure(table, found.groups, found.costs, None).infinite == 3
 
 
-def test_what_needs_the_images_has_an_error_of_its_own():
+def test_numbers_that_need_the_images_raise_their_own_error():
     table = overlap(SOFT_REFERENCE, SOFT_SPLIT, similarity="aitchison")
     found = correspond(table, "overlap", "none", None)
     with pytest.raises(NeedsImages, match="needs the images"):

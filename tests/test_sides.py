@@ -1,4 +1,4 @@
-"""The two sides, always in one order."""
+"""The two sides and their order."""
 
 from probdice.method.sides import SIDES, Both, other
 
@@ -8,7 +8,7 @@ def test_the_reference_comes_first():
     assert [other(side) for side in SIDES] == ["prediction", "reference"]
 
 
-def test_one_of_something_for_each_side():
+def test_a_pair_of_values_per_side():
     both = Both(1, 2)
     assert (both["reference"], both["prediction"]) == (1, 2)
     assert list(both) == [1, 2]

@@ -90,7 +90,7 @@ def test_distance_does_not_see_scale_and_broadcasts():
 
 
 @pytest.mark.parametrize("floor", [-0.1, 0.5, math.nan])
-def test_a_floor_out_of_range_is_refused(floor):
+def test_a_floor_out_of_range_is_rejected(floor):
     with pytest.raises(ProbdiceError, match=r"at least 0 and below 0\.5"):
         Aitchison(floor=floor)
 
@@ -101,12 +101,12 @@ def test_a_floor_out_of_range_is_refused(floor):
         ([0.5, -0.5], [0.5, 0.5], "p must hold finite, non-negative numbers"),
         ([0.5, 0.5], [math.nan, 0.5], "q must hold finite, non-negative numbers"),
         ([0.5, 0.5], [0.2, 0.3, 0.5], "equally many regions along axis 0, found 2 and 3"),
-        (np.ones((2, 3)), np.ones((2, 4)), r"shapes that broadcast .* found \(3,\) and \(4,\)"),
+        (np.ones((2, 3)), np.ones((2, 4)), r"shapes that broadcast, .* found \(3,\) and \(4,\)"),
         (0.5, 0.5, "p has no axis 0"),
         (["a"], [0.5], "p must be an array of real numbers"),
     ],
 )
-def test_vectors_that_are_none(p, q, message):
+def test_invalid_vectors_are_rejected(p, q, message):
     with pytest.raises(ProbdiceError, match=message):
         aitchison_distance(p, q)
 

@@ -165,11 +165,11 @@ class Broken(Similarity):
         (lambda p, q, axis: 1 - np.maximum(p - q, 0).sum(axis) ** 2 * p.max(axis), "symmetric"),
         (lambda p, q, axis: 0.9 - np.abs(p - q).sum(axis) / 4, "equal vectors"),
         (lambda p, q, axis: 1 - np.abs(p - q).max(), "shape"),
-        (lambda p, q, axis: 1 - np.abs(p - q).mean(axis), "both does not matter"),
+        (lambda p, q, axis: 1 - np.abs(p - q).mean(axis), "both does not change f"),
         (lambda p, q, axis: 1 - np.abs(p - q).take(0, axis), "order of regions"),
     ],
 )
-def test_the_checker_names_the_law_that_fails(f, law):
+def test_the_checker_names_the_violated_property(f, law):
     with pytest.raises(AssertionError, match=law):
         check_similarity(Broken(f))
 
@@ -177,5 +177,5 @@ def test_the_checker_names_the_law_that_fails(f, law):
 def test_an_unknown_similarity_is_an_error_with_a_remedy():
     content = compare([1, 2], [1, 2]).to_dict()
     content["overlap"]["similarity"] = {"name": "unheard of"}
-    with pytest.raises(probdice.InputError, match="'unheard of' is unknown; import the module"):
+    with pytest.raises(probdice.InputError, match=r"'unheard of' is unknown\. Import the module"):
         Comparison.from_dict(content)

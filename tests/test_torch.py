@@ -471,9 +471,9 @@ def test_activations_that_do_not_fit_are_rejected():
     with pytest.raises(InputError, match=r'activation must be "softmax" or .*found True'):
         RegionDice(2, activation=True)
     target = torch.tensor([[0, 1]])
-    with pytest.raises(InputError, match=r'preds has 2 channels, .*use activation="softmax"'):
+    with pytest.raises(InputError, match=r'preds has 2 channels, .*Use activation="softmax"'):
         RegionDice(2, activation="sigmoid").update(torch.zeros(1, 2, 2), target)
-    with pytest.raises(InputError, match=r'a single channel.*use activation="sigmoid"'):
+    with pytest.raises(InputError, match=r'a single channel.*Use activation="sigmoid"'):
         RegionDice(2, activation="softmax").update(torch.zeros(1, 1, 2), target)
 
 
@@ -486,7 +486,7 @@ def test_nothing_left_is_nan(correspondence):
     assert torch.isnan(values["iou_1"])
     assert torch.isnan(values["chance"])
     if correspondence == "set":
-        with pytest.raises(InputError, match="no pixel was seen that is not ignored"):
+        with pytest.raises(InputError, match="no pixels were added, or all are ignored"):
             metric.result  # noqa: B018
 
 
@@ -529,7 +529,7 @@ def test_images_have_what_a_set_has_not(p, t, similarity):
     dice = [group.dice for result in results for group in result.groups if 1 in group.reference]
     assert metric.compute()["dice_1"].item() == pytest.approx(np.mean(dice), abs=1e-12)
     assert 0 < metric.compute()["accuracy"] < 1
-    with pytest.raises(InputError, match='no one result; use correspondence="set"'):
+    with pytest.raises(InputError, match=r'no single result\. Use correspondence="set"'):
         metric.result  # noqa: B018
 
 
@@ -651,8 +651,8 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
         target[:, 1:3] = 255
         preds[..., 1:3, :] = torch.nan if p == "logits" else 99
     sides = (
-        batches.understood(preds, "preds", CLUSTERS, activation="softmax"),
-        batches.understood(target, "target", CLASSES, ignored=ignored),
+        batches.as_batch(preds, "preds", CLUSTERS, activation="softmax"),
+        batches.as_batch(target, "target", CLASSES, ignored=ignored),
     )
     by_kernels, by_torch = batches.sums_of(*sides), batches.sums_in_torch(*sides)
     assert by_kernels.pixels == by_torch.pixels
@@ -665,7 +665,7 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
 
 def test_equal_sides_score_1_in_torch_as_well():
     values = made()[1]["soft"].float()
-    side = batches.understood(values, "preds", CLASSES)
+    side = batches.as_batch(values, "preds", CLASSES)
     sums = batches.sums_in_torch(side, side)
     assert torch.equal(sums.savings.diagonal(), sums.reference)
     assert torch.equal(sums.reference, sums.prediction)
@@ -677,7 +677,10 @@ def test_equal_sides_score_1_in_torch_as_well():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"similarity": "aitchison"}, 'no longer have the pixels; use correspondence="image"'),
+        (
+            {"similarity": "aitchison"},
+            r'needs the pixels.* Use correspondence="image"',
+        ),
         ({"correspondence": "case"}, "correspondence must be 'set' or 'image', found 'case'"),
         ({"background": 3}, r"background must be one of the classes \(0, 1, 2\), found 3"),
         ({"names": ["a", "a", "b"]}, "names must be 3 different names"),
@@ -687,7 +690,7 @@ def test_equal_sides_score_1_in_torch_as_well():
         ({"ignore_index": 1.5}, "ignore_index must hold whole numbers"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_at_once(options, message):
+def test_options_that_do_not_fit_are_rejected_at_once(options, message):
     with pytest.raises(InputError, match=message):
         metric_for(**options)
 
@@ -697,7 +700,7 @@ def test_numbers_of_regions_are_checked():
         RegionDice(0)
     with pytest.raises(InputError, match="num_clusters must be a whole number"):
         RegionDice(2, 2.5)
-    with pytest.raises(TooLargeError, match="100000 × 100000 regions would not fit"):
+    with pytest.raises(TooLargeError, match="100000 × 100000 regions does not fit"):
         RegionDice(100_000)
 
 
@@ -708,10 +711,10 @@ def earlier(merge):
 @pytest.mark.parametrize(
     "options", [{"merge": "prediction"}, {"match": {0: 1, 2: 1}}, {"match": earlier("both")}]
 )
-def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(options):
+def test_groups_of_soft_regions_on_both_sides_are_rejected_before_they_are_seen(options):
     preds, target = made()[0]["logits"], made()[1]["soft"]
     metric = metric_for(**options)
-    with pytest.raises(InputError, match=r'need the pixels again.*correspondence="image"'):
+    with pytest.raises(InputError, match=r'need the pixels of every image.*correspondence="image"'):
         metric.update(preds, target)
     metric.reset()
     metric.update(preds, made()[1]["labels"])
@@ -729,29 +732,29 @@ def test_groups_of_soft_regions_on_both_sides_are_refused_before_they_are_seen(o
         (torch.tensor([[0, -1]]), torch.tensor([[0, 2]]), r"preds: label -1 at pixel \(0, 1\)"),
         (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "5 regions have the labels 0 to 4"),
         (torch.full((1, 5, 2), 0.2), torch.tensor([[0, 7]]), "target: label 7"),
-        (torch.full((1, 5, 2), 0.3), torch.tensor([[0, 1]]), r"preds: probabilities that sum to"),
+        (torch.full((1, 5, 2), 0.3), torch.tensor([[0, 1]]), r"preds: probabilities sum to"),
         (torch.full((1, 5, 2), torch.nan), torch.tensor([[0, 1]]), r"preds: found nan at pixel"),
         (
             torch.tensor([[-0.5, 1.5, 0, 0, 0]])[..., None],
             torch.tensor([[1]]),
-            r"preds: probability -0.5 at pixel \(0, 0\); use activation=.softmax. for logits",
+            r"preds: probability -0.5 at pixel \(0, 0\)\. For logits, use activation=.softmax.",
         ),
         (
             torch.full((1, 5, 2), 0.2),
             torch.full((1, 3, 2), 0.5),
-            r"target: probabilities that sum to 1.5 at pixel \(0, 0\); divide them by their sum",
+            r"target: probabilities sum to 1.5 at pixel \(0, 0\)\. Divide them by their sum",
         ),
         (
             torch.tensor([[0]]),
             torch.tensor([[-1.0, 2.0, 0.0]])[..., None],
-            "target: probability -1 .* probabilities lie between 0 and 1",
+            "target: probability -1 .* Probabilities must be between 0 and 1",
         ),
     ],
 )
-def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, message, in_torch):
+def test_invalid_values_are_rejected_with_their_pixel(preds, target, message, in_torch):
     sides = (
-        batches.understood(preds, "preds", CLUSTERS),
-        batches.understood(target, "target", CLASSES),
+        batches.as_batch(preds, "preds", CLUSTERS),
+        batches.as_batch(target, "target", CLASSES),
     )
     with pytest.raises(InputError, match=message):
         (batches.sums_in_torch if in_torch else batches.sums_of)(*sides)
@@ -765,32 +768,36 @@ def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, messa
         (
             torch.full((2, 5, 4), 0.2),
             torch.zeros(2, 1, 4).long(),
-            r"take the channel of one from the labels: target.squeeze\(1\)",
+            r"Remove the channel axis of the labels: target.squeeze\(1\)",
         ),
         (
             torch.zeros(2, 5, 4),
             torch.zeros(2, 3, 4).long(),
-            r"convert one-hot values of an integer type: target.argmax\(1\)",
+            r"Convert one-hot integers to labels: target.argmax\(1\)",
         ),
         (
             torch.zeros(2, 5, 4).long(),
             torch.zeros(2, 4).long(),
-            r"convert one-hot values of an integer type: preds.argmax\(1\)",
+            r"Convert one-hot integers to labels: preds.argmax\(1\)",
         ),
-        (torch.zeros(2, 4), torch.zeros(2, 4).long(), r"must be of an integer type: preds.long"),
+        (torch.zeros(2, 4), torch.zeros(2, 4).long(), r"use an integer type: preds.long"),
         (torch.zeros(2), torch.zeros(2).long(), "logits of 5 regions along axis 1"),
         (torch.tensor(1), torch.tensor(1), "preds must hold labels|target must hold labels"),
         (np.zeros(3), torch.zeros(3).long(), "preds must be a torch.Tensor, found ndarray"),
-        (torch.zeros(2, 4).long(), torch.zeros(2, 4, device="meta").long(), "move one of them"),
+        (
+            torch.zeros(2, 4).long(),
+            torch.zeros(2, 4, device="meta").long(),
+            "Move both",
+        ),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused(preds, target, message):
+def test_tensors_that_do_not_fit_are_rejected(preds, target, message):
     with pytest.raises(InputError, match=message):
         metric_for().update(preds, target)
 
 
 def test_soft_targets_have_no_label_to_ignore():
-    with pytest.raises(InputError, match=r"ignore_index=255 is a label, and target holds prob"):
+    with pytest.raises(InputError, match=r"ignore_index=255 is a label, but target holds prob"):
         metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
 
 

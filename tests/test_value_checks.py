@@ -148,7 +148,7 @@ def test_a_foreground_lies_between_0_and_1():
         (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must hold labels"),
         (
             lambda: compare(np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
-            "seem to lie along the last",
+            "seems to be the last",
         ),
         (lambda: compare("a.nii.gz", [1]), r"reference: a\.nii\.gz: no such file"),
         (lambda: compare(np.array([None]), [1]), "reference: must hold labels.*found object"),
@@ -189,11 +189,11 @@ def test_nan_in_a_mask_is_outside_and_a_note():
     result = compare([1, 2, 3], [1, 2, 4], mask=[1.0, 1.0, math.nan])
     assert result.pixels == 2
     assert [(note.kind, str(note)) for note in result.notes] == [
-        ("mask", "1 pixel is NaN in the mask and counted as outside")
+        ("mask", "1 pixel of the mask is NaN and treated as outside.")
     ]
     as_map = Segmentation.from_labels([2.0, math.nan, math.nan])
     (note,) = compare([1, 2, 3], [1, 2, 4], mask=as_map).notes
-    assert str(note) == "2 pixels are NaN in the mask and counted as outside"
+    assert str(note) == "2 pixels of the mask are NaN and treated as outside."
 
 
 def test_masked_arrays_are_refused_with_the_remedy():
@@ -229,7 +229,7 @@ def test_a_label_to_be_ignored_that_does_not_occur_is_a_note():
     reference = Segmentation.from_labels([1, 2, 255], ignore=(255, 254))
     result = compare(reference, [1, 2, 2])
     assert [(note.kind, str(note)) for note in result.notes] == [
-        ("ignore", "label 254 to be ignored does not occur in the reference")
+        ("ignore", "The ignored label 254 does not occur in the reference")
     ]
     assert compare(Segmentation.from_labels([1, 2], ignore=2), [1, 2]).pixels == 1
 
@@ -267,7 +267,8 @@ def test_a_map_of_bytes_is_noted():
     result = compare(labels, labels)
     (note,) = (note for note in result.notes if note.kind == "bytes" and "prediction" in str(note))
     assert str(note) == (
-        "the prediction looks like probabilities stored as bytes; read(…, scale=255) reads them so"
+        "The prediction was read as labels but looks like probabilities stored as bytes. "
+        "To read probabilities, use read(…, scale=255)."
     )
     assert "--scale prediction:255" in in_command(note.message)
 

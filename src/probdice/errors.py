@@ -118,7 +118,8 @@ class Note:
     >>> note.kind
     'unmatched'
     >>> print(note)
-    1 reference region has no partner (2); merge="reference" would join it to a matched one
+    1 reference region is unmatched and counts as Dice 0 (region 2). To merge it into a matched \
+region, use merge="reference".
     """
 
     kind: str

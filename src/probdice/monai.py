@@ -1,4 +1,4 @@
-"""The comparison as a metric and as a handler of MONAI (extra `monai`)."""
+"""A metric and a handler for MONAI (extra `monai`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from probdice.torch.scalars import keys
 
 try:
     import torch
-    from ignite.engine import Engine  # MONAI alone puts a stand-in where it is missing
+    from ignite.engine import Engine  # if ignite is missing, MONAI replaces it by a placeholder
     from monai.handlers import IgniteMetricHandler
     from monai.metrics import CumulativeIterationMetric
     from torch import Tensor
@@ -27,18 +27,18 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 
 
 class RegionDiceMetric(CumulativeIterationMetric):
-    """A `RegionDice` that is called as MONAI calls its metrics.
+    """`RegionDice` with the interface of a MONAI metric.
 
-    The buffer holds the sums of `RegionDice`, one row however many images were seen; MONAI gathers
-    it over the processes.
+    The buffer holds the sums of `RegionDice` in one row, regardless of the number of images. MONAI
+    gathers it over the processes.
 
     Parameters
     ----------
     metric : RegionDice
-        What to compute. Its state is overwritten.
+        The metric to compute. Its state is overwritten.
     soft_target : bool, optional
-        Whether a target of one channel holds the probability of a single foreground; else it holds
-        labels, which MONAI often keeps as floating numbers.
+        Whether a target with one channel holds the probability of a single foreground. By default,
+        it holds labels, which MONAI often stores as floating-point numbers.
 
     Examples
     --------
@@ -64,14 +64,14 @@ class RegionDiceMetric(CumulativeIterationMetric):
         super().__init__()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset the sums."""
         super().reset()
         self.metric.reset()
-        # A row of nothing, so that a process without images takes part in gathering.
+        # A row of zeros, so that a process without images takes part in gathering.
         self._buffers = [[self._row()]]
 
     def extend(self, *data: Any) -> None:
-        """Add rows of sums to the one row that is kept."""
+        """Add rows of sums to the row in the buffer."""
         super().extend(*data)
         rows = self._buffers[0]
         device = rows[-1].device
@@ -80,7 +80,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
     def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **kwargs: Any) -> Tensor:
         """The sums of a batch, as one row."""
         if y is None:
-            raise InputError("y is missing: expected labels or probabilities to compare with")
+            raise InputError("y is missing: expected labels or probabilities")
         preds = _without_channel(y_pred, "y_pred", self.metric.regions[1] == 2)
         target = _without_channel(y, "y", self.metric.regions[0] == 2 and self.soft_target)
         self.metric.reset()
@@ -88,12 +88,12 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return self._row()[None]
 
     def _row(self) -> Tensor:
-        """The state of the metric, one number after the other."""
+        """The state of the metric, flattened to one row."""
         state = self.metric.metric_state.values()
         return torch.cat([part.to(torch.float64).flatten() for part in state])
 
     def _gathered(self) -> RegionDice:
-        """The metric in the state that all processes have together."""
+        """The metric with the sums of all processes."""
         row = self.get_buffer().sum(dim=0)
         self.metric.reset()
         start = 0
@@ -106,12 +106,12 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return self.metric
 
     def aggregate(self, key: str = "score") -> Tensor:
-        """One number over everything that was seen; `values` has them all.
+        """One number for all data; `values` returns all numbers.
 
         Parameters
         ----------
         key : str, optional
-            Which one: "score", "mean_iou", ….
+            Name of the number: "score", "mean_iou", ….
         """
         values = self.values()
         if key not in values:
@@ -119,42 +119,42 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return values[key]
 
     def values(self) -> dict[str, Tensor]:
-        """Every number that `RegionDice.compute` gives."""
+        """All numbers of `RegionDice.compute`."""
         return self._gathered().compute()
 
     @property
     def result(self) -> Comparison:
-        """The comparison over everything that was seen, by all processes."""
+        """The comparison of all data of all processes."""
         return self._gathered().result
 
     @property
     def mapping(self) -> dict[Label, Label]:
-        """The class of every region of the predictions that has one."""
+        """The class of every matched region of the predictions."""
         return self._gathered().mapping
 
 
 class RegionDiceHandler(IgniteMetricHandler):
-    """Puts the numbers of a `RegionDice` into ``engine.state.metrics`` after every epoch.
+    """Store the numbers of a `RegionDice` in ``engine.state.metrics`` after every epoch.
 
     One value is stored under the name of the handler, the others as ``name_mean_iou`` and so on.
-    Put the handler into ``val_handlers=[…]``, before handlers that report metrics, or into
+    Add the handler to ``val_handlers=[…]``, before handlers that report metrics, or to
     ``key_val_metric={name: handler}``.
 
     Parameters
     ----------
     metric : RegionDice
-        What to compute.
+        The metric to compute.
     output_transform : callable, optional
-        Takes (preds, target) from the output of the engine, such as
+        Extracts (preds, target) from the output of the engine, such as
         ``monai.handlers.from_engine(["pred", "label"])``.
     name : str, optional
-        Used where the engine gives none.
+        Name of the handler if the engine does not set one.
     value : str, optional
-        The value of `RegionDice.compute` that is stored under the name of the handler. By default
-        the value with that name, such as ``key_val_metric={"mean_dice": handler}``; the score if
-        no value has that name.
+        The value of `RegionDice.compute` that is stored under the name of the handler. By default,
+        it is the value of that name, such as ``key_val_metric={"mean_dice": handler}``, or the
+        score if there is none.
     soft_target : bool, optional
-        As of `RegionDiceMetric`.
+        As in `RegionDiceMetric`.
 
     Examples
     --------
@@ -188,19 +188,19 @@ class RegionDiceHandler(IgniteMetricHandler):
             raise InputError(f"value must be one of {known}, found {value!r}")
 
     def attach(self, engine: Engine, name: str | None = None) -> None:
-        """Compute at the end of every epoch of an engine.
+        """Compute the metric at the end of every epoch of an engine.
 
         Parameters
         ----------
         engine : ignite.engine.Engine
-            Such as a MONAI evaluator.
+            The engine, such as a MONAI evaluator.
         name : str, optional
             Name of the stored value.
         """
         super().attach(engine, name or self.name)
 
     def completed(self, engine: Engine, name: str) -> None:
-        """Put all numbers into the state of the engine."""
+        """Store all numbers in the state of the engine."""
         values = self.metric_fn.values()
         stored = self.value or (name if name in values else "score")
         for key, value in values.items():
@@ -208,7 +208,7 @@ class RegionDiceHandler(IgniteMetricHandler):
 
 
 def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
-    """Labels without the channel that MONAI keeps them in; anything else as it is."""
+    """Labels without the channel axis of MONAI; all other tensors unchanged."""
     if tensor.dim() < 2 or tensor.shape[1] != 1:
         return tensor
     if not tensor.is_floating_point():
@@ -217,6 +217,6 @@ def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
         return tensor
     labels = tensor.to(torch.int64)
     if not bool((labels == tensor).all()):
-        hint = "; say soft_target=True for the probability of a foreground" if name == "y" else ""
+        hint = ". For the probability of a foreground, use soft_target=True." if name == "y" else ""
         raise InputError(f"{name} has one channel, which must hold labels, found fractions{hint}")
     return labels[:, 0]

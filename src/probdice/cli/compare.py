@@ -246,10 +246,10 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
 
 def _check_scheduled(images: "Images") -> None:
     """Refuse a scheduler that would have nothing to do."""
-    from probdice.engine.dask import in_charge
+    from probdice.engine.dask import runs_on_dask
     from probdice.errors import InputError, Option
 
-    if not in_charge(images.blocks):
+    if not runs_on_dask(images.blocks):
         raise InputError(
             Option("scheduler", python="a scheduler of Dask"),
             " would have nothing to do: neither side is a Zarr store, which tasks could read for "

@@ -47,32 +47,38 @@ def compare(
     Parameters
     ----------
     reference, prediction : Segmentation, array_like, path or image
-        An array of integers is a label map; a floating array holds probabilities with the regions
-        along the first axis. Paths, and arrays, tensors and images of other libraries also work.
-        For everything else, use a `Segmentation` or `read`.
+        An integer array is a label map. A floating-point array holds probabilities with the
+        regions along the first axis. Paths, and arrays, tensors and images of other libraries also
+        work. For everything else, use a `Segmentation` or `read`.
     similarity : {"absolute", "aitchison"} or Similarity, optional
-        How two probability vectors are compared.
+        The similarity of two probability vectors.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
-        Which region is which: the one-to-one pairs with the largest total overlap; the paper's
-        minimum-weight matching, which pairs every region of the side with fewer; equal labels
-        (by name where both sides have names, otherwise by number); a
-        mapping ``{prediction label: reference label}`` that fixes the pairs it names and leaves
-        the rest to overlap; or the groups of an earlier comparison.
+        How regions are matched:
+
+        - "overlap": the one-to-one pairs with the largest total overlap;
+        - "paper": the paper's minimum-weight matching, which matches every region of the side
+          with fewer regions;
+        - "labels": equal labels, by name if both sides have names, otherwise by number;
+        - a mapping ``{prediction label: reference label}``: these pairs, and the remaining regions
+          by overlap;
+        - an earlier `Comparison`: its groups.
     merge : {"none", "prediction", "reference", "both"}, optional
         Merge unmatched regions of these sides into matched ones.
     mask : array_like, Segmentation, path or image, optional
-        Pixels to compare: booleans, or integers with 0 outside. Values outside are never read.
+        Pixels to compare: booleans, or integers with 0 outside. Values outside the mask are
+        ignored.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional
-        How many pixels the corners of the two grids may lie apart; 0.1 by default.
+        Largest allowed distance between the corners of the two grids, in pixels; 0.1 by default.
     workers : int, optional
-        Number of threads; the number of cores by default. The result does not depend on it.
+        Number of threads; the number of cores by default. It does not affect the result.
 
     Returns
     -------
     Comparison
-        Scores, correspondence, merges, and on request the map of similarity and more.
+        Scores, correspondence and merges. The similarity map, relabelled images, further metrics
+        and figures are computed on request.
 
     Examples
     --------
@@ -108,7 +114,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Both sides on one grid, or in array order where the geometry is ignored."""
+    """Both sides on one grid, or in array order if the geometry is ignored."""
     notes: tuple[Note, ...] = ()
     if options.ignore_geometry:
         if reference.geometry is not None or prediction.geometry is not None:
@@ -123,9 +129,9 @@ def images_of(
 
 
 def compare_images(images: Images, options: Options, *, of_many: bool = False) -> "Comparison":
-    """Compare two segmentations that were brought to one grid.
+    """Compare two segmentations on one grid.
 
-    One of many cases may lack labels that a mapping names.
+    With `of_many`, the images may lack labels that the matching rule names.
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
@@ -142,14 +148,14 @@ def compare_images(images: Images, options: Options, *, of_many: bool = False) -
 
 
 def _pixel_volume(geometry: Geometry | None) -> float | None:
-    """In mm³, of a volume whose place is known."""
+    """Volume of a pixel in mm³ if the image is three-dimensional and has a geometry."""
     if geometry is None or len(geometry.shape) != 3:
         return None
-    return float(f"{geometry.pixel_volume:.12g}")  # a determinant ends in rounding errors
+    return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
 
 
 def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
-    """Compare by what an overlap holds alone."""
+    """Compare from an overlap alone, without images."""
     options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
     check_fixed(options.match, [overlap])
     return Comparison(overlap, correspond(overlap, options.match, options.merge, None), options)
@@ -163,10 +169,10 @@ def overlap(
     mask: "Comparable | None" = None,
     workers: int | None = None,
 ) -> Overlap:
-    """The overlap of two segmentations of one image: one pass over the pixels.
+    """Compute the overlap of two segmentations of one image, in one pass over the pixels.
 
-    Overlaps of several images add up, so that one correspondence can be found over a whole data
-    set: ``sum(overlap(r, p) for r, p in images).compare()``.
+    Overlaps of several images add up. To find one correspondence for a whole data set, use
+    ``sum(overlap(r, p) for r, p in images).compare()``.
 
     Parameters
     ----------
@@ -200,9 +206,9 @@ def similarity_map(
     similarity: "str | Similarity" = "absolute",
     mask: "Comparable | None" = None,
 ) -> NDArray[np.float32]:
-    """f at every pixel between two segmentations whose labels correspond.
+    """The similarity f at every pixel of two segmentations with the same labels.
 
-    For regions that are yet to be matched use ``compare(…).map()``.
+    If labels do not correspond, use ``compare(…).map()``.
 
     Parameters
     ----------

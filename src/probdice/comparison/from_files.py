@@ -1,4 +1,4 @@
-"""Two sides and a mask from files, by the options that every command shares."""
+"""Read both sides and a mask from files, with the options that all commands share."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ def read_images(
     workers: int | None = None,
     one_of_many: bool = False,
 ) -> tuple[Images, Geometry | None]:
-    """Both sides on one grid, and where the reference lies even if that was to be ignored.
+    """Both sides on one grid, and the geometry of the reference even if it is ignored.
 
-    Each side is read on a thread, unless there is one worker: unpacking takes most of the time and
-    holds no lock. `one_of_many` is for a case of a folder, as in `read_side`.
+    With more than one worker, each side is read on its own thread: decompression takes most of the
+    time and releases the GIL. `one_of_many` is for a case of a folder, as in `read_side`.
     """
     if workers == 1:
         first, first_notes = read_side(reference, options, "reference", one_of_many)
@@ -49,7 +49,7 @@ def read_images(
             ]
             inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
             (first, first_notes), (second, second_notes) = (side.result() for side in reading)
-        finally:  # an interrupt does not wait for what is being unpacked
+        finally:  # an interrupt does not wait for the decompression to finish
             pool.shutdown(wait=False, cancel_futures=True)
     images = images_of(first, second, options, mask=inside, workers=workers)
     notes = (*first_notes, *second_notes, *images.notes)
@@ -59,10 +59,11 @@ def read_images(
 def read_side(
     path: Paths, options: Options, side: Side, one_of_many: bool = False
 ) -> tuple[Segmentation, list[Note]]:
-    """One side, and a note where it was scaled.
+    """One side, and a note if it was scaled.
 
-    A scale for both sides is only for those that need it: the reference may well be a label map
-    where the prediction is in percent. The priority may name regions that one of many cases lacks.
+    A scale for both sides applies only to values above 1: the reference may be a label map while
+    the prediction is in percent. With `one_of_many`, `priority` may name regions that this case
+    lacks.
     """
     scale, names = options.scales[side], options.names[side]
 
@@ -88,9 +89,9 @@ def read_side(
             if scaled:
                 array = Scaled(segmentation.array, 1.0, 0.0, scale)
                 segmentation = replace(segmentation, array=array)
-        except InputError:  # several integers per pixel mean nothing without a scale
+        except InputError:  # several integers per pixel cannot be read without a scale
             segmentation, scaled = read_by(scale), True
-    text = f"the values of the {side} were divided by {scale:g}" if scaled else ""
+    text = f"The values of the {side} were divided by {scale:g}." if scaled else ""
     return segmentation, [Note("scaled", (text,))] if scaled else []
 
 

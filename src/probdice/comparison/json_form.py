@@ -1,4 +1,4 @@
-"""A comparison as plain types, and back."""
+"""Convert a comparison to plain types and back."""
 
 from dataclasses import asdict, fields, replace
 from math import inf, isfinite, nan
@@ -25,7 +25,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
-    """Everything that is known without another pass over the pixels."""
+    """All numbers that need no further pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
@@ -58,10 +58,10 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
 
 
 def comparison_from_dict(content: Any) -> Comparison:
-    """Back from plain types, with everything that was known."""
+    """Restore a comparison, with all numbers that were stored."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise InputError(f"expected a comparison of format {FORMAT}, found {found}")
+        actual = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise InputError(f"expected a comparison of format {FORMAT}, found {actual}")
     try:
         bare = Comparison(
             Overlap.from_dict(content["overlap"]),
@@ -84,7 +84,7 @@ def comparison_from_dict(content: Any) -> Comparison:
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise InputError(f"holds no whole comparison: {type(error).__name__}: {error}") from None
+        raise InputError(f"not a complete comparison: {type(error).__name__}: {error}") from None
     return replace(bare, numbers=Numbers(known))
 
 
@@ -123,7 +123,7 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
 
 
 def _check(result: Comparison) -> None:
-    """The regions of the overlap, of the groups and of the joins must be the same."""
+    """Check that the overlap, the groups and the joins refer to the same regions."""
     correspondence, overlap = result.correspondence, result.overlap
     fits = True
     costs = result.costs
@@ -142,11 +142,11 @@ def _check(result: Comparison) -> None:
         fits = fits and 0 <= join.region < len(overlap.side(join.side))
         fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
     if not fits:
-        raise InputError("holds no whole comparison: its groups do not fit its overlap")
+        raise InputError("not a complete comparison: the groups do not fit the overlap")
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """The groups with their numbers, which may have needed the pixels."""
+    """The groups, with stored numbers, some of which cannot be computed without the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()
@@ -158,7 +158,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
             for side in SIDES
         }
         if any(group[side] != list(labels[side]) for side in SIDES):
-            raise InputError("holds no whole comparison: its groups do not fit its overlap")
+            raise InputError("not a complete comparison: the groups do not fit the overlap")
         numbers = {name: _number(group[name]) for name in NUMBERS}
         groups.append(
             Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
@@ -167,21 +167,21 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
-    """The notes, with the one about regions that may be faint where an older file lacks it."""
+    """The notes, and the note on faint regions if the file was saved by an older version."""
     notes = tuple(Note.from_dict(note) for note in content)
     known = {note.kind for note in notes}
     return (*notes, *(note for note in faint_notes(result) if note.kind not in known))
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:
-    """A group or a merge with lists for tuples."""
+    """A group or a merge as a dict, with lists instead of tuples."""
     plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
 
 
 def _volume(value: Any) -> float | None:
     if value is not None and not (isinstance(value, int | float) and 0 < value < inf):
-        raise InputError(f"holds no whole comparison: pixel_volume is {value!r}")
+        raise InputError(f"not a complete comparison: pixel_volume is {value!r}")
     return value
 
 
@@ -190,5 +190,5 @@ def _number(value: Any) -> float:
     if value is None:
         return nan
     if not isinstance(value, int | float) or not isfinite(value):
-        raise InputError(f"holds no whole comparison: expected a number, found {value!r}")
+        raise InputError(f"not a complete comparison: expected a number, found {value!r}")
     return float(value)

@@ -1,4 +1,4 @@
-"""What is worth knowing about a comparison, in sentences that name options as data."""
+"""Notes on a comparison. A note holds the options that it recommends as data."""
 
 from typing import Any
 
@@ -19,16 +19,16 @@ from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
-MANY = 100  # labels up to which a label map is not taken for a scan
-SAMPLE = 1 << 16  # voxels in the middle of an image that are looked at for changes of label
-FEWEST = 100  # pairs of neighbours from which their changes of label are estimated
+MANY = 100  # an image with at most this many labels is not checked for being a scan
+SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label changes
+FEWEST = 100  # fewest pairs of neighbours for an estimate of label changes
 CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
 SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20
-FAR = 0.5  # a share of infinitely distant pixels above this is worth a warning
+FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
-    """All notes: of the images, of what was misread, of regions, labels and distances."""
+    """All notes on a comparison, in the order in which they are printed."""
     return (
         *result.input_notes,
         *_misread_notes(result),
@@ -40,7 +40,7 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
 
 
 def _misread_notes(result: Comparison) -> list[Note]:
-    """What looks like something else than the label map it was taken for."""
+    """Notes on sides that were read as label maps but look like something else."""
     notes = []
     for side in SIDES:
         regions = result.overlap.side(side)
@@ -48,7 +48,7 @@ def _misread_notes(result: Comparison) -> list[Note]:
             continue
         if regions.keys.size and int(regions.keys[0]) < 0:
             text = (
-                f"the {side} has negative labels ({listed(regions.keys[regions.keys < 0].tolist())}"
+                f"The {side} has negative labels ({listed(regions.keys[regions.keys < 0].tolist())}"
                 f"). Check that it is a segmentation, not an intensity image."
             )
             notes.append(Note("negative", (text,)))
@@ -59,31 +59,34 @@ def _misread_notes(result: Comparison) -> list[Note]:
             segmentation = result.images.side(side)
             warning = intensities(segmentation, regions.keys, regions.volumes)
         if warning is not None:
-            bytes_too = (" If it holds probabilities as bytes, use ", option) if scale else ()
+            advice = (" If it holds probabilities as bytes, use ", option, ".") if scale else ()
             text = f"{side}{file_of(segmentation)}: {warning}"
-            notes.append(Note("intensities", (text, *bytes_too)))
+            notes.append(Note("intensities", (text, *advice)))
         elif scale is not None:
-            text = f"the {side} looks like probabilities stored as bytes; "
-            notes.append(Note("bytes", (text, option, " reads them so")))
+            text = (
+                f"The {side} was read as labels but looks like probabilities stored as bytes. "
+                f"To read probabilities, use "
+            )
+            notes.append(Note("bytes", (text, option, ".")))
         if result.images is not None and regions.keys.tolist() == [0, 1]:
             segmentation = result.images.side(side)
-            # One in every so many values is 1, or it is not worth looking at them.
+            # Only an image in which 1 of n values is 1 can be one-hot along an axis of length n.
             lengths = (segmentation.shape[0], segmentation.shape[-1])
             likely = result.pixels in [length * int(regions.volumes[1]) for length in lengths]
             axis = one_hot_axis(segmentation) if likely else None
             if axis is not None:
-                text = f"the {side} looks like one-hot regions taken for labels 0 and 1; "
+                text = f"The {side} was read as labels 0 and 1 but looks one-hot encoded. "
                 option = Option(
                     "one_hot",
-                    python=f"Segmentation.from_probabilities(array, axis={axis}) reads them so",
-                    command="stored as floating numbers they are read so",
+                    python=f"Use Segmentation.from_probabilities(array, axis={axis}).",
+                    command="Store it as floating-point numbers, which are read as probabilities.",
                 )
                 notes.append(Note("one-hot", (text, option)))
     return notes
 
 
 def faint_notes(result: Comparison) -> list[Note]:
-    """A note where faint regions cannot be told from others."""
+    """A note if the overlap does not record which regions are faint."""
     unknown = [
         side
         for side in SIDES
@@ -92,9 +95,9 @@ def faint_notes(result: Comparison) -> list[Note]:
     if not unknown:
         return []
     text = (
-        f"the overlap of an older version does not tell which {' and '.join(unknown)} regions are "
-        f"faint, so every region counts in mean and lowest Dice; compare the segmentations again "
-        f"to leave faint ones out"
+        f"The overlap was saved by an older version, which did not record faint "
+        f"{' and '.join(unknown)} regions. All regions count in mean and lowest Dice. "
+        f"To leave out faint regions, compare the segmentations again."
     )
     return [Note("faint", (text,))]
 
@@ -102,12 +105,12 @@ def faint_notes(result: Comparison) -> list[Note]:
 def intensities(
     segmentation: Segmentation, labels: NDArray[Any], volumes: NDArray[Any]
 ) -> str | None:
-    """The message where a label map with these labels looks like a scan; None otherwise.
+    """The message if a label map with these labels looks like a scan, otherwise None.
 
-    Regions of a label map are compact: one of volume V in d dimensions begins V^((d−1)/d) times
-    along an axis, so V^(−1/d) of its voxels have another label before them. The values of a scan
-    change nearly everywhere. The neighbours are those in the middle of the image along the axis
-    with the fewest changes. The most frequent label is left out: it may be an empty background.
+    Regions of a label map are compact: a region of volume V in d dimensions begins V^((d−1)/d)
+    times along an axis, so V^(−1/d) of its voxels follow a voxel with another label. The values
+    of a scan change nearly everywhere. The estimate uses the middle of the image and the axis with
+    the fewest changes. It leaves out the most frequent label, which may be an empty background.
     """
     if labels.size <= MANY:
         return None
@@ -132,34 +135,42 @@ def intensities(
     if changes <= min(CHANGES, SCATTERED * compact):
         return None
     return (
-        f"{labels.size} labels, and {percent(changes)} of neighbouring voxels have different ones. "
-        f"It looks like a scan or a photograph, not a label map. Pass its segmentation instead."
+        f"{labels.size} labels, and {percent(changes)} of neighbouring voxels have different "
+        f"labels. It looks like a scan or a photograph, not a label map. Use its segmentation."
     )
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:
-    """Regions without a partner, and what would give them one."""
+    """Notes on unmatched regions, and the option that merges them."""
     notes = []
     given = result.options.match == "labels" or isinstance(result.options.match, Given)
     for side in SIDES:
-        spare = result.unmatched[side]
-        if not spare:
+        unmatched = result.unmatched[side]
+        if not unmatched:
             continue
-        has, them = ("region has", "it") if len(spare) == 1 else ("regions have", "each")
-        text = f"{len(spare)} {side} {has} no partner ({listed(spare)})"
+        one = len(unmatched) == 1
+        regions = "region" if one else "regions"
+        verbs = "is unmatched and counts" if one else "are unmatched and count"
+        text = (
+            f"{len(unmatched)} {side} {regions} {verbs} as Dice 0 ({regions} {listed(unmatched)})."
+        )
         message: tuple[str | Option, ...] = (text,)
         if side in sides_to_merge(result.merge):
-            meet = "meets" if len(spare) == 1 else "meet"
-            message = (f"{text} and {meet} no matched one",)
+            merged = (
+                "It was not merged because it overlaps"
+                if one
+                else ("They were not merged because they overlap")
+            )
+            message = (f"{text} {merged} no matched region.",)
         elif not given:
-            join = f" would join {them} to a matched one"
-            message = (f"{text}; ", Option("merge", side), join)
+            into = "it into a matched region" if one else "them into matched regions"
+            message = (f"{text} To merge {into}, use ", Option("merge", side), ".")
         notes.append(Note("unmatched", message))
     return notes
 
 
 def _label_notes(result: Comparison) -> list[Note]:
-    """What the labels of the two sides say about the correspondence."""
+    """Notes on labels, depending on the matching rule."""
     rule = result.options.match
     notes = []
     if isinstance(rule, Given):
@@ -168,7 +179,11 @@ def _label_notes(result: Comparison) -> list[Note]:
             known = {regions.find(label) for labels in given for label in labels}
             new = [regions.label(k) for k in regions.occupied.tolist() if k not in known]
             if new:
-                text = f"the earlier comparison does not know {side} {listed(new)}"
+                labels = "label is" if len(new) == 1 else "labels are"
+                text = (
+                    f"{len(new)} {side} {labels} missing from the earlier comparison "
+                    f"({listed(new)})."
+                )
                 notes.append(Note("unknown", (text,)))
     elif rule == "labels":
         notes += _assumption_notes(result)
@@ -176,36 +191,38 @@ def _label_notes(result: Comparison) -> list[Note]:
     elif not any(result.overlap.side(side).origins for side in SIDES):  # numbers are arbitrary
         crossed = _crossed(result)
         if crossed:
-            labels = "label" if len(crossed) == 1 else "labels"
+            labels = "label exists" if len(crossed) == 1 else "labels exist"
+            was = "was" if len(crossed) == 1 else "were"
             text = (
-                f"{len(crossed)} {labels} of both sides matched to another one "
-                f"({listed(crossed)}); "
+                f"{len(crossed)} {labels} on both sides but {was} matched to a different label "
+                f"({listed(crossed)}). If equal labels mean the same region, use "
             )
-            option = Option("match", "labels")
-            notes.append(Note("crossed", (text, option, " compares equal labels")))
+            notes.append(Note("crossed", (text, Option("match", "labels"), ".")))
     if rule == "paper":
         apart = _apart(result)
         if apart:
-            pairs = "pair shares" if apart == 1 else "pairs share"
-            option = Option("match", "overlap")
-            notes.append(Note("apart", (f"{apart} {pairs} no pixel; ", option, " has none")))
+            text = (
+                f"{apart} matched {'pair does' if apart == 1 else 'pairs do'} not overlap. "
+                f"To match overlapping regions only, use "
+            )
+            notes.append(Note("apart", (text, Option("match", "overlap"), ".")))
     return notes
 
 
 def _assumption_notes(result: Comparison) -> list[Note]:
-    """Channels that have no labels and were taken by their number."""
+    """Notes on channels without labels, which are matched by channel number."""
     notes = []
     for side in SIDES:
         if result.overlap.side(side).unlabelled:
             source = "" if result.images is None else result.images.side(side).source
             name = f"{side} ({source})" if source else side
-            text = f"{name}: its channels have no labels; channel k was taken as label k"
+            text = f"{name}: the channels have no labels. Channel k was used as label k."
             notes.append(Note("assumed", (text,)))
     return notes
 
 
 def _difference_notes(result: Comparison) -> list[Note]:
-    """Regions of equal number and other name, or of equal name and other number."""
+    """Notes on regions with the same number and different names, or the reverse."""
     reference, prediction = result.overlap.reference, result.overlap.prediction
     by_number = {
         number: (k, name)
@@ -223,20 +240,22 @@ def _difference_notes(result: Comparison) -> list[Note]:
             if None not in numbers and numbers[0] != numbers[1]:
                 renumbered.append(f"{name!r}: {numbers[0]} and {numbers[1]}")
     notes = []
-    for what, found in (("number", renamed), ("name", renumbered)):
-        if found:
-            differs = "name" if what == "number" else "number"
-            regions = "1 region has" if len(found) == 1 else f"{len(found)} regions have"
+    for same, different, conflicts in (
+        ("number", "name", renamed),
+        ("name", "number", renumbered),
+    ):
+        if conflicts:
+            regions = "1 region has" if len(conflicts) == 1 else f"{len(conflicts)} regions have"
             text = (
-                f"{regions} the same {what} on both sides and another {differs} "
-                f"({listed(found)}); regions were matched by {result.labels_by}"
+                f"{regions} the same {same} but a different {different} on the two sides "
+                f"({listed(conflicts)}). Regions were matched by {result.labels_by}."
             )
             notes.append(Note("differing", (text,)))
     return notes
 
 
 def _crossed(result: Comparison) -> list[Label]:
-    """Labels of both sides that were matched, but not with each other."""
+    """Labels that exist on both sides and were matched, but to a different label."""
     groups, table = result.correspondence.groups, result.overlap
     rows, columns = label_pairs(table)
     own, across = groups.reference[rows], groups.prediction[columns]
@@ -245,15 +264,15 @@ def _crossed(result: Comparison) -> list[Label]:
 
 
 def _apart(result: Comparison) -> int:
-    """How many pairs have no overlap at all."""
+    """Number of matched pairs that do not overlap."""
     meeting, groups = result.overlap.meeting, result.correspondence.matched
     numbers = groups.reference[meeting.rows]
-    met = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
-    return groups.matched - met.size
+    overlapping = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
+    return groups.matched - overlapping.size
 
 
 def infinite_notes(result: Comparison) -> list[Note]:
-    """A note where most pixels are infinitely far apart."""
+    """A note if most pixels are infinitely far apart."""
     try:
         share = result.measured.infinite / result.pixels
     except NeedsImages:
@@ -264,14 +283,14 @@ def infinite_notes(result: Comparison) -> list[Note]:
         Note(
             "infinite",
             (
-                f"{percent(share)} of the pixels are infinitely far apart, because one side "
-                f"rules out what the other holds possible; consider ",
+                f"{percent(share)} of the pixels are infinitely far apart: a region has "
+                f"probability 0 on one side only. Consider ",
                 Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
-                ", ",
+                " or ",
                 Option("similarity", "absolute"),
-                ", or ",
+                "; if regions are unmatched, also ",
                 Option("merge", "both"),
-                " where regions have no partner",
+                ".",
             ),
         )
     ]

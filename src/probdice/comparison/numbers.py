@@ -11,15 +11,14 @@ T = TypeVar("T")
 class Numbers:
     """Derived values by name, each computed once.
 
-    A comparison asks for a value with `get`. Text, JSON and pages ask with `known`, which never
-    computes anything.
+    `get` computes a missing value. `known`, for text, JSON and pages, never computes one.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
 
     def get(self, name: str, compute: Callable[[], T]) -> T:
-        """The value of this name, computed at its first use."""
+        """The value of this name. The first call computes it."""
         if name not in self._values:
             self._values[name] = compute()
         value: T = self._values[name]
@@ -33,5 +32,5 @@ class Numbers:
         return name in self._values
 
     def copy(self) -> "Numbers":
-        """The same values, to which others can be added."""
+        """An independent copy with the same values."""
         return Numbers(self._values)

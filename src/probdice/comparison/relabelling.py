@@ -1,4 +1,4 @@
-"""The prediction in the words of the reference."""
+"""Relabel the prediction with the labels of the reference."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from probdice.method.scoring import Correspondence
 __all__ = ["Target", "relabelled"]
 
 
-# Makes the array to write to, of a shape and a type; with rows first for probabilities.
+# Creates an output array of a shape and a dtype; probabilities have the regions first.
 Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 
 
@@ -33,29 +33,29 @@ def relabelled(
     into: Target | None = None,
 ) -> Segmentation:
     """The prediction with the reference's label for every group, over the whole image."""
-    partners = _partners(correspondence)
+    matches = _matches(correspondence)
     if images.prediction.crisp:
-        return _relabelled_map(overlap, partners, images, into)
-    return _regrouped(overlap, partners, images, into)
+        return _relabelled_map(overlap, matches, images, into)
+    return _regrouped(overlap, matches, images, into)
 
 
-def _partners(correspondence: Correspondence) -> NDArray[np.int64]:
+def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
     """For every prediction region, the reference region whose label it takes, or −1.
 
-    After merging on the reference side that is the matched region of the group.
+    After merging on the reference side, it is the matched region of the group.
     """
     groups, matched = correspondence.groups, correspondence.matched
-    first = np.full(groups.count + 1, -1, np.int64)  # the last one is where −1 leads
-    kept = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
-    kept = kept[::-1]  # where a group was given with several regions, the lowest counts
-    first[groups.reference[kept]] = kept
+    first = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
+    regions = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
+    regions = regions[::-1]  # if a given group has several regions, the lowest one is used
+    first[groups.reference[regions]] = regions
     return first[groups.prediction]
 
 
 def _relabelled_map(
-    overlap: Overlap, partners: NDArray[np.int64], images: Images, into: Target | None
+    overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """A label map with other labels."""
+    """A label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = _numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()
@@ -64,15 +64,15 @@ def _relabelled_map(
     new: dict[int, int] = {}
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
-    taken = [numbers[partner] for partner in partners.tolist() if partner >= 0]
-    dtype = _holding(prediction.array.dtype, [*taken, *keys])
-    for k, (key, partner) in enumerate(zip(keys, partners.tolist(), strict=True)):
-        if partner >= 0:
-            new[key] = numbers[partner]
-            name = overlap.reference.name(partner)
-            colour = overlap.reference.colour(partner)
+    assigned = [numbers[match] for match in matches.tolist() if match >= 0]
+    dtype = _smallest_type(prediction.array.dtype, [*assigned, *keys])
+    for k, (key, match) in enumerate(zip(keys, matches.tolist(), strict=True)):
+        if match >= 0:
+            new[key] = numbers[match]
+            name = overlap.reference.name(match)
+            colour = overlap.reference.colour(match)
         else:
-            # Labels of both sides that no type holds together: the prediction's are given up.
+            # If no type holds the labels of both sides, those of the prediction are replaced.
             new[key] = next(free) if key in used or dtype is None else key
             name = f"{regions.label(k)} (unmatched)"
             colour = regions.colour(k)
@@ -81,7 +81,8 @@ def _relabelled_map(
         if name is not None:
             names[new[key]] = name
     values = np.array(
-        list(new.values()), dtype=_holding(dtype or prediction.array.dtype, list(new.values()))
+        list(new.values()),
+        dtype=_smallest_type(dtype or prediction.array.dtype, list(new.values())),
     )
     visit = partial(_new_labels, keys=regions.keys, values=values)
     target = None if into is None else into(prediction.shape, values.dtype)
@@ -97,24 +98,24 @@ def _relabelled_map(
 def _new_labels(
     blocks: Blocks, block: Block, keys: NDArray[Any], values: NDArray[Any]
 ) -> NDArray[Any]:
-    """A block of the prediction, with a value for every key."""
+    """A block of the prediction with every key replaced by its value."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
-    # What is no label, outside a mask, reads as one that need not occur elsewhere.
+    # Pixels outside a mask may have labels that are not among the keys.
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     looked_up = np.where(keys[places] == labels, values[places], 0)
     return looked_up.astype(values.dtype)[side.codes].reshape(block.shape)
 
 
 def _regrouped(
-    overlap: Overlap, partners: NDArray[np.int64], images: Images, into: Target | None
+    overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
     """Probabilities with the regions of each group added up."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
-    for k, partner in enumerate(partners.tolist()):
-        members.setdefault((partner < 0, k if partner < 0 else partner), []).append(k)
+    for k, match in enumerate(matches.tolist()):
+        members.setdefault((match < 0, k if match < 0 else match), []).append(k)
     ordered = sorted(members.items())
     numbers, names = _labels_of_groups(overlap, [key for key, _ in ordered])
     visit = partial(_sums, groups=[channels for _, channels in ordered])
@@ -127,20 +128,20 @@ def _regrouped(
         geometry=reference.geometry or prediction.geometry,
     )
     given = [
-        overlap.prediction.colour(place) if alone else overlap.reference.colour(place)
-        for (alone, place), _ in ordered
+        overlap.prediction.colour(region) if unmatched else overlap.reference.colour(region)
+        for (unmatched, region), _ in ordered
     ]
     colours = {k: colour for k, colour in enumerate(given) if colour}
     return replace(regrouped, names=names, colours=colours)
 
 
 def _labels_of_groups(
-    overlap: Overlap, places: Sequence[tuple[bool, int]]
+    overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """The number of every group, None where the reference has none, and the names by channel.
+    """The number of every group, None if it has none, and the names by channel.
 
-    A place is a region of the reference, or one of the prediction that is alone, which keeps its
-    number if the reference does not use it and else gets a new one.
+    Each entry is (False, reference region) or (True, unmatched prediction region). An unmatched
+    region keeps its number if the reference does not use it; otherwise it gets a new one.
     """
     reference, prediction = overlap.reference, overlap.prediction
     used = {number for k in range(len(reference)) if (number := reference.number(k)) is not None}
@@ -148,10 +149,13 @@ def _labels_of_groups(
     free = _free(used | own)
     numbers: list[int | None] = []
     names: dict[int, str] = {}
-    for channel, (alone, place) in enumerate(places):
-        number = (prediction if alone else reference).number(place)
-        name = reference.name(place) if not alone else f"{prediction.label(place)} (unmatched)"
-        numbers.append(next(free) if alone and number in used else number)
+    for channel, (unmatched, region) in enumerate(regions):
+        number = (prediction if unmatched else reference).number(region)
+        if unmatched:
+            name: str | None = f"{prediction.label(region)} (unmatched)"
+        else:
+            name = reference.name(region)
+        numbers.append(next(free) if unmatched and number in used else number)
         if name is not None:
             names[channel] = name
     return numbers, names
@@ -161,15 +165,15 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
     """A block of the prediction, with the regions of each group added up."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Soft)
-    rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast where they are stored
+    rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when they are stored
     for row, channels in zip(rows, groups, strict=True):
-        taken = side.rows[list(channels), side.start : side.start + side.size]
-        row[...] = taken.sum(axis=0).reshape(block.shape)
+        members = side.rows[list(channels), side.start : side.start + side.size]
+        row[...] = members.sum(axis=0).reshape(block.shape)
     return rows
 
 
 def _numbers(overlap: Overlap) -> list[int]:
-    """A number for every region of the reference: its label, or what stands for its name."""
+    """A number for every region of the reference: its label, or an unused one if it has none."""
     regions = overlap.reference
     if regions.crisp:
         keys: list[int] = regions.keys.tolist()
@@ -179,16 +183,16 @@ def _numbers(overlap: Overlap) -> list[int]:
     return [next(free) if number is None else number for number in given]
 
 
-def _free(taken: set[int]) -> Iterator[int]:
-    """Numbers that are not taken, above all others while integers of 64 bits reach that far."""
-    above = max(taken, default=0) + 1
-    if above + len(taken) < 2**63:
+def _free(used: set[int]) -> Iterator[int]:
+    """Unused numbers, above all used ones as long as they fit in 64 bits."""
+    above = max(used, default=0) + 1
+    if above + len(used) < 2**63:
         return count(above)
-    return (number for number in count() if number not in taken)
+    return (number for number in count() if number not in used)
 
 
-def _holding(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """The type of a label map if it holds these labels, else a larger one; None if none does."""
+def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
+    """The given type if it can hold these labels, else a larger one; None if no type can."""
     least, most = min(labels, default=0), max(labels, default=0)
     for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:

@@ -1,4 +1,4 @@
-"""The result of a comparison: a value that can be printed, drawn and stored."""
+"""The result of a comparison."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge"]
 
-FORMAT = 2  # version of what to_dict and to_json write
+FORMAT = 2  # version of the format of to_dict and to_json
 SHOWN = 12  # groups in a printed result
-THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # of QUBIQ
-UNDECIDED = 1e-6  # chance this close to 1 leaves nothing to adjust
+THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
+UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is NaN
 
 
 @dataclass(frozen=True)
 class Group:
-    """Regions of both sides that correspond, and how well they do.
+    """Corresponding regions of both sides, and their agreement.
 
     Attributes
     ----------
@@ -67,19 +67,19 @@ class Group:
     prediction : tuple of int or str
         Labels of the prediction regions; empty for an unmatched reference region.
     similarity : float
-        D between the auxiliary segmentations of the two, by the similarity of the comparison.
+        D between the auxiliary segmentations of the two sides, by the similarity of the comparison.
     dice : float
         Fuzzy Dice coefficient, 2 Σ min(p, q) / (Σ p + Σ q).
     jaccard : float
         Fuzzy Jaccard index, Σ min(p, q) / Σ max(p, q).
     reference_volume : float
-        Sum of probability of the reference regions, in pixels.
+        Sum of the probabilities of the reference regions, in pixels.
     prediction_volume : float
-        Sum of probability of the prediction regions, in pixels.
+        Sum of the probabilities of the prediction regions, in pixels.
     faint : bool
-        Whether the group does not count in means over regions and in counts of regions. A group
-        of probabilities is faint if none of its regions is the likeliest (within 1e-6) at any
-        pixel, and no region of a label map belongs to it.
+        Whether means over regions and counts of regions leave out the group. A group is faint if
+        it contains no region of a label map and none of its regions is the most probable
+        (within 1e-6) at any pixel.
 
     Examples
     --------
@@ -111,18 +111,18 @@ class Group:
 
 @dataclass(frozen=True)
 class Merge:
-    """A spare region that was merged.
+    """An unmatched region that was merged into a group.
 
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side it belongs to.
+        The side of the region.
     region : int or str
-        Its label.
+        The label of the region.
     into : tuple of int or str
-        The labels of the other side whose group it joined.
+        The labels of the other side in the group.
     gain : float
-        How much the similarity of that group rose.
+        The increase of the group's similarity.
 
     Examples
     --------
@@ -139,60 +139,65 @@ class Merge:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` found.
+    """The result of `compare`.
 
-    Numbers are computed when they are first asked for, and kept. What needs the pixels again is
-    refused by name where the images are gone.
+    A number is computed when it is first accessed, then stored. Numbers that need another pass
+    over the pixels raise an error if the comparison no longer has the images.
 
     Attributes
     ----------
     overlap : Overlap
-        What everything is read from.
+        The overlap from which all numbers are derived.
     images : Images or None
-        What `map`, `relabelled` and `report` read; None after `detach`, from JSON or unpickled.
+        The compared images; None after `detach`, unpickling or reading from JSON.
     score : float
-        D after matching and, where allowed, merging: 1 is equal.
+        D after matching and merging, between 0 and 1 (identical). For two label maps it is the
+        pixel accuracy under the correspondence: the share of pixels whose two labels correspond.
+        (With a floor, Aitchison gives every other pixel a constant similarity above 0.)
     matched_score : float
-        D after matching alone.
+        D after matching, before merging.
     chance : float
-        The score of independent segmentations with the same region sizes.
+        The expected score of independent segmentations with the same region sizes.
     chance_error : float
-        The standard error of `chance`; 0 where it is exact.
+        The standard error of `chance`; 0 if `chance` is exact.
     adjusted_score : float
         (score − chance) / (1 − chance).
     mean_dice : float
-        Mean Dice of the groups that count, an unmatched region of either side counting as 0. Faint
-        groups (`Group.faint`) do not count.
+        Mean Dice of all groups except faint ones (`Group.faint`). An unmatched region of either
+        side counts as 0.
     lowest_dice : float
-        Lowest Dice of the groups that count.
+        Lowest Dice of all groups except faint ones.
     explained : dict
-        Per side, the share of its variance that the other side explains.
+        ``explained["reference"]`` (reference explained) is the share of the reference that the
+        prediction determines (1 if it only subdivides). ``explained["prediction"]`` (prediction
+        explained) is the share of the prediction that the reference determines (1 if the
+        prediction only merges reference regions).
     groups : tuple of Group
-        Corresponding regions, then unmatched ones.
+        Corresponding regions, then unmatched regions.
     lowest : Group
-        The group that counts with the lowest Dice.
+        The group with the lowest Dice, faint groups excluded.
     merges : tuple of Merge
-        Spare regions that were merged, in order.
+        Unmatched regions that were merged, in order.
     unmatched : dict
-        Per side, the labels of unmatched regions that count.
+        Per side, the labels of unmatched regions, except those of faint groups.
     empty : dict
-        Per side, the labels of regions that are zero everywhere in Ω.
+        Per side, the labels of regions that are zero at every compared pixel.
     notes : tuple of Note
-        Sentences worth knowing.
+        Messages about the comparison.
     weights : ndarray
         1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
     pixels : int
-        How many pixels are compared.
+        Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
-        What one pixel covers in mm³, where the images are three-dimensional and say so.
-    similarity : Absolute or Aitchison
-        The similarity that was used.
-    match : str, mapping or Comparison
-        The matching rule, the given pairs, or the comparison whose groups were used.
+        Volume of a voxel in mm³ if the images are three-dimensional and have a geometry.
+    similarity : Similarity
+        The similarity of two probability vectors.
+    match : str, mapping or groups
+        The matching rule, the given pairs, or the given groups.
     merge : str
-        Whose unmatched regions were allowed to merge.
+        The sides whose unmatched regions were merged.
     labels_by : {"name", "number"} or None
-        With ``match="labels"``, whether equal names or equal numbers correspond.
+        With ``match="labels"``, whether regions correspond by name or by number.
 
     Examples
     --------
@@ -203,7 +208,7 @@ class Comparison:
     >>> result
     Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
       mean Dice 0.8730   adjusted score 0.7500 (chance 0.5000)
-      explained: reference 0.6667, prediction 0.3333
+      reference explained 0.6667   prediction explained 0.3333
       lowest Dice 0.8571 (2 ↔ 9)   unmatched regions: 0
       score 0.8750   matched score 0.6250; 1 prediction region merged
       reference  prediction    Dice  similarity
@@ -220,7 +225,7 @@ class Comparison:
     numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything without the images, which may be larger than all the rest by far."""
+        """Everything except the images, which may be far larger than the rest."""
         return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -228,7 +233,7 @@ class Comparison:
             object.__setattr__(self, name, value)
 
     def detach(self) -> "Comparison":
-        """The same without the images: numbers and labels alone.
+        """The same comparison without the images.
 
         Examples
         --------
@@ -238,11 +243,11 @@ class Comparison:
         """
         if self.images is None:
             return self
-        self.compute("notes")  # some of them are about the images
+        self.compute("notes")  # some notes need the images
         return replace(self, images=None, numbers=self.numbers.copy())
 
     def compute(self, *names: str) -> None:
-        """Compute these numbers now, while the images are there.
+        """Compute these numbers now, while the images are available.
 
         Parameters
         ----------
@@ -264,12 +269,12 @@ class Comparison:
 
     @property
     def similarity(self) -> Similarity:
-        """How probability vectors were compared."""
+        """The similarity of two probability vectors."""
         return self.options.similarity
 
     @property
     def match(self) -> Any:
-        """How regions were made to correspond: a word, a mapping, or the groups that were given."""
+        """The matching rule, the given mapping, or the given groups."""
         rule = self.options.match
         if isinstance(rule, Fixed):
             return dict(rule.pairs)
@@ -277,24 +282,24 @@ class Comparison:
 
     @property
     def labels_by(self) -> "LabelsBy | None":
-        """With ``match="labels"``, whether equal names or equal numbers correspond; else None."""
+        """With ``match="labels"``, whether regions correspond by name or by number; else None."""
         return labels_by(self.overlap) if self.options.match == "labels" else None
 
     @property
     def merge(self) -> Merging:
-        """Which side's spare regions might be merged."""
+        """The sides whose unmatched regions were merged."""
         return self.options.merge
 
     @property
     def pixels(self) -> int:
-        """How many pixels are compared."""
+        """Number of compared pixels."""
         return self.overlap.pixels
 
     # -- scores ----------------------------------------------------------------------------------
 
     @property
     def measured(self) -> Measured:
-        """The score with the sums that belong to it."""
+        """The score, with the sums of the same pass."""
         result = self.correspondence
         return self.numbers.get(
             "measured", lambda: measure(self.overlap, result.groups, result.costs, self.images)
@@ -302,12 +307,17 @@ class Comparison:
 
     @property
     def score(self) -> float:
-        """D after matching and, where allowed, merging."""
+        """D after matching and merging.
+
+        For two label maps it is the pixel accuracy under the correspondence: the share of pixels
+        whose two labels correspond. (With a floor, Aitchison gives every other pixel a constant
+        similarity above 0.)
+        """
         return self.numbers.get("score", lambda: self.measured.score)
 
     @property
     def matched_score(self) -> float:
-        """D after matching alone."""
+        """D after matching, before merging."""
         return self.numbers.get("matched_score", self._matched_score)
 
     def _matched_score(self) -> float:
@@ -318,7 +328,7 @@ class Comparison:
 
     @property
     def costs(self) -> NDArray[Any]:
-        """Σ 1 − f of every group, in units of the overlap."""
+        """Σ (1 − f) of every group, in multiples of `Overlap.unit`."""
         result = self.correspondence
         if result.costs is not None:
             return result.costs
@@ -328,12 +338,12 @@ class Comparison:
 
     @property
     def chance(self) -> float:
-        """The score of the same comparison if the two segmentations were independent."""
+        """The expected score of the same comparison if the segmentations were independent."""
         return self._chance().level
 
     @property
     def chance_error(self) -> float:
-        """The standard error of `chance`: 0 where it is exact."""
+        """The standard error of `chance`; 0 if `chance` is exact."""
         return self._chance().error
 
     def _chance(self) -> Chance:
@@ -345,12 +355,17 @@ class Comparison:
 
     @property
     def adjusted_score(self) -> float:
-        """(score − chance) / (1 − chance): 1 for identity, about 0 for independent pixels."""
+        """(score − chance) / (1 − chance): 1 if identical, about 0 if independent."""
         return _adjusted(self.score, self.chance)
 
     @property
     def explained(self) -> dict[Side, float]:
-        """Per side, the share of its variance that the other side explains."""
+        """Per side, the share of its variance that the other side determines.
+
+        ``explained["reference"]`` (reference explained) is the share of the reference that the
+        prediction determines (1 if it only subdivides). ``explained["prediction"]`` (prediction
+        explained) is the reverse (1 if the prediction only merges reference regions).
+        """
         return self.numbers.get("explained", self._explained)
 
     def _explained(self) -> dict[Side, float]:
@@ -358,19 +373,19 @@ class Comparison:
             return explained_by_counts(self.overlap)
         if self.images is None:
             raise NeedsImages(
-                "explained of probabilities needs the images: compare the segmentations "
-                "themselves, or ask for .explained before the images are dropped"
+                "The explained shares of probabilities need the images. Compare the segmentations "
+                "themselves, or access .explained before .detach()."
             )
         keys = Both(self.overlap.reference.keys, self.overlap.prediction.keys)
         return explained_by_moments(self.images.moments(keys), self.pixels)
 
     def without_a_pass(self, name: str) -> Any:
-        """A number if it is known or follows without another pass over the pixels, else None.
+        """A number if it needs no further pass over the pixels, else None.
 
         Parameters
         ----------
         name : {"score", "matched_score", "chance", "chance_error", "adjusted_score", "explained"}
-            The attribute.
+            Name of the attribute.
 
         Examples
         --------
@@ -391,20 +406,20 @@ class Comparison:
 
     @property
     def reference_labels(self) -> tuple[Label, ...]:
-        """Labels of the reference's regions that are not empty: the rows of `weights`."""
+        """Labels of the non-empty reference regions: the rows of `weights`."""
         return self._occupied("reference")
 
     @property
     def prediction_labels(self) -> tuple[Label, ...]:
-        """Labels of the prediction's regions that are not empty: the columns of `weights`."""
+        """Labels of the non-empty prediction regions: the columns of `weights`."""
         return self._occupied("prediction")
 
     def labels(self, side: Side) -> tuple[Label, ...]:
-        """Labels of one side's regions that are not empty."""
+        """Labels of the non-empty regions of one side."""
         return self.reference_labels if side == "reference" else self.prediction_labels
 
     def counted(self, side: Side) -> int:
-        """Number of regions of one side that are in groups that count."""
+        """Number of regions of one side, except those of faint groups."""
         return sum(len(group.side(side)) for group in self.groups if not group.faint)
 
     def _occupied(self, side: Side) -> tuple[Label, ...]:
@@ -418,17 +433,17 @@ class Comparison:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """1 − D of every pair of regions that are not empty; read-only."""
+        """1 − D of every pair of non-empty regions; read-only."""
         return self.overlap.weights
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Corresponding regions, then unmatched ones."""
+        """Corresponding regions, then unmatched regions."""
         return self.numbers.get("groups", lambda: tuple(_groups(self)))
 
     @property
     def merges(self) -> tuple[Merge, ...]:
-        """Spare regions that were merged, in order."""
+        """Unmatched regions that were merged, in order."""
         labels = {side: self.overlap.side(side).labels for side in SIDES}
         return tuple(
             Merge(
@@ -442,7 +457,7 @@ class Comparison:
 
     @property
     def unmatched(self) -> dict[Side, tuple[Label, ...]]:
-        """Per side, the labels of unmatched regions; those of faint groups do not count."""
+        """Per side, the labels of unmatched regions, except those of faint groups."""
         return self.numbers.get("unmatched", self._unmatched)
 
     def _unmatched(self) -> dict[Side, tuple[Label, ...]]:
@@ -451,7 +466,7 @@ class Comparison:
         return {
             side: tuple(
                 self.overlap.side(side).label(k)
-                for k in groups.spare(side).tolist()
+                for k in groups.unmatched(side).tolist()
                 if counts[groups.numbers(side)[k]]
             )
             for side in SIDES
@@ -459,26 +474,26 @@ class Comparison:
 
     @property
     def empty(self) -> dict[Side, tuple[Label, ...]]:
-        """Per side, the labels of regions with nothing in Ω."""
+        """Per side, the labels of regions that are zero at every compared pixel."""
         return {side: self.overlap.side(side).empty for side in SIDES}
 
     @property
     def mean_dice(self) -> float:
-        """Mean Dice of the groups that count, an unmatched region counting as 0.
+        """Mean Dice of all groups except faint ones. An unmatched region counts as 0.
 
-        NaN where the Dice of a group needs the images and they are gone.
+        NaN if the Dice of a group needs the images and they are not available.
         """
         dice = [group.dice for group in self.groups if not group.faint]
         return sum(dice) / len(dice)
 
     @property
     def lowest_dice(self) -> float:
-        """Lowest Dice of the groups that count, 0 where a region is unmatched."""
+        """Lowest Dice of all groups except faint ones; 0 if a region is unmatched."""
         return self.lowest.dice
 
     @property
     def lowest(self) -> Group:
-        """The group that counts with the lowest Dice; one of unknown Dice where there is any."""
+        """The group with the lowest Dice, faint groups excluded; NaN counts as lowest."""
         return min(
             (group for group in self.groups if not group.faint),
             key=lambda group: -1 if isnan(group.dice) else group.dice,
@@ -486,20 +501,20 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Sentences worth knowing."""
+        """Messages about the comparison."""
         from probdice.comparison.notes import notes_of
 
         return self.numbers.get("notes", lambda: notes_of(self))
 
-    # -- the field's other numbers -----------------------------------------------------------------
+    # -- other metrics -----------------------------------------------------------------------------
 
     def indices(self, *, background: Label | None = None) -> "Indices":
-        """Rand, variation of information, covering, mean IoU, κ and others.
+        """Rand index, variation of information, covering, mean IoU, κ and others.
 
         Parameters
         ----------
         background : int or str, optional
-            The label that is no foreground. None by default: nothing is.
+            The label of the background. None, the default, means that there is no background.
 
         Examples
         --------
@@ -516,17 +531,17 @@ class Comparison:
     def detection(
         self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
     ) -> "Detection":
-        """Which regions were found, missed and false: the groups as instances.
+        """Detection metrics with the groups as instances.
 
         Parameters
         ----------
         background : int, str or None
-            The label, on both sides, that is no instance. It must be said; None where there is
-            none.
+            The label of the background on both sides, which is not an instance. It has no default;
+            use None if there is no background.
         threshold : float, optional
-            A group is found where its Jaccard index is at least this.
+            A group is a true positive if its index `by` is at least this.
         by : {"jaccard", "dice"}, optional
-            What is held against the threshold.
+            The index that is compared with the threshold.
 
         Examples
         --------
@@ -545,19 +560,20 @@ class Comparison:
     def component_scores(
         self, *, background: Label | None, connectivity: int | None = None
     ) -> "ComponentScores":
-        """Every connected component of the reference with a score of its own.
+        """Score every connected component of the reference.
 
-        A component is compared with what the prediction has of its group among the pixels that
-        are nearer to it than to the group's other components (as CC-Metrics does, with distances
-        in pixels). The reference must be a label map. Needs connected-components-3d (extra
-        `instances`) and the whole images in memory.
+        A component is compared with the prediction regions of its group, restricted to the pixels
+        that are nearer to it than to the other components of the group (as in CC-Metrics, with
+        distances in pixels). The reference must be a label map. This method needs
+        connected-components-3d (extra `instances`) and both images in memory.
 
         Parameters
         ----------
         background : int, str or None
-            The label, on both sides, that is left out. It must be said; None where there is none.
+            The label of the background on both sides, which is left out. It has no default; use
+            None if there is no background.
         connectivity : {4, 8, 6, 18, 26}, optional
-            How many neighbours a pixel has; all of them by default.
+            Number of neighbours of a pixel; all neighbours, including diagonal ones, by default.
 
         Examples
         --------
@@ -640,20 +656,21 @@ class Comparison:
         binning: "Binning" = "width",
         thresholds: Iterable[float] = THRESHOLDS,
     ) -> "Calibration":
-        """How far the probabilities of the prediction can be trusted, group by group.
+        """Calibration of the prediction's probabilities, per group.
 
-        Reliability with expected and maximum calibration error and what chance would show of them,
-        the Brier score with its parts, log loss, and Dice at thresholds; one pass over the pixels.
-        The reference may be crisp or soft. `probdice.metrics.calibration` names the conventions.
+        One pass over the pixels computes reliability diagrams, expected and maximum calibration
+        error and their values for a calibrated prediction, the Brier score and its decomposition,
+        log loss, and Dice at thresholds. The reference may be a label map or probabilities. The
+        module `probdice.metrics.calibration` describes the conventions.
 
         Parameters
         ----------
         bins : int, optional
-            Of the reliability diagrams.
+            Number of bins of the reliability diagrams.
         binning : {"width", "mass"}, optional
-            Bins of equal width, or with equally many pixels as far as equal predictions allow.
+            Bins of equal width, or with equal numbers of pixels as far as ties allow.
         thresholds : iterable of float, optional
-            At which both sides are cut for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
+            Thresholds applied to both sides for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
 
         Examples
         --------
@@ -669,24 +686,26 @@ class Comparison:
 
     # -- images ----------------------------------------------------------------------------------
 
-    def need_images(self, what: str) -> Images:
+    def need_images(self, method: str) -> Images:
+        """The images, or an error that names the method that needs them."""
         if self.images is None:
             raise NeedsImages(
-                f"{what} needs the images, which this comparison does not have: it was detached, "
-                f"unpickled, or made from JSON or an overlap"
+                f"{method} needs the images. This comparison has none: it was detached, unpickled, "
+                f"or made from JSON or an overlap. Compare the segmentations again."
             )
         return self.images
 
     def map(self, *, into: Any = None) -> NDArray[np.float32]:
-        """f at every pixel after correspondence; NaN outside the mask.
+        """The similarity f at every pixel, under the correspondence; NaN outside the mask.
 
-        Where a side is a Dask array, so is the map, and nothing is computed yet.
+        If a side is a Dask array, the map is a Dask array too, and it is computed lazily.
 
         Parameters
         ----------
         into : array, optional
-            What to write to, block by block, such as a Zarr array or a memory map of the shape of
-            the image; it is returned. The map is then never held whole.
+            Output array of the shape of the image, such as a Zarr array or a memory map. The map
+            is written to it block by block, without holding the whole map in memory, and `into` is
+            returned.
 
         Examples
         --------
@@ -700,15 +719,15 @@ class Comparison:
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
         """The prediction with the labels of the reference.
 
-        Every group gets the label of its matched reference region. A prediction region without a
-        partner keeps its label if the reference does not use it and else gets a new one; its name
-        says "(unmatched)". Where the prediction is a Dask array, so is what is returned.
+        Every group gets the label of its matched reference region. An unmatched prediction region
+        keeps its label if the reference does not use that label; otherwise it gets a new one. Its
+        name ends in "(unmatched)". If the prediction is a Dask array, the result is one too.
 
         Parameters
         ----------
         into : callable, optional
-            Makes the array to write to, block by block, of the shape and the type that it is
-            called with: ``lambda shape, dtype: zarr.create_array(…)``.
+            Creates the output array, which is written block by block. It is called with shape and
+            dtype: ``lambda shape, dtype: zarr.create_array(…)``.
 
         Examples
         --------
@@ -729,7 +748,7 @@ class Comparison:
         place: Sequence[int] | None = None,
         palette: "Palette" = "given",
     ) -> "Figure":
-        """A picture as a Matplotlib figure; nothing is shown or saved. See `pictures.plot`.
+        """Draw a Matplotlib figure without showing or saving it. See `pictures.plot`.
 
         Parameters
         ----------
@@ -737,14 +756,15 @@ class Comparison:
             "overview", "regions", "map", "views", "correspondence", "overlap", "slices" or
             "histogram".
         ax : Axes or several, optional
-            Where to draw, as many as the picture has panels; a new figure by default.
+            Axes to draw on, one per panel; a new figure by default.
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         place : sequence of int, optional
-            Index of the pixel through which a volume is cut; where the two differ most by default.
+            Index of the voxel through which slices of a volume are taken. By default, slices are
+            taken where the two sides differ most.
         palette : {"given", "safe", "rgb"}, optional
-            Colours as files and tables of names give them, colours for all eyes, or red, green
-            and blue for up to three groups.
+            Colours from the files and name tables, colours that are safe for colour-blind readers,
+            or red, green and blue for up to three groups.
 
         Examples
         --------
@@ -760,16 +780,16 @@ class Comparison:
     def report(
         self, path: str | PathLike[str], *, title: str | None = None, image: Any = ()
     ) -> None:
-        """Write a page to look at: one HTML file that needs no network. See `report.write`.
+        """Write a self-contained HTML report. See `report.write`.
 
         Parameters
         ----------
         path : path
-            Where to.
+            Path of the HTML file.
         title : str, optional
-            What stands on top; the names of the files by default.
+            Title of the page; the names of the files by default.
         image : array, path or image, or several, optional
-            What to show under the segmentations, such as the scan that they are of.
+            Background image to show under the segmentations, such as the segmented scan.
 
         Examples
         --------
@@ -788,10 +808,10 @@ class Comparison:
     # -- storing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that is known, as plain types, with the version of the format.
+        """All known numbers as plain types, with the version of the format.
 
-        What needs a pass over the pixels and was never asked for (chance and explained shares of
-        probabilities) is left out.
+        Numbers that need another pass over the pixels (chance and explained shares of
+        probabilities) are included only if they were computed before.
 
         Examples
         --------
@@ -805,7 +825,7 @@ class Comparison:
         return comparison_to_dict(self)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON; what is not a number becomes null.
+        """`to_dict` as JSON. NaN becomes null.
 
         Examples
         --------
@@ -817,12 +837,12 @@ class Comparison:
         content = self.to_dict()
         try:
             return json.dumps(content, indent=indent, allow_nan=False)
-        except ValueError:  # there is one that is not a number
+        except ValueError:  # some value is NaN
             return json.dumps(null_for_nan(content), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Comparison":
-        """Back from what `to_dict` gave, without images.
+        """Restore a comparison, without images, from the output of `to_dict`.
 
         Examples
         --------
@@ -837,7 +857,9 @@ class Comparison:
 
     @classmethod
     def from_json(cls, text: str) -> "Comparison":
-        """Read back what `to_json` wrote. `map` and `relabelled` need the images and are gone.
+        """Restore a comparison, without images, from the output of `to_json`.
+
+        Methods that need the images, such as `map` and `relabelled`, raise an error.
 
         Examples
         --------
@@ -853,10 +875,10 @@ class Comparison:
         return cls.from_dict(content)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The groups as a table, one row each; labels are tuples.
+        """The groups as a table with one row per group. Labels are tuples.
 
-        Volumes are in pixels; where `pixel_volume` is known, `reference_ml` and `prediction_ml`
-        have them in millilitres.
+        Volumes are in pixels. If `pixel_volume` is known, the columns `reference_ml` and
+        `prediction_ml` hold them in millilitres.
 
         Examples
         --------
@@ -891,8 +913,8 @@ class Comparison:
 
 
 def _adjusted(score: float, chance: float) -> float:
-    room = 1 - chance
-    return (score - chance) / room if room >= UNDECIDED else nan
+    margin = 1 - chance
+    return (score - chance) / margin if margin >= UNDECIDED else nan
 
 
 def _groups(result: Comparison) -> list[Group]:

@@ -1,4 +1,4 @@
-"""A comparison as text and as HTML; no pixel is read for either."""
+"""A comparison as text and as HTML. Neither reads any pixels."""
 
 from collections.abc import Sequence
 from html import escape
@@ -13,7 +13,7 @@ __all__ = ["as_html", "as_text"]
 
 
 def as_text(result: Comparison) -> str:
-    """For a terminal."""
+    """The result as plain text, for a terminal."""
     lines = [
         _title(result),
         *(f"  {line}" for line in _lines(result)),
@@ -25,7 +25,7 @@ def as_text(result: Comparison) -> str:
 
 
 def as_html(result: Comparison) -> str:
-    """For a notebook."""
+    """The result as HTML, for a notebook."""
     header, *rows = _rows(result)
     table = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -33,53 +33,53 @@ def as_html(result: Comparison) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     headline, *others = _lines(result)
     texts = [*others, *(f"note: {note}" for note in result.notes)]
-    remarks = "".join(f"<p>{escape(text)}</p>" for text in texts)
-    left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(result))
+    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    omitted = "".join(f"<p><small>{escape(text)}</small></p>" for text in _omitted(result))
     return (
         f"<div><p>{escape(_title(result))}</p><p><strong>{escape(headline)}</strong></p>"
-        f"{remarks}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
-        f"{left_out}</div>"
+        f"{paragraphs}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
+        f"{omitted}</div>"
     )
 
 
-def _left_out(result: Comparison) -> list[str]:
-    """What a table in a notebook does not show, and where it is."""
-    columns = "Jaccard and volumes are left out; to_frame() has them"
-    more = len(result.groups) - SHOWN
-    if more > 0:
-        groups = "group" if more == 1 else "groups"
-        columns = f"{more:,} more {groups}, and Jaccard and volumes of all, are left out; "
-        columns += "to_frame() has them"
-    texts = [columns]
+def _omitted(result: Comparison) -> list[str]:
+    """What the table in a notebook omits, and how to get it."""
+    hidden = len(result.groups) - SHOWN
+    if hidden > 0:
+        groups = "group" if hidden == 1 else "groups"
+        texts = [f"Use to_frame() for {hidden:,} more {groups}, Jaccard and volumes."]
+    else:
+        texts = ["Use to_frame() for Jaccard and volumes."]
     unknown = [
-        name
-        for name, key in (("adjusted_score and chance", "chance"), ("explained", "explained"))
-        if result.without_a_pass(key) is None
+        attribute
+        for name, attribute in (("chance", ".adjusted_score"), ("explained", ".explained"))
+        if result.without_a_pass(name) is None
     ]
-    if unknown:
-        why = "ask for them to see them" if result.images is not None else "they need the images"
-        texts.append(f"{' and '.join(unknown)} are left out; {why}")
+    if unknown and result.images is not None:
+        texts.append(f"Not computed yet: {', '.join(unknown)}. Access an attribute to compute it.")
+    elif unknown:
+        texts.append(f"Not available without the images: {', '.join(unknown)}.")
     return texts
 
 
 def _title(result: Comparison) -> str:
-    asked = [str(result.similarity)]
+    options = [str(result.similarity)]
     if result.match != "overlap":
-        word = result.match if isinstance(result.match, str) else "…"
-        asked.append(f"match={word!r}" if word != "…" else "match=…")
+        word = repr(result.match) if isinstance(result.match, str) else "…"
+        options.append(f"match={word}")
         if result.labels_by is not None:
-            asked[-1] += f" by {result.labels_by}"
+            options[-1] += f" by {result.labels_by}"
     if result.merge != "none":
-        asked.append(f"merge={result.merge!r}")
+        options.append(f"merge={result.merge!r}")
     counts = [result.counted(side) for side in SIDES]
     return (
-        f"Comparison ({', '.join(asked)}): {counts[0]} reference and {counts[1]} prediction "
+        f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
         f"regions over {result.pixels} pixels"
     )
 
 
 def _lines(result: Comparison) -> list[str]:
-    """The headline, as far as its numbers are known, then the score."""
+    """The headline with the numbers that are known, then the score."""
     score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
     if not isnan(lowest.dice):
@@ -90,8 +90,7 @@ def _lines(result: Comparison) -> list[str]:
     lines = ["   ".join(headline)] if headline else []
     explained = result.without_a_pass("explained")
     if explained is not None:
-        shares = ", ".join(f"{side} {decimal(explained[side])}" for side in SIDES)
-        lines.append(f"explained: {shares}")
+        lines.append("   ".join(f"{side} explained {decimal(explained[side])}" for side in SIDES))
     unmatched = f"unmatched regions: {sum(len(result.unmatched[side]) for side in SIDES)}"
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
@@ -113,7 +112,7 @@ def _lines(result: Comparison) -> list[str]:
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    """The table of groups; its last column marks faint groups, where there are any."""
+    """The table of groups. If there are faint groups, the last column marks them."""
     shown = result.groups[:SHOWN]
     faint = any(group.faint for group in shown)
     mark = ("",) if faint else ()

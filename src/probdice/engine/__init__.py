@@ -1,1 +1,1 @@
-"""The machinery: a pass over all blocks of two images, added up."""
+"""Passes over the pixels of images, block by block."""

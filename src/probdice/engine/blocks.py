@@ -16,21 +16,21 @@ from probdice.engine.grids import Block, Grid, Store, cut, cut_along_chunks
 
 __all__ = ["BLOCK_BYTES", "Blocks"]
 
-# Bytes of all sides in a block: large enough that the cost of a Python call per block does not
-# matter, small enough to be copied.
+# Bytes of all sides in a block: large enough that the cost of a Python call per block is
+# negligible, small enough to be copied.
 BLOCK_BYTES = 2**24
-CHUNKED = 2  # factor for blocks that follow chunks, whose reading takes many calls
-# Bytes of all sides in a block where smaller blocks would decode chunks several times.
+CHUNKED = 2  # factor for blocks that follow chunks, which need many read calls
+# Bytes of all sides in a block if smaller blocks would decode chunks several times.
 LARGEST_BYTES = 2**26
-FEWEST_PIXELS = 4096  # in a block, however many regions there are
+FEWEST_PIXELS = 4096  # smallest block, for any number of regions
 
 
 class Blocks:
     """The blocks of segmentations of one image, in one order of traversal.
 
-    Labels that the first one ignores leave Ω, like what is outside the mask. Where results are
-    written `into` an array with chunks, every block is a union of whole ones. `most` limits the
-    pixels of a block.
+    Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
+    out. If results are written `into` an array with chunks, every block is a union of whole chunks.
+    `most` limits the number of pixels of a block.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Blocks:
         most: int | None = None,
     ):
         self._most = most
-        # The chunks of what is written to, without the axis of the regions where there is one.
+        # The chunks of the output array, without an axis of regions.
         target = None if into is None else chunks_of(into)
         self._target = None if target is None else target[-len(sides[0].shape) :]
         self.followed = target is not None or any(
@@ -52,7 +52,7 @@ class Blocks:
         self.order = tuple(range(len(sides[0].shape))) if self.followed else _traversal(sides)
         self.shape = tuple(sides[0].shape[axis] for axis in self.order)
         self.dtype = np.result_type(*(working_type(side) for side in sides))
-        if self.followed:  # sums in float32 would depend on which pixels a block has
+        if self.followed:  # sums in float32 would depend on the division into blocks
             self.dtype = np.result_type(self.dtype, np.float64)
         self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
@@ -84,22 +84,22 @@ class Blocks:
 
     @property
     def whole(self) -> bool:
-        """Whether Ω is the whole image."""
+        """Whether all pixels are compared."""
         return self._mask is None and not self.ignore
 
     def ready(self, block: Block) -> Ready:
-        """The pixels of Ω in a block, as kernels take them."""
+        """The compared pixels of a block, decoded for kernels."""
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
         return Ready(sides, faults, inside)
 
     @property
     def label_types(self) -> tuple[np.dtype[Any], ...]:
-        """The types that labels of every side are given out as, where all are label maps."""
+        """The type of the decoded labels of every side, if all are label maps."""
         return tuple(side.dtype for side in self._decoders if isinstance(side, LabelDecoder))
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Both sides as they lie in memory, where both are label maps and all pixels are in Ω."""
+        """Both sides without a copy, if both are label maps and all pixels are compared."""
         if not self.whole:
             return None
         p, q = self._decoders
@@ -110,13 +110,13 @@ class Blocks:
         return p.values(block), q.values(block)
 
     def image(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values in the order of traversal, along the last axes, as an image."""
+        """Values in the order of traversal (along the last axes) as an image."""
         first = values.ndim - len(self.shape)
         back = np.argsort(self.order) + first
         return values.transpose((*range(first), *back))
 
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
-        """A fault of a block, by the numbers that its pixels have in the whole image."""
+        """A fault of a block, with pixel numbers of the whole image."""
 
         def number(pixel: int) -> int:
             place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
@@ -131,7 +131,7 @@ class Blocks:
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
-        """Which pixels of a block are in Ω; None where all are."""
+        """The compared pixels of a block; None for all."""
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)
@@ -147,10 +147,7 @@ class Blocks:
 
 
 def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
-    """Spatial axes by falling stride of the array with more bytes to read.
-
-    Of several equally large ones it does not matter which comes first.
-    """
+    """Spatial axes by descending stride of the largest array."""
     axes = tuple(range(len(sides[0].shape)))
     arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
     if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):

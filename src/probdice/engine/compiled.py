@@ -1,4 +1,4 @@
-"""The compiled kernels of the two similarities of the paper, behind one interface."""
+"""The compiled kernels of the two similarities of the paper, with a common interface."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ __all__ = ["AbsoluteKernels", "AitchisonKernels"]
 
 
 class AbsoluteKernels:
-    """Of the absolute similarity."""
+    """Kernels of the absolute similarity."""
 
     def __init__(self, similarity: Similarity) -> None:
-        """It has no parameters."""
+        """The absolute similarity has no parameters."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
         """Sums of min(p_i, q_j)."""
@@ -51,7 +51,7 @@ class AbsoluteKernels:
 
 
 class AitchisonKernels:
-    """Of the Aitchison similarity with a floor."""
+    """Kernels of the Aitchison similarity, with or without a floor."""
 
     def __init__(self, similarity: Similarity) -> None:
         self.floor: float = similarity.parameters["floor"]
@@ -68,7 +68,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """The same, where the reference is certain."""
+        """The same sums for a label map as reference."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -81,7 +81,7 @@ class AitchisonKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sums of 1 − f of binary vectors; the second entry is the sum of all other rows."""
+        """Sums of 1 − f of binary vectors, whose second entry is the sum of all other rows."""
         own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
         across_rest = _rest(across.rows, across.members)
         aitchison.joined(*own, own_rest, unmatched, *across, across_rest, size, self.floor, into)

@@ -1,9 +1,9 @@
-"""Run a pass over all blocks as tasks of Dask, on the scheduler that is active.
+"""Run a pass over all blocks as Dask tasks, on the active scheduler.
 
-One task a block; their results are added in a tree, by tasks as well. The tasks are made and sent
-in rounds, so that neither the scheduler nor this process ever holds all of them. What a task needs
-travels with it: the tasks that make the chunks of a Dask array, the place of a store that can be
-read from anywhere, or the values themselves of what lies in the memory of this process.
+There is one task per block, and further tasks add their results in a tree. Tasks are created and
+submitted in rounds, so that neither the scheduler nor this process ever holds all of them. A task
+carries its inputs: the tasks that compute the chunks of a Dask array, the location of a store that
+every worker can read, or the values of an array in the memory of this process.
 """
 
 import sys
@@ -28,23 +28,23 @@ from probdice.engine.passes import Pass
 from probdice.engine.threads import watcher
 from probdice.errors import InputError, MissingExtraError, ProbdiceError
 
-__all__ = ["DaskScheduler", "connected", "image", "in_charge", "scheduled"]
+__all__ = ["DaskScheduler", "connected", "image", "runs_on_dask", "scheduled"]
 
 R = TypeVar("R")
 
-ROUND = 64  # blocks whose tasks are sent to a cluster at once
-LOCAL_ROUND = 1024  # the same for the schedulers of one machine, which work on one round at a time
-ROUND_TASKS = 2**15  # of Dask arrays with many chunks to a block, that are sent at once
-FAN = 8  # results that are added by one task
-TIMEOUT = 10  # seconds for a scheduler to answer
-AHEAD = 4  # tasks that wait for each thread of a cluster
+ROUND = 64  # blocks per round on a cluster
+LOCAL_ROUND = 1024  # blocks per round on local schedulers, which process one round at a time
+ROUND_TASKS = 2**15  # tasks per round for Dask arrays with many chunks per block
+FAN = 8  # results added by one task
+TIMEOUT = 10  # seconds to wait for a scheduler
+AHEAD = 4  # queued tasks per thread of a cluster
 
 
-def in_charge(blocks: Blocks) -> bool:
+def runs_on_dask(blocks: Blocks) -> bool:
     """Whether Dask runs the passes over these blocks.
 
-    It always does for Dask arrays; for stores that can be read from anywhere it does where the
-    user has chosen a scheduler: a client of a cluster, or by Dask's configuration.
+    Dask always runs them for Dask arrays. It also runs them for stores that every worker can read
+    if the user has chosen a scheduler, by a client of a cluster or by Dask's configuration.
     """
     arrays = _arrays(blocks)
     if any(has_type(array, "dask", "Array") for array in arrays):
@@ -53,10 +53,10 @@ def in_charge(blocks: Blocks) -> bool:
 
 
 class DaskScheduler:
-    """Tasks of Dask, on the scheduler that is active."""
+    """Runs passes as Dask tasks on the active scheduler."""
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum over all blocks, added up in an order that the workers do not change."""
+        """The sum over all blocks, in an order that does not depend on the workers."""
         return task.add(_rounds(task, blocks))
 
 
@@ -66,7 +66,7 @@ def image(
     dtype: np.dtype[Any],
     rows: int | None,
 ) -> Any:
-    """A Dask array of what `visit` gives of every block, in one row or several."""
+    """A Dask array of the results of `visit` for every block, in one row or several."""
     from dask import array as library
 
     arrays = _arrays(blocks)
@@ -77,7 +77,7 @@ def image(
         source: Any = array
         if not has_type(source, "dask", "Array"):
             source = library.from_array(array, chunks=_lengths(blocks.blocks, array.shape))
-        own = (-1 - k,) * (len(array.shape) - len(axes))  # each has regions of its own
+        own = (-1 - k,) * (len(array.shape) - len(axes))  # the axes of regions are independent
         pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*own, *axes)]
     return library.blockwise(
         partial(_piece, work, dtype=dtype),
@@ -92,7 +92,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One block of an image; where it lies does not matter."""
+    """One block of an image. Its position in the image does not matter."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -101,7 +101,7 @@ def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArra
 
 @contextmanager
 def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """Make passes over stores run on a scheduler: "threads", "processes", or an address."""
+    """Run passes over stores on a scheduler: "threads", "processes", or an address."""
     try:
         import dask
     except ImportError:
@@ -131,8 +131,8 @@ def connected(address: str) -> Iterator[Any]:
     """A client of the cluster at an address."""
     if "://" not in address:
         raise InputError(
-            f"scheduler must be 'threads', 'processes' or the address of one, such as "
-            f"tcp://host:8786, found {address!r}"
+            f"scheduler must be 'threads', 'processes' or an address such as tcp://host:8786, "
+            f"found {address!r}"
         )
     try:
         from distributed import Client
@@ -143,13 +143,13 @@ def connected(address: str) -> Iterator[Any]:
     try:
         client = Client(address, timeout=TIMEOUT)
     except (OSError, ValueError) as error:
-        raise InputError(f"no scheduler of Dask answers at {address}: {error}") from None
+        raise InputError(f"no Dask scheduler responds at {address}: {error}") from None
     with client:
         yield client
 
 
 def _scheduler() -> Any:
-    """What runs tasks, where the user has chosen something; inside of a task, nothing is."""
+    """The scheduler that the user has chosen, or None; always None inside a task."""
     if "dask" not in sys.modules:
         return None
     distributed = sys.modules.get("distributed")
@@ -166,7 +166,7 @@ def _scheduler() -> Any:
 
 
 def _arrays(blocks: Blocks) -> list[Array]:
-    """Those of the sides, and the mask."""
+    """The arrays of the sides, and the mask."""
     arrays = [side.array for side in blocks.sides]
     return arrays if blocks.mask is None else [*arrays, blocks.mask]
 
@@ -176,7 +176,7 @@ def _arrays(blocks: Blocks) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """An array of which one box is known, starting at `start`."""
+    """One box of an array, starting at `start`."""
 
     shape: tuple[int, ...]
     values: NDArray[Any]
@@ -191,7 +191,7 @@ class _Part:
         return tuple((length,) for length in self.shape)
 
     def __getitem__(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        first = len(self.shape) - len(self.start)  # an axis of regions is known whole
+        first = len(self.shape) - len(self.start)  # the box contains all regions
         box = (
             slice(part.start - start, part.stop - start)
             for part, start in zip(index[first:], self.start, strict=True)
@@ -201,10 +201,10 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What all tasks of a pass share: what to do, and with what.
+    """The function and the inputs that all tasks of a pass share.
 
-    `stores` are the arrays of the sides, and the mask, that are read where the task runs; None
-    for those whose values come with the task.
+    `stores` are the arrays of the sides, and the mask, that the task reads itself; None for those
+    whose values the task receives.
     """
 
     visit: Callable[[Blocks, Block], Any]
@@ -248,7 +248,7 @@ def _visited(work: _Work, block: Block, made: Callable[..., list[Any]], *shared:
 
 
 def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any) -> list[Any]:
-    """What these keys stand for, where tasks need results of others, of these names."""
+    """The values of these keys; `shared` are results of other tasks with these names."""
     from dask import get
 
     values: list[Any] = get({**tasks, **dict(zip(names, shared, strict=True))}, keys)
@@ -256,7 +256,7 @@ def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any
 
 
 def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """The block in an array that may have an axis of regions before the others."""
+    """The box of a block in an array that may have a leading axis of regions."""
     return (slice(None),) * (len(shape) - len(block.box)) + block.box
 
 
@@ -273,23 +273,23 @@ def _work(
     stores: Sequence[Array | None],
     halo: int = 0,
 ) -> _Work:
-    """What tasks share; stores are read by the tasks themselves."""
+    """The shared inputs of tasks, which read the stores themselves."""
     bare: dict[str, Any] = {"colours": {}, "geometry": None, "notes": ()}
-    nothing = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
+    empty = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
     return _Work(
         visit,
         tuple(
             replace(side, array=part, names={} if side.crisp else side.names, **bare)
-            for side, part in zip(blocks.sides, nothing, strict=False)
+            for side, part in zip(blocks.sides, empty, strict=False)
         ),
-        tuple(part.shape for part in nothing),
+        tuple(part.shape for part in empty),
         tuple(stores),
         halo,
     )
 
 
 def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
-    """Makes the tasks of some blocks."""
+    """A function that creates the tasks of some blocks."""
     from dask import delayed
 
     arrays = [_origin(array) for array in _arrays(blocks)]
@@ -299,7 +299,7 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     name = f"{task.name}-{uuid4().hex}"
 
     def tasks(some: Grid) -> list[Any]:
-        # One key: it goes to each worker once, not with each task.
+        # With its own key, it is sent once per worker instead of once per task.
         shared = delayed(work, name=f"{name}-work-{some[0]}", traverse=False)
         visited = delayed(_visited, pure=False)
         return [
@@ -311,16 +311,17 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
 
 
 def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
-    """For every block what makes the values of these arrays, and what that is called with.
+    """For every block, the function that computes the values of these arrays, and its arguments.
 
-    Tasks of Dask arrays that one block alone needs, mostly chunks to be read, are done where it
-    is visited: for the scheduler they would be thousands. Those that several need stay tasks.
+    Tasks of Dask arrays that only one block needs, mostly reads of chunks, are fused with the task
+    of that block: the scheduler would otherwise get thousands of tasks. Tasks that several blocks
+    need stay separate.
     """
     from dask.core import get_dependencies
     from dask.delayed import Delayed
 
     graph: dict[Any, Any] = {}
-    held: dict[Any, Any] = {}  # what workers have already
+    held: dict[Any, Any] = {}  # chunks that workers already hold
     wanted: list[list[Any]] = [[] for _ in some]
     for array in arrays:
         keys, tasks = _graph(array, some, halo)
@@ -329,7 +330,7 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
         for k, key in enumerate(keys):
             wanted[k].append(key)
     graph |= held
-    owner: dict[Any, int | None] = dict.fromkeys(held)  # the block; None where several need it
+    owner: dict[Any, int | None] = dict.fromkeys(held)  # the block; None if several need it
     for k, keys in enumerate(wanted):
         waiting = list(keys)
         while waiting:
@@ -354,7 +355,7 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
 
 
 def _held(array: Array) -> dict[Any, Any]:
-    """The chunks of an array that lie in the memory of workers."""
+    """The chunks of an array that are in the memory of workers."""
     distributed = sys.modules.get("distributed")
     if distributed is None or not has_type(array, "dask", "Array"):
         return {}
@@ -362,7 +363,7 @@ def _held(array: Array) -> dict[Any, Any]:
 
 
 def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
-    """A key for what the array has of every block, and the tasks behind them."""
+    """A key for the part of the array in every block, and the tasks that compute them."""
     boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex
@@ -381,10 +382,10 @@ def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, An
 
 
 def _origin(array: Array) -> Array:
-    """The store behind a Dask array that does nothing but read it, as `from_zarr` makes them.
+    """The store behind a Dask array that only reads it, as created by `from_zarr`.
 
-    Read as such, all chunks of a block take one call instead of one each. Any other array is
-    returned as it is.
+    All chunks of a block are then read with one call instead of one call per chunk. Any other array
+    is returned unchanged.
     """
     if not has_type(array, "dask", "Array"):
         return array
@@ -403,12 +404,12 @@ def _origin(array: Array) -> Array:
 
 
 def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
-    """Chunks that are the blocks; all regions, where the array has some, are in one."""
+    """Chunks that equal the blocks. An axis of regions is one chunk."""
     return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
 
 
 def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
-    """The sum of every round, in their order; a watcher is called with the blocks done."""
+    """The sum of every round, in order. The watcher gets the number of finished blocks."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
@@ -440,7 +441,7 @@ def _on_this_machine(
     for some in grid.rounds(most):
         leaves = tasks(some)
         keys = {leaf.key for leaf in leaves}
-        with Callback(posttask=count), _blaming(some, leaves):
+        with Callback(posttask=count), _naming_block(some, leaves):
             result = _tree(leaves, add).compute()
         yield result
 
@@ -464,7 +465,7 @@ def _on_cluster(
             if not running:
                 return
             future, some, leaves = running[0]
-            with _blaming(some, leaves):
+            with _naming_block(some, leaves):
                 result = future.result()
             running.popleft()
             done += len(some)
@@ -477,7 +478,7 @@ def _on_cluster(
 
 
 def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
-    """One task that gives the sum of all, always added in the same order."""
+    """One task that returns the sum of all, always added in the same order."""
     from dask import delayed
 
     join = delayed(add, pure=False)
@@ -487,11 +488,11 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 
 
 @contextmanager
-def _blaming(some: Grid, leaves: list[Any]) -> Iterator[None]:
-    """Errors name the block in which they occurred.
+def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
+    """Raise errors that name the block in which they occurred.
 
-    What our tasks raise already does. The error of a task that makes a chunk of a Dask array comes
-    out as it is, so the blocks of the round are tried one by one.
+    Errors of our own tasks already do. For an error of a task that computes a chunk of a Dask
+    array, the blocks of the round are computed one by one to find the block.
     """
     try:
         yield
@@ -499,14 +500,14 @@ def _blaming(some: Grid, leaves: list[Any]) -> Iterator[None]:
         raise
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            blamed = next((b for b, leaf in zip(some, leaves, strict=True)
+            failed_block = next((b for b, leaf in zip(some, leaves, strict=True)
                            if str(leaf.key) in str(error)), some[0])  # fmt: skip
-            raise _failure(blamed, error) from error
+            raise _failure(failed_block, error) from error
         for block, leaf in zip(some, leaves, strict=True):
             try:
                 leaf.compute()
             except ProbdiceError:
                 raise
-            except Exception as again:
-                raise _failure(block, again) from again
+            except Exception as block_error:
+                raise _failure(block, block_error) from block_error
         raise

@@ -1,8 +1,8 @@
-"""The one decoder: stored values of a segmentation as kernels take them.
+"""The decoder: converts the stored values of a segmentation to the input of kernels.
 
 Values are labels, booleans, probabilities, logits or a single foreground, of any type, byte order
-and memory order, masked or not. They are used as they lie in memory where that is possible, and
-otherwise copied into a scratch array of the thread.
+and memory order, masked or not. They are used without a copy if possible, and otherwise copied into
+a buffer of the thread.
 """
 
 import threading
@@ -47,9 +47,9 @@ class Soft:
 
 @dataclass(frozen=True)
 class Crisp:
-    """Pixels as a code each, and the label of every code.
+    """One code per pixel, and the label of every code.
 
-    Labels that occur in the block but outside Ω have a code that no pixel carries.
+    Labels that occur in the block only outside the mask have a code without pixels.
     """
 
     codes: NDArray[np.int32]
@@ -57,7 +57,7 @@ class Crisp:
 
     @property
     def size(self) -> int:
-        """How many pixels there are."""
+        """Number of pixels."""
         return self.codes.size
 
     @property
@@ -68,9 +68,9 @@ class Crisp:
 
 @dataclass(frozen=True)
 class Ready:
-    """The pixels of Ω in one block, of every side, and what is amiss with each.
+    """The compared pixels of one block of every side, and the faults of each side.
 
-    `inside` has their places in the block, or is None where all of it is in Ω.
+    `inside` holds their positions in the block, or is None if all pixels are compared.
     """
 
     sides: tuple[Soft | Crisp, ...]
@@ -79,7 +79,7 @@ class Ready:
 
     @property
     def size(self) -> int:
-        """How many pixels there are."""
+        """Number of pixels."""
         return self.sides[0].size
 
 
@@ -90,17 +90,16 @@ def decoder_of(
     *,
     in_order: bool = False,
 ) -> "LabelDecoder | ProbabilityDecoder":
-    """What reads the values of a segmentation, block by block.
+    """The decoder of a segmentation, which reads its values block by block.
 
     Parameters
     ----------
     order : tuple of int
         The axes of the image in the order in which pixels are visited.
     dtype : dtype, optional
-        The type of probabilities; the one that holds all values by default.
+        The type of probabilities; by default, the working type that holds all values.
     in_order : bool
-        Whether every block is a range of pixels in that order, which may then be used as it lies
-        in memory.
+        Whether every block is a range of pixels in that order, which can be used without a copy.
     """
     if side.crisp:
         return LabelDecoder(side, order)
@@ -108,14 +107,14 @@ def decoder_of(
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
-    """float32 wherever it holds every value."""
+    """float32 if it holds every value, else a larger type."""
     if side.crisp:
         return np.dtype(np.float32)
     return np.result_type(side.array.dtype, np.float32)
 
 
 class ProbabilityDecoder:
-    """A probabilistic side."""
+    """Decodes a probabilistic side."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class ProbabilityDecoder:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
-        """Rows of probabilities. Where they are taken as they came, the kernels look for faults."""
+        """Rows of probabilities. If values are used unchanged, the kernels check for faults."""
         if self.flat is not None and inside is None:
             return Soft(self.flat, block.start, block.size), None
         rows = self._raw(block, inside)
@@ -146,12 +145,12 @@ class ProbabilityDecoder:
             into = None
             if len(rows) < self.regions:
                 shape = self.regions, rows.shape[1]
-                into = self.scratch.array("mended", shape, self.dtype)
+                into = self.scratch.array("probabilities", shape, self.dtype)
             rows = as_probabilities(rows, self.reading, into)
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
-        """The values as they came, contiguous and of the working type."""
+        """The stored values, contiguous and of the working type."""
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
@@ -167,47 +166,47 @@ class ProbabilityDecoder:
 
 
 class LabelDecoder:
-    """A crisp side."""
+    """Decodes a label map."""
 
     def __init__(self, side: Segmentation, order: tuple[int, ...]):
         self.array = reordered(side.array, order, ())
         self.scratch = _Scratch()
         self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
         self.dtype = self.dtype.newbyteorder("=")
-        # Whether the values are labels as they lie in the array.
+        # Whether the stored values can be used as labels without conversion.
         self.plain = self.array.dtype == self.dtype and self.dtype.kind != "b"
         if isinstance(self.array, np.ndarray):
             self.plain = self.plain and self.array.flags.c_contiguous and self.array.flags.aligned
 
     def values(self, block: Block) -> NDArray[Any]:
-        """The labels of a block, contiguous; floating where the map is."""
+        """The labels of a block, contiguous; floating point if the map is."""
         if self.plain and isinstance(self.array, np.ndarray):
             return np.asarray(self.array[block.box]).reshape(-1)
         return self.scratch.last(block, lambda: self._read(block))
 
     def _read(self, block: Block) -> NDArray[Any]:
         values = np.asarray(self.array[block.box]).reshape(-1)
-        if values.dtype.kind == "b":  # a boolean is true whatever its byte
+        if values.dtype.kind == "b":  # any non-zero byte is true
             return np.not_equal(values.view(np.uint8), 0)
         return values
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
-        """Codes of the pixels in Ω, and the labels of all pixels of the block."""
+        """Codes of the compared pixels, and the labels of all pixels of the block."""
         values = self.values(block)
         fault = None
         if values.dtype.kind == "f":
             fault = examine_labels(values if inside is None else values[inside])
             codes, labels = self._encoded_whole(values)
-            if labels.size == 0 and (inside is None or inside.size):  # codes need some label
+            if labels.size == 0 and (inside is None or inside.size):  # code 0 needs a label
                 labels = np.zeros(1, self.dtype)
         else:
             codes, labels = self._encoded(np.ascontiguousarray(values, self.dtype))
         return Crisp(codes if inside is None else codes[inside], labels), fault
 
     def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """The same for floating labels.
+        """Codes and labels of floating-point labels.
 
-        Pixels outside Ω and invalid values get an arbitrary code; they are never counted.
+        Pixels outside the mask and invalid values get an arbitrary code. They are never counted.
         """
         whole = whole_numbers(values)
         if whole.all():
@@ -226,20 +225,20 @@ class LabelDecoder:
 
 
 class _Scratch(threading.local):
-    """Arrays that a worker uses again for every block of one side."""
+    """Buffers of a thread, reused for every block of one side."""
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
         self._last: tuple[Block, NDArray[Any]] | None = None
 
     def last(self, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """What is read of a block; once, while it is asked for the same block."""
+        """The values of a block, read once as long as the block stays the same."""
         if self._last is None or self._last[0] != block:
             self._last = block, read()
         return self._last[1]
 
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An uninitialised array, contiguous; the last one for this purpose is gone."""
+        """An uninitialised contiguous array, which replaces the last one for this purpose."""
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))
         if buffer is None or buffer.size < size:
@@ -250,21 +249,21 @@ class _Scratch(threading.local):
 def encoded(
     values: NDArray[Any], into: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """A code for every value of an unsigned type, numbered as they come, and those values."""
+    """A code for every value of an unsigned type, in order of occurrence, and the values."""
     from probdice.engine.kernels import labels as kernels
 
-    room = 256
+    most_labels = 256
     while True:
-        labels = np.empty(room, values.dtype)
-        slots = np.full(4 * room, -1, np.int32)
+        labels = np.empty(most_labels, values.dtype)
+        slots = np.full(4 * most_labels, -1, np.int32)
         count = kernels.encode(values, slots, labels, into)
         if count >= 0:
             return into, labels[:count]
-        room *= 8
+        most_labels *= 8
 
 
 def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """The array itself with its spatial axes joined, if it lies in memory that way."""
+    """A view of the array with its spatial axes flattened, if it is contiguous; else None."""
     if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned:
         return np.asarray(array).reshape(shape)
     return None

@@ -1,4 +1,4 @@
-"""A similarity without compiled kernels: its definition, applied to blocks in NumPy."""
+"""Generic kernels in NumPy for similarities without compiled kernels."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["DefinitionKernels"]
 
-CERTAIN = np.array([[1.0], [0.0]])  # a region that has all of the probability
-TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
-EMPTY = np.array([[0.0], [1.0]])  # one that has none
+CERTAIN = np.array([[1.0], [0.0]])  # a region with probability 1
+TIED = 1e-6  # probabilities this close to the largest of a pixel count as equal to it
+EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
 
 
 class DefinitionKernels:
-    """Every sum by calls of the similarity itself, in float64."""
+    """Computes every sum by calling the similarity, in float64."""
 
     def __init__(self, similarity: Similarity) -> None:
         self.similarity = similarity
@@ -58,7 +58,7 @@ class DefinitionKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add 1 − f of each group with each unmatched row of its own side joined to it."""
+        """Add 1 − f of each group with each unmatched row of its own side added."""
         p, q = (_columns(side.rows, side.start, size) for side in (own, across))
         for g in range(own.bounds.size - 1):
             vector = _binary(q, _members(across, g))
@@ -107,7 +107,7 @@ def _members(side: RowGroups, group: int) -> Integers:
 
 
 def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
-    """What a pair costs less than its regions do alone, at every pixel."""
+    """The saving of a pair compared with its regions alone, at every pixel."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 
 

@@ -1,4 +1,4 @@
-"""What runs a pass over all blocks, and the one place where it is chosen."""
+"""Executors, which run a pass over all blocks, and the choice of the executor."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -27,17 +27,17 @@ class Executor(Protocol):
     """Runs a pass over all blocks and adds up the results in the order of the blocks."""
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum of what the pass gives of every block."""
+        """The sum of the results of all blocks."""
 
 
 @dataclass(frozen=True)
 class Threads:
-    """Threads of this process."""
+    """Runs passes on threads of this process."""
 
     workers: int
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum of what the pass gives of every block."""
+        """The sum of the results of all blocks."""
         return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers))
 
 
@@ -46,7 +46,7 @@ _chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 @contextmanager
 def using(executor: Executor) -> Iterator[None]:
-    """Run all passes by an executor of your own."""
+    """Run all passes with this executor."""
     token = _chosen.set(executor)
     try:
         yield
@@ -55,18 +55,18 @@ def using(executor: Executor) -> Iterator[None]:
 
 
 def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Executor:
-    """What runs passes over these blocks.
+    """The executor for these blocks.
 
-    Dask arrays are computed by Dask, and so are stores that can be read from anywhere, where the
-    user has chosen a scheduler. `local` means in this process, to whose memory the pass writes.
+    Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
+    chosen a scheduler. `local` keeps the pass in this process, because it writes to its memory.
     """
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
     if blocks.followed and not local:
-        from probdice.engine.dask import DaskScheduler, in_charge
+        from probdice.engine.dask import DaskScheduler, runs_on_dask
 
-        if in_charge(blocks):
+        if runs_on_dask(blocks):
             return DaskScheduler()
     return Threads(workers)
 
@@ -80,10 +80,10 @@ def image(
     rows: int | None = None,
     into: Any = None,
 ) -> Any:
-    """An image made of what `visit` gives of every block; with `rows` there are several values.
+    """An image of the results of `visit` for every block, with `rows` values per pixel.
 
-    It is written `into` an array, block by block, or else is a new one; of Dask arrays it is a
-    Dask array, whose blocks are computed when they are asked for.
+    It is written `into` an array block by block, or into a new array. For Dask arrays, it is a Dask
+    array that is computed lazily.
     """
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask

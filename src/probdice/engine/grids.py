@@ -1,7 +1,7 @@
-"""Images cut into blocks.
+"""Divide images into blocks.
 
-Where an array is stored in chunks, blocks are unions or cuts of its chunks, chosen so that as
-little as possible is decoded more than once; otherwise a block is a range of pixels in C order.
+If an array is stored in chunks, blocks are unions or parts of its chunks, chosen to decode as
+little as possible more than once. Otherwise, a block is a range of pixels in C order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from probdice.data.arrays import Chunks
 
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 
-CHEAP = 1.02  # what may be decoded, relative to the least, for blocks of a better size
+CHEAP = 1.02  # allowed factor over the fewest bytes to decode, for blocks of a better size
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many pixels it has along each axis."""
+        """Number of pixels along each axis."""
         return tuple(part.stop - part.start for part in self.box)
 
     @property
     def size(self) -> int:
-        """How many pixels it has."""
+        """Number of pixels."""
         return prod(self.shape)
 
     def around(self, halo: int, shape: tuple[int, ...]) -> "Block":
-        """The same with `halo` more pixels on every side, as far as the image reaches."""
+        """The block with `halo` more pixels on every side, within the image."""
         box = tuple(
             slice(max(part.start - halo, 0), min(part.stop + halo, length))
             for part, length in zip(self.box, shape, strict=True)
@@ -49,7 +49,7 @@ class Block:
     def shaped(
         self, values: NDArray[Any], inside: NDArray[np.int64] | None, fill: float
     ) -> NDArray[Any]:
-        """Values of the pixels in Ω as a box, which has `fill` at the others."""
+        """Values of the compared pixels as a box, with `fill` at all other pixels."""
         if inside is not None:
             whole = np.full(self.size, fill, values.dtype)
             whole[inside] = values
@@ -61,7 +61,7 @@ class Block:
 
 
 class Grid(Sequence[Block]):
-    """An image cut along every axis: its blocks in C order, each made when it is asked for."""
+    """The blocks of an image divided along every axis, in C order, created on demand."""
 
     def __init__(self, shape: tuple[int, ...], cuts: Sequence[Sequence[int]]):
         self.shape = shape
@@ -94,7 +94,7 @@ class Grid(Sequence[Block]):
         return Block(tuple(box), start)
 
     def rounds(self, most: int) -> Iterator["Grid"]:
-        """Boxes of at most `most` blocks, which follow each other in C order."""
+        """Boxes of at most `most` consecutive blocks in C order."""
         for some in cut(self.counts, most):
             yield Grid(
                 self.shape,
@@ -106,7 +106,7 @@ class Grid(Sequence[Block]):
 
     @property
     def lengths(self) -> Chunks:
-        """Those of the blocks along each axis."""
+        """The lengths of the blocks along each axis."""
         return tuple(tuple(b - a for a, b in pairwise(edges)) for edges in self.cuts)
 
     @property
@@ -117,7 +117,7 @@ class Grid(Sequence[Block]):
 
 @dataclass(frozen=True)
 class Store:
-    """An array that is stored in chunks: their lengths along each axis, and its bytes in all."""
+    """The lengths of the chunks of an array along each axis, and its size in bytes."""
 
     chunks: Chunks
     nbytes: int
@@ -146,10 +146,10 @@ def cut_along_chunks(
     largest: int,
     target: Chunks | None = None,
 ) -> Grid:
-    """Blocks that are unions or cuts of chunks, such that the least is decoded.
+    """Blocks that are unions or parts of chunks, with the fewest bytes to decode.
 
-    Blocks have `most` pixels or so; up to `largest` where chunks would else be decoded more often.
-    With a `target` each is a union of whole chunks of that one.
+    Blocks have about `most` pixels, and up to `largest` if chunks would otherwise be decoded more
+    often. With a `target`, each block is a union of whole chunks of the target.
     """
     if not prod(shape):
         return cut(shape, most)
@@ -164,7 +164,7 @@ def cut_along_chunks(
         for axis, length in enumerate(shape)
     ]
     weights = np.array([store.nbytes for store in stores], np.float64)
-    # Every combination of ways to cut the axes: pixels of its largest block, and bytes to decode.
+    # Pixels of the largest block and bytes to decode, for every combination of cuts of the axes.
     sizes, again = np.ones(1), np.ones((1, len(stores)))
     for along_axis in ways:
         longest = np.array([way.longest for way in along_axis], np.float64)
@@ -174,16 +174,16 @@ def cut_along_chunks(
     decoded = again @ weights
     fits = sizes <= max(largest, sizes.min())
     cheap = fits & (decoded <= CHEAP * decoded[fits].min(initial=np.inf))
-    unlike = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
-    chosen = np.unravel_index(int(np.argmin(unlike)), [len(along_axis) for along_axis in ways])
+    deviation = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
+    chosen = np.unravel_index(int(np.argmin(deviation)), [len(along_axis) for along_axis in ways])
     return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, chosen, strict=True)])
 
 
 @dataclass(frozen=True)
 class _Cuts:
-    """One way to cut an axis: its edges, the longest part, and what it costs each store.
+    """One way to cut an axis: its edges, the longest part, and the cost for each store.
 
-    `again` is how often a chunk of each store is decoded on average because of these cuts.
+    `again` is the mean number of times that these cuts decode a chunk of each store.
     """
 
     edges: tuple[int, ...]
@@ -203,7 +203,7 @@ def _ways_to_cut(
     `grids` are the edges of the chunks of each store.
     """
     followed = [target] if target is not None else list(dict.fromkeys(grids))
-    if len(followed) > 1:  # where all of them have an edge
+    if len(followed) > 1:  # also cut at the edges that all stores share
         followed.append(tuple(sorted(set(followed[0]).intersection(*followed[1:]))))
     ways: dict[tuple[int, ...], None] = {}
     for edges in followed:
@@ -228,5 +228,5 @@ def _ways_to_cut(
 
 
 def _edges(chunks: tuple[int, ...]) -> tuple[int, ...]:
-    """Where chunks of these lengths begin and end."""
+    """The edges of chunks of these lengths."""
     return tuple(dict.fromkeys((0, *accumulate(chunks))))

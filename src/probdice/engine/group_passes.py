@@ -1,4 +1,4 @@
-"""Passes over groups of regions: their scores, f at every pixel, and groups that grow."""
+"""Passes over groups of regions: scores, f at every pixel, and groups with added regions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[Scores]:
 def joined_pass(
     similarity: Similarity, side: Side, own: Lists, across: Lists, unmatched: Sequence[int]
 ) -> Pass[Floats]:
-    """Σ 1 − f of each group with each unmatched region of `side` joined to it.
+    """Σ (1 − f) of each group with each unmatched region of `side` added.
 
     `own` and `across` are the regions of the groups, by channel or label.
     """
@@ -53,7 +53,7 @@ def joined_pass(
 
 
 def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
-    """What gives f at every pixel of a block between the groups of both sides; NaN outside Ω."""
+    """A function that returns f at every pixel of a block; NaN outside the mask."""
     members = groups.map(Members)
     if not all(side.crisp for side in blocks.sides):
         return partial(_map, similarity=similarity, groups=members)
@@ -63,7 +63,7 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The regions in each group of one side, and of labels the group that each is in."""
+    """The regions of each group of one side, and the group of each label."""
 
     lists: Lists
 
@@ -71,21 +71,21 @@ class Members:
         return len(self.lists)
 
     def group_of(self, labels: NDArray[Any], none: int) -> Integers:
-        """The group of each of these labels; `none` where there is none."""
+        """The group of each of these labels; `none` for a label without a group."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
-        kept, places = known(labels, keys)
-        groups[kept] = numbers[places]
+        codes, places = known(labels, keys)
+        groups[codes] = numbers[places]
         return groups
 
     def table(self, dtype: np.dtype[Any]) -> Any:
-        """The groups of all labels of a type, as the kernel takes them."""
+        """The groups of all labels of a type, as a hash table for the kernel."""
         from probdice.engine import kernels
 
         keys, numbers = self._ascending
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        kept = (keys >= least) & (keys <= most)
-        keys, numbers = keys[kept], numbers[kept]
+        in_range = (keys >= least) & (keys <= most)
+        keys, numbers = keys[in_range], numbers[in_range]
         stored = keys.astype(dtype).view(f"u{dtype.itemsize}")
         labels = np.empty_like(stored)
         slots = np.full(2 << max(keys.size, 1).bit_length(), -1, np.int32)
@@ -94,7 +94,7 @@ class Members:
 
     @cached_property
     def _ascending(self) -> tuple[NDArray[Any], Integers]:
-        """All labels, ascending, and their groups: found once for all blocks."""
+        """All labels, ascending, and their groups; computed once for all blocks."""
         labels = list(chain(*self.lists))
         keys = np.array(labels, np.uint64 if max(labels, default=0) >= 2**63 else np.int64)
         numbers = np.repeat(np.arange(len(self)), [len(regions) for regions in self.lists])
@@ -143,7 +143,7 @@ def _joined(
 
 
 def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
-    """Sums over the pixels of a block after correspondence; f at each is written to `f`."""
+    """Sums over the pixels of a block, under the correspondence; writes f of every pixel to `f`."""
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
     loss, infinite = 0.0, 0
@@ -162,7 +162,7 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
 def agreement(
     p: NDArray[Any], q: NDArray[Any], tables: Both[Any], similarity: Similarity
 ) -> NDArray[np.float32]:
-    """f at every pixel of two label maps, by the tables of the groups that labels are in."""
+    """f at every pixel of two label maps, by the tables of the groups of labels."""
     from probdice.engine import kernels
 
     f = np.empty(p.size, np.float32)
@@ -181,9 +181,10 @@ def joined(
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Σ 1 − f of each group with each unmatched region of one side joined to it.
+    """Σ (1 − f) of each group with each unmatched region of one side added.
 
-    `own` are the groups' regions on the side that grows, which is side number `place`.
+    `own` are the regions of the groups on the side of the unmatched regions, which has number
+    `place`.
     """
     growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(unmatched)))
@@ -204,9 +205,9 @@ def joined(
 def row_groups(
     side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
 ) -> RowGroups:
-    """Rows of some pixels, the column they start at, and which of them make up each group.
+    """Rows of some pixels, their first column, and the rows of each group.
 
-    A label map gives one row a group, and a last one for what is in no group.
+    A label map has one row per group, and a last row for labels without a group.
     """
     from probdice.engine import kernels
 
@@ -220,13 +221,13 @@ def row_groups(
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
-    """Groups as the kernels take them: where each one starts in the list of all members."""
+    """The start of each group in the list of all members, and that list."""
     starts = np.cumsum([0, *(len(group) for group in groups)])
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
 
 
 def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
-    """Ranges of pixels; short ones where a label map is spread out into a row for each group."""
+    """Ranges of pixels; short ones if a label map is expanded to one row per group."""
     spread = any(isinstance(side, Crisp) for side in ready.sides)
     step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
     for start in range(0, ready.size, step):
@@ -234,8 +235,8 @@ def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
-    """The codes whose label is among the keys, and its place there; ignored labels are not."""
+    """The codes whose label is among the keys, and the positions of these labels in the keys."""
     whole = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
-    kept = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)
-    return kept, places[kept]
+    codes = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)
+    return codes, places[codes]

@@ -27,17 +27,17 @@ __all__ = [
 
 
 def moments_pass(keys: Both[NDArray[Any]]) -> Pass[Moments]:
-    """The moments of both sides, label maps by these labels."""
+    """The moments of both sides, in the order of these labels or channels."""
     return Pass(partial(_moments, keys=keys), summed)
 
 
 def distributions_pass(bins: int) -> Pass[Both[Distribution]]:
-    """How the values of every region of two soft sides are distributed."""
+    """The histogram of every region of two soft sides."""
     return Pass(partial(_distributions, bins=bins), _sum_of_both)
 
 
 def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["Forecast"]:
-    """How far the reference confirms the prediction, group by group."""
+    """The sums for the calibration of the prediction, per group."""
     visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
     return Pass(visit, summed)
 
@@ -47,7 +47,7 @@ def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
 
 
 def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
-    """The moments of a block; label maps by the labels in `keys`."""
+    """The moments of a block, for label maps in the order of the labels in `keys`."""
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
@@ -63,8 +63,8 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         kernels.labels.group_sums(crisp.codes, soft.rows, soft.start, sums)
         labels = keys.reference if crisp is p else keys.prediction
         between = np.zeros((labels.size, sums.shape[1]))
-        kept, places = known(crisp.labels, labels)
-        between[places] = sums[kept]
+        codes, places = known(crisp.labels, labels)
+        between[places] = sums[codes]
         between = between if crisp is p else between.T
     return Moments(volumes, own, between)
 
@@ -84,8 +84,8 @@ def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
         return sums
     volumes = np.zeros(keys.size)
     counts = np.bincount(side.codes, minlength=side.labels.size)
-    kept, places = known(side.labels, keys)
-    volumes[places] = counts[kept]
+    codes, places = known(side.labels, keys)
+    volumes[places] = counts[codes]
     return volumes
 
 
@@ -95,7 +95,7 @@ def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution
 
 
 def distribution(side: Soft, bins: int) -> Distribution:
-    """The distribution of the values of a block; `bins` is even."""
+    """The histograms of the values of a block. `bins` must be even."""
     from probdice.engine import kernels
 
     counts = np.zeros((side.rows.shape[0], bins), np.int64)
@@ -106,27 +106,28 @@ def distribution(side: Soft, bins: int) -> Distribution:
 
 def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
     return reduce(
-        lambda one, more: Both(one.reference + more.reference, one.prediction + more.prediction),
+        lambda a, b: Both(a.reference + b.reference, a.prediction + b.prediction),
         several,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """How far the prediction of some pixels is borne out by the reference, group by group.
+    """The sums for the calibration of the prediction at some pixels, per group.
 
     Attributes
     ----------
     moments : ndarray
         By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
     likely : ndarray
-        The same for the likeliest group of every pixel alone, by bin.
+        The same for the most probable group of every pixel, by bin.
     above : ndarray
-        By group, how many pixels exceed how many thresholds in the reference and the prediction.
+        By group, the number of pixels by the number of thresholds that they exceed in the
+        reference and in the prediction.
     loss : float
         −Σ p log q over the pixels where it is finite.
     infinite : float
-        How many pixels there are where it is not.
+        Number of pixels where it is infinite.
     """
 
     moments: Floats
@@ -154,7 +155,7 @@ def _forecast(
 def forecast(
     ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
 ) -> Forecast:
-    """How far the prediction of a block is borne out."""
+    """The sums for the calibration of a block."""
     from probdice.engine import kernels
 
     p, q = ready.sides

@@ -1,4 +1,4 @@
-"""The pass that computes an overlap, and checks the values."""
+"""The pass that computes an overlap and checks the values."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 
-FEW_PIXELS = 2**16  # fewer do not pay for a table of all pairs of bytes
-MANY_PIXELS = 2**19  # more pay for listing the pairs that meet
+FEW_PIXELS = 2**16  # fewest pixels for which a table of all pairs of bytes is worthwhile
+MANY_PIXELS = 2**19  # above this number of pixels, listing the overlapping pairs is faster
 FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
-FEW_PAIRS = 2**12  # for which there is room before more is made
+FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
 def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
-    """Every pair of regions, and whether the values are valid."""
+    """The overlap of every pair of regions, and the faults of the values."""
     return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
 
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The overlap of some pixels, and what is amiss with the values of each side."""
+    """The overlap of some pixels, and the faults of the values of each side."""
 
     overlap: Overlap
     faults: tuple[Fault | None, ...] = (None, None)
 
     @classmethod
     def total(cls, several: Iterable["Checked"]) -> "Checked":
-        """All together."""
+        """The sum of the overlaps, with the faults of all parts."""
         faults: list[Fault | None] = [None, None]
 
         def overlaps() -> Iterator[Overlap]:
@@ -68,10 +68,10 @@ def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Ch
 def _faults(
     ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
 ) -> tuple[Fault | None, ...]:
-    """What is amiss with each side, by pixels of the image."""
+    """The faults of each side, with pixel numbers of the image."""
     faults = []
-    for side, fault, fine in zip(ready.sides, ready.faults, sound, strict=True):
-        if fault is None and not fine:
+    for side, fault, side_sound in zip(ready.sides, ready.faults, sound, strict=True):
+        if fault is None and not side_sound:
             assert isinstance(side, Soft)
             fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
         faults.append(fault and blocks.located(fault, block, ready.inside))
@@ -81,7 +81,7 @@ def _faults(
 def overlap(
     sides: Both[Segmentation], ready: Ready, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
-    """The overlap of some pixels, and whether the values of each side look sound."""
+    """The overlap of some pixels, and whether the values of each side are certainly valid."""
     p, q = ready.sides
     if isinstance(p, Crisp) and isinstance(q, Crisp):
         return _crisp_overlap(sides, p, q, similarity), (True, True)
@@ -93,7 +93,7 @@ def overlap(
 def labels_overlap(
     sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """The same for label maps as they lie in memory."""
+    """The overlap of two label maps, without copying them."""
     from probdice.engine import kernels
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
@@ -118,7 +118,7 @@ def labels_overlap(
 def _bytes_overlap(
     sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """Label maps of one byte a pixel are their own codes."""
+    """The overlap of label maps of one byte per pixel, whose labels serve as codes."""
     from probdice.engine import kernels
 
     table = kernels.labels.count_bytes(p.view(np.uint8), q.view(np.uint8))
@@ -138,22 +138,22 @@ def _crisp_overlap(
 
 
 def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
-    """The pairs of whole numbers that meet, in any order, and how often."""
+    """The pairs of integers that occur, in any order, and their counts."""
     from probdice.engine import kernels
 
     p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
-    room, pairs, done = FEW_PAIRS, 0, 0
-    p_met, q_met = np.empty(room, p_whole.dtype), np.empty(room, q_whole.dtype)
-    counts = np.empty(room, np.int64)
+    capacity, pairs, done = FEW_PAIRS, 0, 0
+    p_met, q_met = np.empty(capacity, p_whole.dtype), np.empty(capacity, q_whole.dtype)
+    counts = np.empty(capacity, np.int64)
     while True:
-        slots = np.full(4 * room, -1, np.int32)
+        slots = np.full(4 * capacity, -1, np.int32)
         pairs, done = kernels.labels.count_runs(
             p_whole, q_whole, done, pairs, slots, p_met, q_met, counts
         )
         if done == p.size:
             return p_met[:pairs].view(p.dtype), q_met[:pairs].view(q.dtype), counts[:pairs]
-        room *= 8
-        p_met, q_met, counts = (np.resize(listed, room) for listed in (p_met, q_met, counts))
+        capacity *= 8
+        p_met, q_met, counts = (np.resize(array, capacity) for array in (p_met, q_met, counts))
 
 
 def _counted(
@@ -163,7 +163,7 @@ def _counted(
     table: NDArray[Any],
     similarity: Similarity,
 ) -> Overlap:
-    """From a table of counts, its labels in any order."""
+    """The overlap from a table of counts with labels in any order."""
     p_keys, p_places = _ascending(p_labels)
     q_keys, q_places = _ascending(q_labels)
     ascending = np.empty(table.shape, np.int64)
@@ -187,7 +187,7 @@ def _listed(
     counts: Integers,
     similarity: Similarity,
 ) -> Overlap:
-    """From pairs of codes and how often each occurs, codes in any order."""
+    """The overlap from pairs of codes and their counts, in any order."""
     p_keys, p_places = _ascending(p_labels)
     q_keys, q_places = _ascending(q_labels)
     rows, columns = p_places[rows], q_places[columns]
@@ -264,7 +264,7 @@ def _soft_regions(
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """Labels in ascending order as whole numbers of 64 bits, and the place of each."""
+    """Labels in ascending order as 64-bit integers, and the position of each."""
     if labels.dtype == np.uint64 and labels.size and int(labels.max()) >= 2**63:
         keys = labels
     else:
@@ -276,7 +276,7 @@ def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
 
 
 def _totals(places: Integers, counts: Integers, size: int) -> Integers:
-    """Counts added up by place, as whole numbers."""
+    """The sum of the counts at every index, as integers."""
     totals = np.zeros(size, np.int64)
     np.add.at(totals, places, counts)
     return totals

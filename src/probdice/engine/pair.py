@@ -1,4 +1,4 @@
-"""Two segmentations of one image over Ω, and the passes that can be made over their pixels."""
+"""Two segmentations of one image, and the passes over their pixels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -36,28 +36,29 @@ from probdice.text.formatting import short_paths
 
 __all__ = ["Images", "aligned", "file_of", "mask_on", "one_hot_axis"]
 
-ONE_HOT = 3  # regions from which on an array of 0 and 1 is taken to be one-hot, not two masks
+ONE_HOT = 3  # fewest regions for which an array of 0 and 1 is taken as one-hot
 R = TypeVar("R")
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Two segmentations of one image, the pixels to compare, and how many threads may read them.
+    """Two segmentations of one image and the pixels to compare.
 
     Attributes
     ----------
     reference : Segmentation
-        The reference; its grid is the grid of all.
+        The reference, which defines the grid.
     prediction : Segmentation
         The prediction, on the grid of the reference.
     mask : array or None
-        What is not 0 is compared.
+        Pixels with values other than 0 are compared.
     workers : int
+        Number of threads.
     notes : tuple of Note
-        What is worth knowing about how they were read.
+        Messages about how the images were read.
     mask_file : str
-        " (file)" where the mask comes from one, for messages.
+        " (file)" for messages if the mask comes from a file.
     """
 
     reference: Segmentation
@@ -77,12 +78,13 @@ class Images:
         workers: int | None = None,
         tolerance: float = TOLERANCE,
     ) -> "Images":
-        """Both sides and the mask brought to one grid; no pixel is read."""
+        """Both sides and the mask on one grid. No pixels are read."""
         if prediction.ignore:
             raise InputError(
-                f"prediction must not ignore labels, found ignore={prediction.ignore}: it could "
-                f"leave out what it finds hard; let the reference ignore them, or pass ",
+                f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise "
+                f"it could leave out difficult pixels. Set ignore for the reference, or use ",
                 Option("mask", "FILE", python="mask=…"),
+                ".",
             )
         prediction = aligned(reference, prediction, tolerance=tolerance)
         notes = tuple(
@@ -94,27 +96,27 @@ class Images:
             return cls(reference, prediction, None, workers or cores(), notes)
         array, unknown = mask_on(reference, mask, tolerance)
         if unknown:
-            pixels = "pixel is" if unknown == 1 else "pixels are"
-            text = f"{unknown} {pixels} NaN in the mask and counted as outside"
+            pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
+            text = f"{unknown} {pixels} NaN and treated as outside."
             notes = (*notes, Note("mask", (text,)))
         return cls(reference, prediction, array, workers or cores(), notes, file_of(mask))
 
     def side(self, side: Side) -> Segmentation:
-        """One of the two."""
+        """One of the two segmentations."""
         return self.reference if side == "reference" else self.prediction
 
     @property
     def sides(self) -> Both[Segmentation]:
-        """The two."""
+        """Both segmentations."""
         return Both(self.reference, self.prediction)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Blocks hold scratch of this process's threads, and are made anew where they are missed.
+        # Blocks hold buffers of the threads of this process. They are recreated on demand.
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Cuts and prepares the blocks."""
+        """The blocks of both sides."""
         return Blocks(self.reference, self.prediction, mask=self.mask)
 
     def overlap(self, similarity: Similarity) -> Overlap:
@@ -122,13 +124,13 @@ class Images:
         return self.first_pass(similarity)[0]
 
     def first_pass(self, similarity: Similarity) -> tuple[Overlap, tuple[Note, ...]]:
-        """The overlap, and the notes on the images. Values are checked here, and only here."""
+        """The overlap, and the notes on the images. Only this pass checks the values."""
         checked = self._run(overlap_pass(similarity)) if self.blocks.blocks else None
         for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
             if fault is not None:
-                raise self._refusal(side, fault)
+                raise self._fault_error(side, fault)
         if checked is None or checked.overlap.pixels == 0:
-            raise InputError(*self._nothing_left())
+            raise InputError(*self._why_empty())
         overlap = _named(checked.overlap, self.sides)
         if self.reference.colours or self.prediction.colours:
             reference = _coloured(overlap.reference, self.reference)
@@ -139,7 +141,7 @@ class Images:
             return overlap, self.notes
         keys = set(overlap.reference.keys.tolist())
         notes = (
-            Note("ignore", (f"label {label} to be ignored does not occur in the reference",))
+            Note("ignore", (f"The ignored label {label} does not occur in the reference",))
             for label in dict.fromkeys(ignored)
             if label not in keys
         )
@@ -153,10 +155,10 @@ class Images:
         across: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Σ 1 − f of each group with each unmatched region of `side` joined to it.
+        """Σ (1 − f) of each group with each unmatched region of `side` added.
 
-        `own` and `across` are the regions of the groups, and `unmatched` of `side`, by channel or
-        label.
+        `own` and `across` are the regions of the groups on `side` and on the other side. All
+        regions are given by channel or label.
         """
         return self._run(joined_pass(similarity, side, own, across, unmatched))
 
@@ -167,7 +169,7 @@ class Images:
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
     ) -> NDArray[np.float32]:
-        """f at every pixel between the groups of both sides; NaN outside Ω. See `image`."""
+        """The similarity f at every pixel; NaN outside the mask. See `image`."""
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
@@ -176,28 +178,28 @@ class Images:
         return result
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """The moments of both sides, label maps by these labels."""
+        """The moments of both sides, in the order of these labels or channels."""
         return self._run(moments_pass(keys))
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """How the values of every region of two soft sides are distributed."""
+        """The histogram of every region of two soft sides."""
         return self._run(distributions_pass(bins))
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
-        """How far the reference confirms the prediction, group by group."""
+        """The sums for the calibration of the prediction, per group."""
         return self._run(forecast_pass(groups, bins, thresholds))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Pixels of each side, by ascending ranks in Ω: columns of probabilities, or labels."""
+        """The compared pixels with these ascending ranks: columns of probabilities, or labels."""
         starts = None
         if not self.blocks.whole:
             counts = self._run(count_pass())
             starts = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
-        drawn = self._run(sample_pass(ranks, starts))
+        samples = self._run(sample_pass(ranks, starts))
 
         def in_order(side: Side) -> NDArray[Any]:
-            places = np.concatenate([taken[side][0] for taken in drawn.values()])
-            values = np.concatenate([taken[side][1] for taken in drawn.values()], axis=-1)
+            places = np.concatenate([sample[side][0] for sample in samples.values()])
+            values = np.concatenate([sample[side][1] for sample in samples.values()], axis=-1)
             return values[..., np.argsort(places)]
 
         return Both(in_order("reference"), in_order("prediction"))
@@ -220,23 +222,23 @@ class Images:
     def _run(self, task: Pass[R]) -> R:
         return executor_for(self.blocks, self.workers).run(task, self.blocks)
 
-    def _refusal(self, side: Side, fault: Fault) -> InputError:
+    def _fault_error(self, side: Side, fault: Fault) -> InputError:
         segmentation = self.side(side)
         first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
         return InputError(f"{side}{file_of(segmentation)}: ", *fault.message(first, worst))
 
-    def _nothing_left(self) -> list[str | Option]:
+    def _why_empty(self) -> list[str | Option]:
         if self.mask is not None:
             inside = np.asarray(self.mask[(slice(None),) * len(self.mask.shape)]) != 0
             if not inside.any():
-                return [f"mask{self.mask_file} is empty: it leaves no pixel to compare"]
+                return [f"mask{self.mask_file} is empty: no pixels are left to compare"]
             return [
                 f"all {np.count_nonzero(inside)} pixels inside the mask{self.mask_file} have "
-                f"labels that are ignored {self.reference.ignore}, so none is left to compare; "
-                f"ignore fewer labels or use another mask"
+                f"ignored labels {self.reference.ignore}, so no pixels are left to compare. "
+                f"Ignore fewer labels or use another mask."
             ]
         if self.reference.ignore:
-            return [f"reference has no pixel but those with ignored labels {self.reference.ignore}"]
+            return [f"all pixels of the reference have ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
 
 
@@ -253,19 +255,20 @@ def aligned(
                 f"prediction{file_of(prediction, reference)} do not lie on the same grid: ",
                 *error.args,
                 f"\n{_side_by_side(reference=reference, prediction=prediction)}\n"
-                f"resample one of them onto the other first",
-                *_more_tolerance(reference.geometry, prediction.geometry),
+                f"Resample one of them onto the other first",
+                *_tolerance_hint(reference.geometry, prediction.geometry),
+                ".",
             ) from None
     for side in SIDES:
-        lacking, known = (reference, prediction)[:: 1 if side == "reference" else -1]
-        if lacking.geometry is None and known.geometry is not None:
+        first, second = (reference, prediction)[:: 1 if side == "reference" else -1]
+        if first.geometry is None and second.geometry is not None:
             raise GeometryError(
-                f"{side} has no geometry but the {other(side)} does, so nothing says that they "
-                f"lie in the same place; ",
+                f"{side} has no geometry but the {other(side)} does, so their alignment is "
+                f"unknown. ",
                 Option(
                     "ignore_geometry",
-                    python="give it geometry=…, or compare by array order with without_geometry()",
-                    command="compare by array order with --ignore-geometry",
+                    python="Set geometry=…, or compare in array order with without_geometry().",
+                    command="To compare in array order, use --ignore-geometry.",
                 ),
             )
     if reference.shape != prediction.shape:
@@ -277,18 +280,18 @@ def aligned(
     return prediction
 
 
-def _more_tolerance(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """What else helps where the grids are equally large and only lie apart."""
+def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
+    """A hint on the tolerance, if the grids have the same shape."""
     if not isfinite(prediction.steps_onto(reference)[2]):
         return ()
     option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
-    return ", or allow more with ", option
+    return ", or raise the tolerance with ", option
 
 
 def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
-    """The mask as an array over the reference's grid, and how many of its values are NaN."""
+    """The mask as an array on the reference's grid, and the number of its NaN values."""
     array: Array
     if isinstance(mask, Segmentation):
         if not mask.crisp:
@@ -296,9 +299,10 @@ def mask_on(
         if (mask.geometry is None) != (reference.geometry is None):
             without = "mask" if mask.geometry is None else "reference"
             raise GeometryError(
-                f"{without} has no geometry, so nothing says that the mask lies on the reference; "
-                f"pass the mask as an array, or compare by array order with ",
+                f"{without} has no geometry, so the alignment of mask and reference is unknown. "
+                f"Pass the mask as an array, or compare in array order with ",
                 IGNORE_GEOMETRY,
+                ".",
             )
         grid = mask.geometry
         if grid is not None and reference.geometry is not None:
@@ -310,14 +314,15 @@ def mask_on(
                     f"not lie on the same grid: ",
                     *error.args,
                     f"\n{_side_by_side(mask=mask, reference=reference)}\n"
-                    f"resample the mask onto the reference first",
-                    *_more_tolerance(reference.geometry, grid),
+                    f"Resample the mask onto the reference first",
+                    *_tolerance_hint(reference.geometry, grid),
+                    ".",
                 ) from None
         array = mask.array
     else:
         array = mask
     if array.dtype.kind not in "biuf":
-        raise InputError(f"mask must hold booleans or whole numbers, found {array.dtype}")
+        raise InputError(f"mask must hold booleans or integers, found {array.dtype}")
     if tuple(array.shape) != reference.shape:
         raise InputError(
             f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
@@ -326,21 +331,21 @@ def mask_on(
 
 
 def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
-    """A floating mask as booleans: NaN is outside, fractions are refused."""
+    """A floating-point mask as booleans. NaN is outside; fractions are rejected."""
     values = np.asarray(mask[(slice(None),) * len(mask.shape)])
     known = np.isfinite(values)
     wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
     if wrong.any():
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
-            f"mask must hold 0 and whole numbers, found {values[place]:g} at pixel {place}; "
-            f"say which pixels are inside, as in mask > 0.5"
+            f"mask must hold integers, found {values[place]:g} at pixel {place}. "
+            f"Use a threshold, as in mask > 0.5."
         )
     return known & (values != 0), int(np.isnan(values).sum())
 
 
 def one_hot_axis(side: Segmentation) -> int | None:
-    """The first or last axis, if it makes a label map of 0 and 1 a one-hot array; or None."""
+    """The first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
     array = side.array
     if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
         return None
@@ -353,43 +358,43 @@ def one_hot_axis(side: Segmentation) -> int | None:
 
 
 def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
-    """A hint where an array was taken for labels or for probabilities and seems to be the other."""
+    """A hint if an array was probably misread as labels or as probabilities."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
             return (
-                "; integers are labels, and these look like one-hot regions, so ",
+                ". The integers were read as labels but look one-hot encoded. ",
                 Option(
                     "one_hot",
-                    python=f"say Segmentation.from_probabilities(array, axis={axis})",
-                    command="store them as floating numbers",
+                    python=f"Use Segmentation.from_probabilities(array, axis={axis}).",
+                    command="Store them as floating-point numbers.",
                 ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                "; a floating array has its regions along the first axis, so ",
+                ". The first axis of a floating-point array is the axis of the regions. ",
                 Option(
                     "regions",
-                    python="say Segmentation.from_labels(array) for labels, or "
-                    "Segmentation.from_probabilities(array, axis=None) for a single foreground",
-                    command="store labels as whole numbers",
+                    python="Use Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground.",
+                    command="Store labels as integers.",
                 ),
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                "; regions were taken along the first axis and seem to lie along the last, so ",
+                ". The first axis was read as the axis of the regions, but it seems to be the "
+                "last. ",
                 Option(
                     "axis",
-                    python="say Segmentation.from_probabilities(array, axis=-1), or store them "
-                    "first",
-                    command="store the regions along the first axis",
+                    python="Use Segmentation.from_probabilities(array, axis=-1).",
+                    command="Store the regions along the first axis.",
                 ),
             )
     return ()
 
 
 def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """The file of an image as in messages, told apart from those of others; "" without one."""
+    """The file of an image in parentheses, for messages; an empty string without a file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
     return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
@@ -408,7 +413,7 @@ def _side_by_side(**images: Segmentation) -> str:
 
 
 def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
-    """With the names of labels, which tasks of Dask do without, and the classes of components."""
+    """Add the names of labels, which Dask tasks do not carry, and the classes of components."""
     for name, side in sides.to_dict().items():
         regions = overlap.side(name)
         if side.origins or (side.names and regions.crisp and not regions.names):
@@ -422,7 +427,7 @@ def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
 
 
 def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
-    """The regions with the colours that their segmentation gives them."""
+    """The regions with the colours of their segmentation."""
     given = segmentation.colours
     return replace(
         regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
@@ -430,16 +435,16 @@ def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
 
 
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
-    """An overlap without labels of the reference that no pixel of Ω has."""
+    """An overlap without the ignored labels of the reference."""
     regions = overlap.reference
-    kept = np.array([key not in ignored for key in regions.keys.tolist()], np.bool_)
-    places = np.cumsum(kept) - 1
+    used = np.array([key not in ignored for key in regions.keys.tolist()], np.bool_)
+    places = np.cumsum(used) - 1
     names = {key: name for key, name in regions.names.items() if key not in ignored}
     meeting = overlap.meeting
     return Overlap(
         overlap.similarity,
         overlap.pixels,
-        replace(regions, keys=regions.keys[kept], volumes=regions.volumes[kept], names=names),
+        replace(regions, keys=regions.keys[used], volumes=regions.volumes[used], names=names),
         overlap.prediction,
         Pairs(places[meeting.rows], meeting.columns, meeting.savings),
     )

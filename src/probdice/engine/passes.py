@@ -1,4 +1,4 @@
-"""A pass over the pixels as a value: what to compute on a block and how results add up."""
+"""A pass over the pixels as a value: the function of a block, and the sum of results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Pass(Generic[R]):
-    """What to compute on every block of an image.
+    """A computation on every block of an image.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Pass(Generic[R]):
     add : callable
         The sum of several results, given in the order of their blocks. Sums can be added again.
     halo : int
-        How many pixels around a block `visit` reads.
+        Number of pixels around a block that `visit` reads.
     """
 
     visit: Callable[[Blocks, Block], R]
@@ -36,7 +36,7 @@ class Pass(Generic[R]):
 
     @property
     def name(self) -> str:
-        """What a scheduler shows."""
+        """The name that a scheduler shows."""
         visit = getattr(self.visit, "func", self.visit)
         return str(visit.__name__).strip("_")
 
@@ -48,5 +48,5 @@ def summed(results: Iterable[R]) -> R:
 
 
 def joint(results: Iterable[dict[int, T]]) -> dict[int, T]:
-    """Dictionaries with keys of their own as one."""
+    """The union of dictionaries with different keys."""
     return {key: value for some in results for key, value in some.items()}

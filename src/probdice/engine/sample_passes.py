@@ -1,4 +1,4 @@
-"""Passes that take some pixels by their rank in Ω."""
+"""Passes that sample pixels by their rank among the compared pixels."""
 
 from functools import partial
 from typing import Any
@@ -15,34 +15,31 @@ from probdice.method.sides import SIDES, Both
 
 __all__ = ["count_pass", "sample_pass"]
 
-Taken = dict[int, Both[tuple[Integers, NDArray[Any]]]]
+Samples = dict[int, Both[tuple[Integers, NDArray[Any]]]]
 
 
 def count_pass() -> Pass[dict[int, int]]:
-    """How many pixels of every block are in Ω, by the block's first pixel."""
+    """The number of compared pixels of every block, by the block's first pixel."""
     return Pass(_count, joint)
 
 
-def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Taken]:
-    """Which of the ranks each block has, and their pixels, of both sides.
+def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
+    """The ranks that each block contains, and their pixels, of both sides.
 
-    `starts` has the rank of every block's first pixel where Ω is not the whole image.
+    `starts` holds the rank of every block's first pixel if not all pixels are compared.
     """
     return Pass(partial(_sample, ranks=ranks, starts=starts), joint)
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """How many pixels of the block are in Ω, by the block's first pixel."""
+    """The number of compared pixels of the block, by the block's first pixel."""
     return {block.start: blocks.ready(block).size}
 
 
 def _sample(
     blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
-) -> Taken:
-    """Of each side, which of the ranks the block has, and their pixels; by its first pixel.
-
-    `starts` has the rank of every block's first pixel where Ω is not the whole image.
-    """
+) -> Samples:
+    """The ranks that the block contains, and their pixels, of both sides, by its first pixel."""
     if starts is None:
         chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
         if not any(places.size for places, _ in chosen):
@@ -50,25 +47,25 @@ def _sample(
     ready = blocks.ready(block)
     if starts is not None:
         first = starts[block.start]
-        bounds = ranks.map(lambda those: np.searchsorted(those, [first, first + ready.size]))
+        bounds = ranks.map(lambda ranks: np.searchsorted(ranks, [first, first + ready.size]))
         chosen = Both(
             *(
                 (np.arange(*bounds[side]), ranks[side][slice(*bounds[side])] - first)
                 for side in SIDES
             )
         )
-    taken = []
+    samples = []
     for name, side in zip(SIDES, ready.sides, strict=True):
         places, pixels = chosen[name]
         if isinstance(side, Crisp):
-            taken.append((places, side.labels[side.codes[pixels]]))
+            samples.append((places, side.labels[side.codes[pixels]]))
         else:
-            taken.append((places, side.rows[:, side.start + pixels]))
-    return {block.start: Both(*taken)}
+            samples.append((places, side.rows[:, side.start + pixels]))
+    return {block.start: Both(*samples)}
 
 
 def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Which of these ascending numbers of pixels lie in a block, and their places in it."""
+    """The indices of the ascending pixel numbers in a block, and their positions in it."""
     if not shape:
         return np.arange(numbers.size), numbers
     last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))

@@ -1,4 +1,4 @@
-"""Several segmentations of one image: what each holds, whatever its labels, and pixel by pixel."""
+"""Several segmentations of one image: their contents, independent of labels, and their pixels."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -27,24 +27,24 @@ __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 MOST_COMBINATIONS = 2**24
 R = TypeVar("R")
 
-BOX_VALUES = 2**21  # probabilities of one segmentation that are held at once
+BOX_VALUES = 2**21  # probabilities of one segmentation in memory at once
 
-# What one segmentation says of some pixels: the number of a class, −1 for none, or a probability
-# of every class.
+# The decision of one segmentation at some pixels: the number of a class, −1 for none, or the
+# probabilities of all classes.
 Decision = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a segmentation holds, whatever its regions are called.
+    """The content of a segmentation, independent of its labels.
 
     Attributes
     ----------
     keys : ndarray of int
-        Labels by the first pixel that has them, or channels by their values: an order that does
-        not change when labels or channels are exchanged.
+        Labels in the order of their first pixels, or channels in the order of their values. This
+        order does not depend on the numbers of labels or channels.
     digest : bytes
-        The same for two segmentations that differ in their labels alone.
+        Digest that is equal for two segmentations that differ only in their labels.
     """
 
     keys: NDArray[Any]
@@ -53,29 +53,33 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class Combinations:
-    """How many pixels have each combination of classes: one row each, one column a segmentation."""
+    """Number of pixels of each combination of classes.
+
+    There is one row per combination and one column per segmentation.
+    """
 
     classes: Integers
     counts: Integers
 
     @classmethod
     def total(cls, several: Iterable["Combinations"]) -> "Combinations":
-        """Combinations added up, in ascending order; those that do not occur are left out."""
-        waiting: list[Combinations] = []
+        """The sum of combinations, in ascending order, without those that do not occur."""
+        pending: list[Combinations] = []
         size = compact = 0
         for part in several:
-            waiting.append(part)
+            pending.append(part)
             size += len(part.counts)
             if size > 2 * compact + 2**18:
-                waiting = [cls._added(waiting)]
-                size = compact = len(waiting[0].counts)
+                pending = [cls._added(pending)]
+                size = compact = len(pending[0].counts)
             if size > MOST_COMBINATIONS:
                 raise TooLargeError(
                     f"{part.classes.shape[1]} segmentations divide the image into more than "
-                    f"{MOST_COMBINATIONS:,} combinations of regions, too many to hold; use ",
+                    f"{MOST_COMBINATIONS:,} combinations of regions, too many for memory. Use ",
                     Option("method", "mean"),
+                    ".",
                 )
-        return cls._added(waiting)
+        return cls._added(pending)
 
     @classmethod
     def _added(cls, parts: Sequence["Combinations"]) -> "Combinations":
@@ -89,7 +93,7 @@ class Combinations:
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """Segmentations of one image by name, on one grid, and how many threads may read them."""
+    """Named segmentations of one image on one grid."""
 
     sides: Mapping[str, Segmentation]
     mask: Array | None
@@ -105,16 +109,17 @@ class Several:
         workers: int | None = None,
         tolerance: float = TOLERANCE,
     ) -> "Several":
-        """All on one grid; no pixel is read.
+        """All segmentations on one grid. No pixels are read.
 
-        Which of several equivalent grids that is does not depend on their order.
+        If there are several equivalent grids, the choice does not depend on their order.
         """
         for name, side in named.items():
             if side.ignore:
                 raise InputError(
-                    f"{name}: must not ignore labels, found ignore={side.ignore}; say which "
-                    f"pixels count with ",
+                    f"{name}: must not ignore labels, found ignore={side.ignore}. To select "
+                    f"pixels, use ",
                     Option("mask", "FILE", python="mask=…"),
+                    ".",
                 )
         first = min(named, key=lambda name: _place(named[name]))
         sides = {}
@@ -129,17 +134,17 @@ class Several:
         return cls(sides, array, workers or cores(), file_of(mask))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is computed again when it is first asked for."""
+        """The fields, without cached values."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """The names of the segmentations."""
         return tuple(self.sides)
 
     @property
     def any(self) -> Segmentation:
-        """One of them: its shape and its geometry are those of all."""
+        """One of the segmentations, which all have the same shape and geometry."""
         return next(iter(self.sides.values()))
 
     @property
@@ -148,11 +153,11 @@ class Several:
         return all(side.crisp for side in self.sides.values())
 
     def only(self, names: Sequence[str]) -> "Several":
-        """Some of them, in this order."""
+        """A selection of the segmentations, in this order."""
         return replace(self, sides={name: self.sides[name] for name in names})
 
     def pair(self, first: str, second: str) -> Images:
-        """Two of them, to be compared."""
+        """Two of the segmentations, for a comparison."""
         return Images(self.sides[first], self.sides[second], self.mask, self.workers)
 
     @cached_property
@@ -160,7 +165,7 @@ class Several:
         return Blocks(*self.sides.values(), mask=self.mask)
 
     def contents(self) -> dict[str, Content]:
-        """The first pass: what each holds. Values are checked here."""
+        """The content of each segmentation. This first pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
             task = Pass(partial(_described, names=self.names), _Described.total)
@@ -168,16 +173,16 @@ class Several:
             contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
             raise InputError(
-                f"there is no pixel to compare: the mask{self.mask_file} is empty"
+                f"there are no pixels to compare: the mask{self.mask_file} is empty"
                 if self.mask is not None
-                else f"there is no pixel to compare: the shape of the images is {self.any.shape}"
+                else f"there are no pixels to compare: the shape of the images is {self.any.shape}"
             )
         return contents
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
-        """How often each combination of classes occurs, where all are label maps.
+        """Number of pixels of each combination of classes, if all are label maps.
 
-        `numbers` has for each of them the class of every label.
+        `numbers` holds, for each segmentation, the class of every label.
         """
         task = Pass(partial(_combinations, numbers=numbers), Combinations.total)
         return executor_for(self._blocks, self.workers).run(task, self._blocks)
@@ -188,14 +193,14 @@ class Several:
         classes: int,
         work: Callable[[list[Decision]], R],
     ) -> R:
-        """The sum of some work on the decisions of all at the pixels in Ω."""
+        """The sum of the results of `work` on the decisions at all compared pixels."""
         sides = self.sides.values()
         blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
         return executor_for(blocks, self.workers).run(task, blocks)
 
     def readers(self, numbers: Sequence[Mapping[int, int]], classes: int) -> list["Reader"]:
-        """One for each, with the classes of its labels or channels."""
+        """One reader per segmentation, with the classes of its labels or channels."""
         return [
             Reader(side, number_of, classes)
             for side, number_of in zip(self.sides.values(), numbers, strict=True)
@@ -203,20 +208,20 @@ class Several:
 
 
 class Reader:
-    """A segmentation read by boxes of the image, its regions as classes."""
+    """Reads boxes of a segmentation, with its regions as classes."""
 
     def __init__(self, side: Segmentation, number_of: Mapping[int, int], classes: int):
         self.number_of, self.classes = number_of, classes
         self.decoder = decoder_of(side, tuple(range(len(side.shape))))
 
     def read(self, box: tuple[slice, ...]) -> Decision:
-        """Its decision at the pixels of a box, in C order."""
+        """The decision at the pixels of a box, in C order."""
         decoded, _ = self.decoder.read(Block(box, 0), None)
         return _decision(decoded, self.number_of, self.classes)
 
 
 def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
-    """What a segmentation decides at some pixels, its regions as classes."""
+    """The decision of a segmentation at some pixels, with its regions as classes."""
     if isinstance(side, Crisp):
         numbers = [number_of.get(label, -1) for label in side.labels.tolist()]
         return np.array(numbers or [-1], np.int64)[side.codes]
@@ -239,16 +244,16 @@ def _worked(
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
-    """An image cut into boxes in which probabilities of so many classes find room."""
+    """Boxes of an image, small enough for the probabilities of this number of classes."""
     return [block.box for block in cut(shape, max(1, BOX_VALUES // classes))]
 
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """How the labels of one label map are arranged, whatever they are.
+    """The arrangement of the labels of one label map, independent of their numbers.
 
-    `labels` are in the order of their first pixels. Every block has the digest of its codes, and
-    the places in `labels` of its own labels.
+    `labels` are in the order of their first pixels. `blocks` holds, per block, the digest of its
+    codes and the indices of its labels in `labels`.
     """
 
     labels: list[int]
@@ -295,13 +300,13 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """What some blocks hold, of every segmentation."""
+    """The contents of some blocks of every segmentation."""
 
     sides: tuple[_Pattern | _Rows, ...]
 
     @classmethod
     def total(cls, several: Iterable["_Described"]) -> "_Described":
-        """All together."""
+        """The contents of all parts."""
         sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in several), strict=True)
         return cls(tuple(type(parts[0]).total(parts) for parts in sides))
 
@@ -310,7 +315,7 @@ class _Described:
 
 
 def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _Described:
-    """What a block holds; raises where the values of a segmentation are invalid."""
+    """The content of a block. Raises an error if the values of a segmentation are invalid."""
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
@@ -329,7 +334,7 @@ def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
             [[blake2b(np.ascontiguousarray(row).data, digest_size=16).digest()] for row in rows]
         )
     first = np.full(side.labels.size, side.size, np.int64)
-    first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the last to be written stays
+    first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the last write is the first pixel
     order = np.argsort(first, kind="stable")
     order = order[first[order] < side.size]
     renumbered = np.zeros(side.labels.size, np.int32)
@@ -351,7 +356,7 @@ def _combinations(
 
 
 def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
-    """The combinations of codes that occur, one row each, and how often each does."""
+    """The combinations of codes that occur, one per row, and their numbers of pixels."""
     codes, rows = sides[0].codes, np.arange(sides[0].labels.size)[:, None]
     for side in sides[1:]:
         pairs = (codes.astype(np.uint64) << np.uint64(32)) | side.codes.astype(np.uint64)
@@ -362,5 +367,5 @@ def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
 
 
 def _place(side: Segmentation) -> tuple[bool, bytes]:
-    """By which grids are told apart where the same pixels can be said in several ways."""
+    """A sort key that selects one of several equivalent grids."""
     return side.geometry is None, b"" if side.geometry is None else side.geometry.affine.tobytes()

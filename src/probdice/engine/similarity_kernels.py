@@ -1,6 +1,6 @@
-"""What a pass asks of a similarity on the pixels of a block, and where the answer is computed.
+"""The interface between passes and the kernels of a similarity.
 
-Rows are regions and columns are pixels; a group is a range of a list of rows.
+Rows are regions and columns are pixels. A group is a range of a list of rows.
 """
 
 from functools import lru_cache
@@ -28,11 +28,11 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 
 
 class PairSums(NamedTuple):
-    """Floats over some pixels for the regions of two soft sides and for every pair of them.
+    """Sums over some pixels for the regions of two soft sides and for every pair of them.
 
-    `likeliest` is the number of pixels at which each region is the likeliest. `losses` is Σ 1 − f
-    of each region against an empty one, or None where that is its volume.
-    `sound` is False where the values of a side need a closer look.
+    `likeliest` is the number of pixels at which each region is the most probable. `losses` is
+    Σ (1 − f) of each region against an empty one, or None if it equals the volume. `sound` is False
+    if the values of a side may be invalid and need a check.
     """
 
     volumes: tuple[Floats, Floats]
@@ -43,7 +43,7 @@ class PairSums(NamedTuple):
 
 
 class LabelPairSums(NamedTuple):
-    """The same for the codes of a label map and the regions of a soft side."""
+    """The same sums for the codes of a label map and the regions of a soft side."""
 
     counts: Integers
     volumes: Floats
@@ -54,7 +54,7 @@ class LabelPairSums(NamedTuple):
 
 
 class RowGroups(NamedTuple):
-    """Groups of rows of one side, from the column `start` on.
+    """Groups of rows of one side, starting at the column `start`.
 
     Group g is ``members[bounds[g] : bounds[g + 1]]``.
     """
@@ -66,24 +66,24 @@ class RowGroups(NamedTuple):
 
 
 class BlockKernels(Protocol):
-    """What a similarity computes on the pixels of a block."""
+    """The sums of a similarity over the pixels of a block."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Floats for every region and every pair of regions of two soft sides."""
+        """Sums for every region and every pair of regions of two soft sides."""
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Floats for every label and every pair of a label and a soft region."""
+        """Sums for every label and every pair of a label and a soft region."""
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add 1 − f of each group with each unmatched row of its own side joined to it."""
+        """Add 1 − f of each group with each unmatched row of its own side added."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
         """Write f at every pixel and add Σ|p − q| of each group.
 
-        Returns Σ 1 − f, if it does not follow from the differences, and the number of pixels that
-        are infinitely far apart.
+        Returns Σ (1 − f), if it does not follow from the differences, and the number of infinitely
+        distant pixels.
         """

@@ -11,14 +11,14 @@ __all__ = ["run", "watcher"]
 B = TypeVar("B")
 R = TypeVar("R")
 
-# Called with the blocks done and the blocks in all, through every pass over the pixels.
+# Called with the number of finished blocks and of all blocks, in every pass over the pixels.
 watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
 
 
 def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """The results of all blocks, in their order, so that sums do not depend on the workers.
+    """The results of all blocks, in order, so that sums do not depend on the workers.
 
-    Whoever watches is told of each.
+    The watcher is called after every block.
     """
     watch = watcher.get()
     results = (
@@ -37,10 +37,10 @@ def _ahead(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterat
         try:
             for block in blocks:
                 ahead.append(pool.submit(visit, block))
-                if len(ahead) > 2 * workers:  # no more results wait than are needed
+                if len(ahead) > 2 * workers:  # limits the results in memory
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
-        finally:  # an interrupt need not wait for blocks that nobody has begun
+        finally:  # an interrupt does not wait for blocks that have not started
             for future in ahead:
                 future.cancel()

@@ -1,13 +1,13 @@
-"""The pairs of rows and columns with the largest total, of a table that may be sparse.
+"""Linear assignment: pairs of rows and columns with the largest total, in dense or sparse tables.
 
-Small tables are solved as dense ones, by shortest augmenting paths as in Crouse (2016), which is
-also SciPy's way; importing SciPy's optimiser would take 0.34 seconds of the processor beyond NumPy,
-longer than most comparisons. In large
-ones, pairs that no other choice can beat are taken
-first; on what is left, rows bid for columns, and rows that got none look for the shortest
-augmenting path, as in Jonker and Volgenant (1987). A search ends as early as it can and costs what
-it touches, however large the table. Where searches become long, an auction by small steps
-(Bertsekas 1988) comes close to the optimum, and searches only finish it.
+Small tables are solved as dense ones by shortest augmenting paths (Crouse 2016), as in SciPy.
+Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most comparisons.
+
+Large tables are solved as sparse ones. Pairs that are part of an optimum for certain are chosen
+first. In the remaining table, rows bid for columns, and each row without a column searches the
+shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
+it visits, not on the size of the table. If searches become long, an auction with small steps
+(Bertsekas 1988) comes close to the optimum, and searches complete it.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,16 @@ __all__ = ["largest_total", "least_total"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_DENSE = 2**16  # cells of a table that is solved as a dense one
-BITS = 60  # of the largest saving, where savings become integers: the sum of two fits in 64
-BIDS = 8  # a row, on average: two rows can outbid each other by little for very long
-PATIENCE = 48  # columns that searches may reach, a row, before prices are raised by steps
-STEPS = ((20, 32), (12, 200))  # bits by which a step is smaller than what rows save, bids a row
-SWEEPS = 8  # over all rows, between two looks for circles of exchange
-MOST_SWEEPS = 512  # after which partners are parted rather than prices lowered
+LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense one
+BITS = 60  # bits of the largest saving as an integer, so that the sum of two fits in 64 bits
+BIDS = 8  # mean number of bids per row: two rows can outbid each other by little for very long
+PATIENCE = 48  # columns per row that searches may reach before the auction with steps starts
+STEPS = (
+    (20, 32),
+    (12, 200),
+)  # (bits by which a step is smaller than a typical saving, bids per row)
+SWEEPS = 8  # sweeps over all rows between two searches for cycles of exchanges
+MOST_SWEEPS = 512  # sweeps after which pairs are dissolved instead of lowering prices
 
 
 def largest_total(
@@ -41,18 +44,18 @@ def largest_total(
     Parameters
     ----------
     rows, columns : int64 arrays of shape (pairs,)
-        The pairs of regions that meet, in any order, each at most once.
+        The pairs of overlapping regions, in any order, each at most once.
     savings : int64 or float64 array of shape (pairs,)
-        What each pair saves, more than 0.
+        The saving of each pair, greater than 0.
     shape : (int, int)
-        The numbers of rows and columns of the table. Any of them may be left over.
+        The numbers of rows and columns of the table. Rows and columns may stay unmatched.
 
     Returns
     -------
     int64 array
-        The chosen pairs as ascending indices into `rows`. Integers give the exact optimum; with
-        floats the total may miss it by the rounding of a sum of the chosen savings. Among equal
-        totals, the same input always gives the same pairs.
+        The chosen pairs as ascending indices into `rows`. For integers, the optimum is exact. For
+        floats, the total may differ from it by the rounding error of the sum of the chosen
+        savings. Equal totals are resolved deterministically.
 
     Examples
     --------
@@ -64,14 +67,14 @@ def largest_total(
     """
     if rows.size == 0:
         return np.empty(0, np.int64)
-    if shape[0] > shape[1]:  # the side with fewer regions chooses among more columns
+    if shape[0] > shape[1]:  # rows are the side with fewer regions
         rows, columns, shape = columns, rows, (shape[1], shape[0])
     if shape[0] * shape[1] > LARGEST_DENSE:
         return _sparse(rows, columns, savings, shape)
     table = np.zeros(shape)
     table[rows, columns] = savings
     chosen: Integers = (table.argmax(axis=1)[rows] == columns).nonzero()[0]
-    # The best of every row is a bound on the total: if no two want one column, it is reached.
+    # The sum of the row maxima is an upper bound. It is reached if their columns are all different.
     if len(set(columns[chosen].tolist())) == chosen.size:
         return chosen
     chosen = (least_total(-table)[rows] == columns).nonzero()[0]
@@ -79,23 +82,23 @@ def largest_total(
 
 
 def least_total(table: NDArray[np.float64]) -> Integers:
-    """The column of every row, all different, with the least total; no more rows than columns.
+    """A different column for every row with the least total. Rows must not outnumber columns.
 
     Examples
     --------
     >>> least_total(np.array([[1.0, 2.0, 9.0], [1.0, 9.0, 9.0]]))
     array([1, 0])
     """
-    partners: Integers = _compiled(_shortest_paths)(np.ascontiguousarray(table, np.float64))
-    return partners
+    columns: Integers = _compiled(_shortest_paths)(np.ascontiguousarray(table, np.float64))
+    return columns
 
 
 def _sparse(
     rows: Integers, columns: Integers, savings: NDArray[Any], shape: tuple[int, int]
 ) -> Integers:
-    """The same without a dense table."""
+    """`largest_total` without a dense table."""
     if savings.dtype.kind == "f":
-        # A power of two: all digits are kept of savings down to 2⁻⁷ of the largest.
+        # Scaling by a power of two is exact for savings down to 2⁻⁷ of the largest.
         exponent = BITS - int(np.frexp(savings.max())[1])
         savings = np.maximum(np.rint(np.ldexp(savings, exponent)), 1)
     rows, columns, savings = (np.ascontiguousarray(a, np.int64) for a in (rows, columns, savings))
@@ -118,7 +121,7 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """The chosen of some pairs, which are given row by row and are sorted here."""
+    """The chosen pairs. The given pairs are grouped by row and are sorted in place."""
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))
@@ -130,10 +133,10 @@ def _augmented(
     if _compiled(_search)(table, waiting[:count], state, PATIENCE * present.size):
         return index[edges[edges >= 0]]
 
-    # Searches are long where many choices are as good or nearly so, and something far away decides
-    # among them. Bids that raise prices by a small step more than they must carry it there much
-    # faster. What they choose is the best but for the steps, which are taken back.
-    nearest = np.zeros(shape[1], np.int64)  # of columns: neighbours lie close in memory
+    # Searches are long if many choices are almost equally good and distant rows decide among them.
+    # Bids that raise prices by a small extra step propagate this decision much faster. The result
+    # is optimal up to the steps, which the refinement then undoes.
+    nearest = np.zeros(shape[1], np.int64)  # sorts columns so that neighbours are close in memory
     nearest[columns[::-1]] = rows[::-1]
     columns[:] = np.argsort(np.argsort(nearest, kind="stable"))[columns]
     savings <<= max(0, min(STEPS[0][0], BITS - int(savings.max()).bit_length()))
@@ -146,7 +149,7 @@ def _augmented(
     _compiled(_refine)(table, state)
     _compiled(_search)(table, present[edges[present] < 0], state, -1)
 
-    # Columns that lost their row at a price look for a row in turn.
+    # Columns that have a price but no row any more search for a row.
     waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
     if waiting.size > 0:
         order = np.lexsort((-savings, columns))
@@ -161,7 +164,7 @@ def _augmented(
 
 
 def _starts(rows: Integers, count: int) -> Integers:
-    """Where the pairs of each row begin, and where the last end."""
+    """The start of the pairs of each row, and the end of the last row."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
     return starts
@@ -169,17 +172,17 @@ def _starts(rows: Integers, count: int) -> Integers:
 
 @cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled when it is first needed: importing Numba takes a while."""
+    """The compiled function. Numba is imported on first use because importing it is slow."""
     from probdice.compiler.jit import kernel
 
     return kernel(function)
 
 
 def _shortest_paths(costs: Any) -> Any:
-    """One row after the other gets a column, on the path of least cost to one that is free."""
+    """Assign a column to one row after the other, by the shortest path to a free column."""
     rows, columns = costs.shape
     row_prices, column_prices = np.zeros(rows), np.zeros(columns)
-    partners, owners = np.full(rows, -1, np.int64), np.full(columns, -1, np.int64)
+    column_of, owners = np.full(rows, -1, np.int64), np.full(columns, -1, np.int64)
     path, unseen = np.empty(columns, np.int64), np.empty(columns, np.int64)
     lengths = np.empty(columns)
     for first in range(rows):
@@ -199,7 +202,7 @@ def _shortest_paths(costs: Any) -> Any:
                     nearest, shortest = k, lengths[column]
             length, column = shortest, unseen[nearest]
             left -= 1
-            unseen[nearest], unseen[left] = unseen[left], column  # those seen gather at the end
+            unseen[nearest], unseen[left] = unseen[left], column  # move seen columns to the end
             row = owners[column]
             if row < 0:
                 end = column
@@ -213,19 +216,20 @@ def _shortest_paths(costs: Any) -> Any:
         while True:
             row = path[column]
             owners[column] = row
-            partners[row], column = column, partners[row]
+            column_of[row], column = column, column_of[row]
             if row == first:
                 break
-    return partners
+    return column_of
 
 
 def _take_dominant(
     rows: Any, columns: Any, savings: Any, left: Any, best: Any, taken: Any, chosen: Any
 ) -> int:
-    """Choose pairs that are in some optimum; how many are still to decide, the first of `left`.
+    """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
-    Such a pair saves at least as much as the next best of its row and the next best of its column
-    together: what an optimum has instead can be exchanged for it without loss.
+    The undecided pairs are the first entries of `left`. A chosen pair saves at least as much as the
+    second best pair of its row and the second best pair of its column together, so it can replace
+    any other choice without loss.
     """
     taken_rows, taken_columns = taken[0], taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]
@@ -266,19 +270,19 @@ def _take_dominant(
             if not (taken_rows[rows[k]] or taken_columns[columns[k]]):
                 left[count] = k
                 count += 1
-        if 16 * (before - count) <= before:  # another round would cost more than it spares
+        if 16 * (before - count) <= before:  # another round would cost more than it saves
             return count
 
 
 def _bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) -> int:
-    """Let rows bid for columns: `edges` becomes the pair of each row, or stays −1.
+    """Auction: set `edges` to the pair of each row, or leave it at −1.
 
-    How many rows wait for a search is returned; they are the first of `waiting`.
+    Return the number of rows that still need a search. They are the first entries of `waiting`.
     """
     _, columns, savings, starts = table
     edges, owners, u, v = state[0], state[1], state[2], state[3]
 
-    # The largest savings of a row first, so that a scan can stop early: Shell's sort.
+    # Sort the savings of each row in descending order (Shell sort), so that scans can stop early.
     for w in range(waiting.size):
         low, high = starts[waiting[w]], starts[waiting[w] + 1]
         gap = 1
@@ -296,8 +300,8 @@ def _bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int)
                 savings[f], columns[f], index[f] = s, j, k
             gap //= 3
 
-    # Auction: a row takes its best column and raises its price v until the next best is as good,
-    # and by a step more. Rows that would take a column from its owner at no higher price wait.
+    # A row takes its best column and raises its price v until the second best is equally good, plus
+    # one step. A row that cannot raise the price of a column with an owner needs a search.
     count = 0
     for w in range(waiting.size):
         i = waiting[w]
@@ -337,16 +341,16 @@ def _bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int)
 
 
 def _search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
-    """Find each waiting row a partner, or leave it over, so that the total is the largest.
+    """Match each waiting row, or leave it unmatched, so that the total is the largest.
 
-    The duals u of rows and v of columns are never negative; u + v is at least the saving of every
-    pair, and equal to it for partners; v is 0 for columns without a partner. Once u is 0 for rows
-    without a partner, the total of the savings is that of the duals, which no choice can exceed.
+    The duals u of rows and v of columns are never negative. u + v is at least the saving of every
+    pair, and equal to it for matched pairs. v is 0 for unmatched columns. Once u is 0 for unmatched
+    rows, the total saving equals the sum of the duals, which is an upper bound.
 
-    A search finds the shortest augmenting path. The length of a pair is its slack, u + v minus its
-    saving. A path ends at a column that is free, or at a row that does without a partner, which
-    takes another u. False if searches reached more than `patience` columns before all was done;
-    a negative number is patience without end.
+    A search finds the shortest augmenting path. The length of a pair is its slack: u + v minus its
+    saving. A path ends at a free column, or at a row that becomes unmatched, which adds u to the
+    length. Return False if searches reached more than `patience` columns before they finished; a
+    negative `patience` sets no limit.
     """
     rows, columns, savings, starts = table
     edges, owners, u, v, distance = state[0], state[1], state[2], state[3], state[4]
@@ -391,7 +395,7 @@ def _search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
                 distance[j] = reach
                 source[j] = e
                 if p == 0:
-                    if reach == now:  # needs no heap: ties are explored breadth first
+                    if reach == now:  # ties are explored breadth first, without the heap
                         place[j] = 1
                         ready[tail] = j
                         tail += 1
@@ -461,10 +465,10 @@ def _search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
 
 
 def _refine(table: Any, state: Any) -> None:
-    """Lower prices until partners are as good as any other choice; part those that cannot be.
+    """Lower prices until every matched pair is optimal for its row; dissolve other pairs.
 
-    Where lowering goes round in a circle of rows, each of which would rather have the column of
-    the next, they exchange their columns if that saves more.
+    If each row of a cycle prefers the column of the next row, they exchange columns if that
+    increases the total saving.
     """
     _, columns, savings, starts = table
     edges, owners, u, v, rival, seen = state[0], state[1], state[2], state[3], state[4], state[5]

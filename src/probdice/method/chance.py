@@ -1,8 +1,8 @@
-"""The score of knowing nothing: of two independent segmentations with the same regions (METHOD §6).
+"""The chance level: the expected score of independent segmentations with the same regions.
 
-Independent sides have an overlap of their own, which is matched, merged and scored like any other:
-in closed form for label maps, exact where the absolute similarity needs no merging of
-probabilities. Elsewhere pixels are paired at random.
+METHOD §6 defines it. The expected overlap of independent sides is matched, merged and scored like
+any other overlap. The result is in closed form for label maps, and exact for the absolute
+similarity unless probabilities are merged. In all other cases, pixels are paired at random.
 """
 
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ from probdice.method.sides import SIDES, Both, other
 
 __all__ = ["Chance", "chance_of"]
 
-SORTED = 2**11  # pixels whose values are sorted; those of more are counted in bins
-BINS = 2**11, 2**15  # of the values: the second where the first are too coarse
-ACCURATE = 5e-6  # error that bins may make
+SORTED = 2**11  # up to this many pixels, values are sorted; otherwise they are binned
+BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is too coarse
+ACCURATE = 5e-6  # largest error of the binned result
 MOST_DRAWS = 2**20
-MOST_VALUES = 2**25  # of both sides that may be held at once
+MOST_VALUES = 2**25  # values of both sides held in memory at once
 SEED = 0
 
 
 @dataclass(frozen=True)
 class Chance:
-    """The chance level, and its standard error where it is sampled."""
+    """The chance level, and its standard error if it was sampled."""
 
     level: float
     error: float = 0.0
@@ -43,9 +43,9 @@ class Chance:
 def chance_of(
     overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes | None
 ) -> Chance:
-    """The score of the same comparison if the two sides were independent.
+    """The expected score of the same comparison if the two sides were independent.
 
-    `matched` is the correspondence before merging: where it is given, it stays.
+    `matched` is the correspondence before merging. It is kept if the rule gives the groups.
     """
     given = match == "labels" or isinstance(match, Given)
     if overlap.crisp and match == "overlap":
@@ -62,14 +62,14 @@ def chance_of(
                 raise
     if images is None:
         raise NeedsImages(
-            "the chance level of probabilities needs the images: compare the segmentations "
-            "themselves, or ask for .chance before the images are dropped"
+            "The chance level of probabilities needs the images. Compare the segmentations "
+            "themselves, or access .chance before .detach()."
         )
     return _sampled(overlap, match, merge, matched, images)
 
 
 def _largest_with_largest(overlap: Overlap, merge: Merging) -> float:
-    """The agreement of two independent label maps: overlaps are n_i m_j / |Ω|."""
+    """The agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
     shares = Both(*(_shares(overlap.side(side), overlap.pixels) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
@@ -80,13 +80,13 @@ def _largest_with_largest(overlap: Overlap, merge: Merging) -> float:
 
 
 def _shares(regions: Regions, pixels: int) -> Floats:
-    """The volumes of regions that are not empty, the largest first, as shares of the image."""
+    """The volumes of the non-empty regions as shares of the image, in descending order."""
     shares: Floats = np.sort(regions.volumes[regions.occupied])[::-1] / pixels
     return shares
 
 
 def _given_agreement(overlap: Overlap, groups: Groups) -> float:
-    """The same where the groups are given."""
+    """The agreement of two independent label maps with given groups."""
     shares = Both(np.zeros(groups.count), np.zeros(groups.count))
     for side in SIDES:
         occupied = overlap.side(side).occupied
@@ -96,7 +96,7 @@ def _given_agreement(overlap: Overlap, groups: Groups) -> float:
 
 
 def _from_table(independent: Overlap, match: Rule, merge: Merging, given: Groups | None) -> Chance:
-    """The score of an overlap, as far as no pixels are needed."""
+    """The score of an overlap, without pixels."""
     if given is not None:
         losses = costs(independent, given)
         return Chance(measure(independent, given, losses, None).score)
@@ -105,22 +105,22 @@ def _from_table(independent: Overlap, match: Rule, merge: Merging, given: Groups
 
 
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
-    """The overlap of independent sides: every pair meets."""
+    """The expected overlap of independent sides, in which every pair overlaps."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
             f"chance of {rows.size} × {columns.size} regions needs the overlap of every pair, "
-            f"which would not fit in memory"
+            f"which does not fit in memory"
         )
     volumes = Both(overlap.reference.volumes[rows], overlap.prediction.volumes[columns])
     if overlap.reference.crisp or overlap.prediction.crisp:
-        # A label is certain where it is, so that the minimum is the other side's probability.
+        # The probability of a label is 1 at its pixels, so the minimum is the other probability.
         savings = np.outer(*volumes) / overlap.pixels
     else:
         if images is None:
             raise NeedsImages(
-                "the chance level of probabilities needs the images: compare the segmentations "
-                "themselves, or ask for .chance before the images are dropped"
+                "The chance level of probabilities needs the images. Compare the segmentations "
+                "themselves, or access .chance before .detach()."
             )
         savings = overlap.pixels * _mean_minima(overlap, images)[np.ix_(rows, columns)]
     grid = np.meshgrid(rows, columns, indexing="ij")
@@ -161,7 +161,7 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _uncertain(distribution: Distribution, pixels: int) -> Floats:
-    """How much the place of the values within each bin matters.
+    """A bound on the effect of the positions of the values within each bin.
 
     For values at shares a and b of a bin, min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
     """
@@ -173,7 +173,7 @@ def _uncertain(distribution: Distribution, pixels: int) -> Floats:
 def _survival(distribution: Distribution, pixels: int) -> Floats:
     """The mean of P(value > t) over each bin.
 
-    E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means stands for the
+    E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means approximates the
     mean of the product.
     """
     counts = distribution.counts
@@ -185,7 +185,7 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
 def _sampled(
     overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes
 ) -> Chance:
-    """Of randomly paired pixels, matched on one half and scored on the other."""
+    """The score of randomly paired pixels: one half finds the groups, the other half is scored."""
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -198,22 +198,22 @@ def _sampled(
     for part in np.array_split(order, 2):
         half = Both(samples.reference[..., part], samples.prediction[..., part])
         halves.append(images.drawn(half))
-    learnt = halves[0].overlap(overlap.similarity)
-    rule = _rule_of_some(learnt, match, overlap, matched)
-    learnt_groups = correspond(learnt, rule, merge, halves[0]).groups
-    given = Given(_labelled(learnt, learnt_groups))
+    matching_half = halves[0].overlap(overlap.similarity)
+    rule = _sample_rule(matching_half, match, overlap, matched)
+    sample_groups = correspond(matching_half, rule, merge, halves[0]).groups
+    given = Given(_labelled(matching_half, sample_groups))
     scored = halves[1].overlap(overlap.similarity)
     groups = correspond(scored, given, "none", halves[1]).groups
     f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
     return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
 
 
-def _rule_of_some(learnt: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
-    """The rule for some of the pixels, among which rare labels of a label map may be missing."""
+def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
+    """The rule for a sample of the pixels, which may lack rare labels of a label map."""
     if rule == "labels":
         return Given(_labelled(overlap, matched))
     if isinstance(rule, Fixed):
-        pairs = [pair for pair in rule.pairs if all(knows(learnt, name) for name in pair)]
+        pairs = [pair for pair in rule.pairs if all(knows(sample, name) for name in pair)]
         return Fixed(tuple(pairs)) if pairs else "overlap"
     return rule
 
@@ -221,7 +221,7 @@ def _rule_of_some(learnt: Overlap, rule: Rule, overlap: Overlap, matched: Groups
 def _labelled(
     overlap: Overlap, groups: Groups
 ) -> tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]:
-    """The matched groups by label."""
+    """The labels of the matched groups."""
     labels = Both(overlap.reference.labels, overlap.prediction.labels)
     return tuple(
         (

@@ -1,4 +1,4 @@
-"""How much of one partition the other one determines (METHOD §7)."""
+"""The share of one segmentation that the other determines (METHOD §7)."""
 
 from math import nan
 from typing import Any
@@ -12,12 +12,12 @@ from probdice.method.sides import SIDES, Side, other
 
 __all__ = ["explained_by_counts", "explained_by_moments"]
 
-CONSTANT = 1e-12  # a variance per pixel below this is none
-DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding
+CONSTANT = 1e-12  # a smaller variance per pixel counts as zero
+DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding errors
 
 
 def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
-    """Goodman and Kruskal's τ of two label maps, both ways."""
+    """Goodman and Kruskal's τ of two label maps, in both directions."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     shares: dict[Side, float] = {}
@@ -26,9 +26,9 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
         volumes = overlap.side(side).volumes.astype(np.float64)
         given_volumes = overlap.side(other(side)).volumes.astype(np.float64)
         variance = float(np.sum(volumes * (1 - volumes / pixels)))
-        left = float(np.sum(counts * (1 - counts / given_volumes[given])))
+        unexplained = float(np.sum(counts * (1 - counts / given_volumes[given])))
         constant = variance <= CONSTANT * pixels
-        shares[side] = nan if constant else min(max(1 - left / variance, 0.0), 1.0)
+        shares[side] = nan if constant else min(max(1 - unexplained / variance, 0.0), 1.0)
     return shares
 
 
@@ -45,10 +45,10 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
             shares[side] = nan
             continue
         products = moments.own[across]
-        if products is None:  # a label map explains by the means of its groups
+        if products is None:  # for a label map, regression gives the mean within each label
             volumes = moments.volumes[across]
-            kept = volumes > 0
-            determined = float(np.sum(covariance[:, kept] ** 2 / volumes[kept]))
+            occupied = volumes > 0
+            determined = float(np.sum(covariance[:, occupied] ** 2 / volumes[occupied]))
         else:
             own = products - np.outer(moments.volumes[across], means[across])
             determined = _determined(covariance, own)
@@ -57,7 +57,7 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
 
 
 def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
-    """tr C of one side: of a label map, Σ p² is Σ p."""
+    """tr C of one side. For a label map, Σ p² equals Σ p."""
     squares = volumes if products is None else np.diag(products)
     return float(np.sum(squares - volumes**2 / pixels))
 
@@ -65,6 +65,6 @@ def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
 def _determined(covariance: Floats, own: Floats) -> float:
     """tr(C_qp C_pp⁺ C_pq)."""
     values, vectors = np.linalg.eigh(own)
-    kept = values > DROPPED * max(float(values.max(initial=0)), 0.0)
-    projected: NDArray[Any] = covariance @ vectors[:, kept]
-    return float(np.sum(projected**2 / values[kept]))
+    positive = values > DROPPED * max(float(values.max(initial=0)), 0.0)
+    projected: NDArray[Any] = covariance @ vectors[:, positive]
+    return float(np.sum(projected**2 / values[positive]))

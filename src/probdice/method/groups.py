@@ -1,4 +1,4 @@
-"""Which regions of the two sides belong together, and what they cost."""
+"""Groups of corresponding regions, and the cost of each group."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +15,10 @@ __all__ = ["Groups", "costs", "counted", "known_from_table"]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of every region, by number; −1 for an empty region, which belongs to none.
+    """The group number of every region; −1 for an empty region, which has no group.
 
     The first `matched` groups have regions of both sides and are ordered by their lowest reference
-    region; then come reference regions alone, then prediction regions alone.
+    region. Unmatched reference regions follow, then unmatched prediction regions.
     """
 
     reference: Integers
@@ -27,7 +27,7 @@ class Groups:
 
     @classmethod
     def of_pairs(cls, overlap: Overlap, rows: Integers, columns: Integers) -> "Groups":
-        """Pairs of one region each, sorted by row; all other regions are alone."""
+        """Pairs of one region per side, sorted by row. All other regions are unmatched."""
         reference = np.full(len(overlap.reference), -1, np.int64)
         prediction = np.full(len(overlap.prediction), -1, np.int64)
         matched = len(rows)
@@ -38,39 +38,40 @@ class Groups:
             (overlap.prediction, prediction),
         ):
             if matched < len(regions):
-                spare = regions.occupied[numbers[regions.occupied] < 0]
-                numbers[spare] = np.arange(count, count + spare.size)
-                count += spare.size
+                unmatched = regions.occupied[numbers[regions.occupied] < 0]
+                numbers[unmatched] = np.arange(count, count + unmatched.size)
+                count += unmatched.size
         return cls(reference, prediction, matched)
 
     @classmethod
     def of_numbers(cls, overlap: Overlap, reference: Integers, prediction: Integers) -> "Groups":
-        """Groups numbered in any way, numbered anew; negative numbers are regions alone."""
+        """Groups from arbitrary group numbers. A negative number means an unmatched region."""
         numbers = Both(reference.copy(), prediction.copy())
-        following = max((int(side.max(initial=-1)) for side in numbers), default=-1) + 1
+        next_group = max((int(side.max(initial=-1)) for side in numbers), default=-1) + 1
         for side in SIDES:
             occupied = overlap.side(side).occupied
             empty = np.ones(len(overlap.side(side)), np.bool_)
             empty[occupied] = False
             numbers[side][empty] = -1
-            spare = occupied[numbers[side][occupied] < 0]
-            numbers[side][spare] = np.arange(following, following + spare.size)
-            following += spare.size
+            unmatched = occupied[numbers[side][occupied] < 0]
+            numbers[side][unmatched] = np.arange(next_group, next_group + unmatched.size)
+            next_group += unmatched.size
         last = np.iinfo(np.int64).max
-        first = Both(*(np.full(following, last, np.int64) for _ in SIDES))
+        first = Both(*(np.full(next_group, last, np.int64) for _ in SIDES))
         for side in SIDES:
             occupied = overlap.side(side).occupied
             np.minimum.at(first[side], numbers[side][occupied], occupied)
         used = np.flatnonzero((first.reference < last) | (first.prediction < last))
-        alone = (first.reference[used] == last) | (first.prediction[used] == last)
-        order = used[np.lexsort((first.prediction[used], first.reference[used], alone))]
-        anew = np.full(following + 1, -1, np.int64)  # the last one is where −1 leads
-        anew[order] = np.arange(order.size)
-        return cls(anew[numbers.reference], anew[numbers.prediction], int(order.size - alone.sum()))
+        one_sided = (first.reference[used] == last) | (first.prediction[used] == last)
+        order = used[np.lexsort((first.prediction[used], first.reference[used], one_sided))]
+        new = np.full(next_group + 1, -1, np.int64)  # the last entry is for group −1
+        new[order] = np.arange(order.size)
+        matched = int(order.size - one_sided.sum())
+        return cls(new[numbers.reference], new[numbers.prediction], matched)
 
     @cached_property
     def count(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return 1 + max(int(side.max(initial=-1)) for side in (self.reference, self.prediction))
 
     def numbers(self, side: Side) -> Integers:
@@ -87,18 +88,18 @@ class Groups:
         starts, members = self.members[side]
         return members[starts[group] : starts[group + 1]]
 
-    def spare(self, side: Side) -> Integers:
-        """The regions of one side without a partner."""
+    def unmatched(self, side: Side) -> Integers:
+        """The unmatched regions of one side."""
         return np.flatnonzero(self.numbers(side) >= self.matched)
 
 
 def counted(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Which groups count in means over regions and in counts of regions; the others are faint.
+    """Which groups count in means over regions and in counts of regions. The others are faint.
 
     A group counts if at least one of its regions is present (`Regions.present`). Regions in
-    `left_out`, such as the background, are disregarded.
+    `left_out`, such as the background, are ignored.
     """
     counts = np.zeros(groups.count, np.bool_)
     for side in SIDES:
@@ -111,9 +112,9 @@ def counted(
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
-    """Σ 1 − f between both sides of each group, in units, as far as the table knows it.
+    """Σ (1 − f) between both sides of each group, in units, computed from the overlap table.
 
-    Groups of several soft regions share pixels that the table counts more than once: see
+    The result is not exact for groups of several soft regions, which share pixels: see
     `known_from_table`.
     """
     meeting, alone = overlap.meeting, overlap.alone
@@ -122,8 +123,8 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
         (groups.reference, alone.reference),
         (groups.prediction, alone.prediction),
     ):
-        kept = numbers >= 0
-        np.add.at(total, numbers[kept], costs_alone[kept])
+        grouped = numbers >= 0
+        np.add.at(total, numbers[grouped], costs_alone[grouped])
     numbers = groups.reference[meeting.rows]
     together = numbers == groups.prediction[meeting.columns]
     np.subtract.at(total, numbers[together], 2 * meeting.savings[together])
@@ -131,7 +132,7 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
 
 
 def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
-    """Which groups' costs follow from the table alone."""
+    """Which groups have costs that follow from the overlap table alone."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
     sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
@@ -140,7 +141,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
     known = single_or_crisp.reference & single_or_crisp.prediction
     if overlap.similarity.separable:
-        # Of regions without a partner, absolute costs are volumes, and add up.
+        # The costs of unmatched regions are their volumes, which add up.
         known |= (sizes.reference == 0) | (sizes.prediction == 0)
     return np.asarray(known)
 

@@ -1,4 +1,4 @@
-"""Which region is which: by overlap, by the paper's rule, by equal labels, or as it is given."""
+"""Match regions by overlap, by the paper's rule, by equal labels, or as given by the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ __all__ = [
     "listed",
 ]
 
-TIE = 1e-12  # differences in D that are closer to 0 than this are rounding
+TIE = 1e-12  # smaller differences in D are rounding errors
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Pairs that the user names, as (prediction label, reference label)."""
+    """Pairs given by the user, as (prediction label, reference label)."""
 
     pairs: tuple[tuple[Label, Label], ...]
 
@@ -64,38 +64,39 @@ def find_groups(overlap: Overlap, rule: Rule) -> Groups:
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """Labels in a row, the first few of many; a dash for none."""
+    """The first labels, separated by commas, and the number of further ones; a dash for none."""
     if not labels:
         return "–"
-    more = f", … {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(str(label) for label in labels[:most]) + more
+    rest = f", … {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(str(label) for label in labels[:most]) + rest
 
 
 def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The pairs with the largest total overlap, of components within corresponding classes."""
+    """The pairs with the largest total overlap; components match within corresponding classes."""
     if overlap.reference.origins and overlap.prediction.origins:
         overlap = _within_classes(overlap)
     meeting = overlap.meeting
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
-    if len(rows) < max(shape):  # some region may be spare
-        partners = _exchanged(overlap, rows, columns)
-        rows, columns = np.flatnonzero(partners >= 0), partners[partners >= 0]
+    if len(rows) < max(shape):  # some region may be unmatched
+        column_of = _exchanged(overlap, rows, columns)
+        rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
     return rows, columns
 
 
 def _within_classes(overlap: Overlap) -> Overlap:
-    """The overlap with the pairs alone whose components are of corresponding classes.
+    """The overlap, restricted to pairs of components of corresponding classes.
 
-    Equal labels correspond where the two sides have some in common, else the classes of largest
-    total overlap. What is no component, such as the background, is one class.
+    Classes with equal labels correspond. If the two sides have no class label in common, the
+    classes are matched by largest total overlap. Regions that are not components, such as the
+    background, form one class.
     """
     codes, labels = zip(*(_classes(overlap.side(side)) for side in SIDES), strict=True)
     meeting = overlap.meeting
     p, q = codes[0][meeting.rows], codes[1][meeting.columns]
     common = [(i, labels[1].index(x)) for i, x in enumerate(labels[0]) if x in labels[1]]
-    if len(common) == 1:  # nothing but the background
+    if len(common) == 1:  # only the background
         cells, places = np.unique(p * len(labels[1]) + q, return_inverse=True)
         savings = np.zeros(cells.size, meeting.savings.dtype)
         np.add.at(savings, places, meeting.savings)
@@ -104,16 +105,16 @@ def _within_classes(overlap: Overlap) -> Overlap:
         rows, columns, savings = rows[inside], columns[inside], savings[inside]
         chosen = largest_total(rows, columns, savings, (len(labels[0]), len(labels[1])))
         common += list(zip(rows[chosen].tolist(), columns[chosen].tolist(), strict=True))
-    partner = np.full(len(labels[0]), -1, np.int64)
+    class_of = np.full(len(labels[0]), -1, np.int64)
     for i, j in common:
-        partner[i] = j
-    kept = partner[p] == q
-    pairs = Pairs(meeting.rows[kept], meeting.columns[kept], meeting.savings[kept])
+        class_of[i] = j
+    same = class_of[p] == q
+    pairs = Pairs(meeting.rows[same], meeting.columns[same], meeting.savings[same])
     return replace(overlap, meeting=pairs)
 
 
 def _classes(regions: Regions) -> tuple[Integers, list[str]]:
-    """The class of every region as a code, and the labels of the codes; 0 is no component."""
+    """The class code of every region, and the label of every code; 0 means no component."""
     labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
     code_of = {label: code for code, label in enumerate(labels)}
     keys: list[int] = regions.keys.tolist()
@@ -122,10 +123,10 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 
 
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
-    """The column of every row, or −1, after exchanging partners for spare regions.
+    """The column of every row, or −1, after replacing matches with better unmatched regions.
 
-    Of two regions that overlap a third one equally, the one that sticks out less is the partner.
-    Every exchange lowers the total weight, so this comes to an end.
+    If two regions overlap a third one equally, the one that costs less alone is matched.
+    Every exchange lowers the total weight, so the loop terminates.
     """
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
@@ -142,7 +143,7 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
 
 
 def _exchange(
-    partner_of: Integers,
+    match_of: Integers,
     taken_by: Integers,
     ends: Integers,
     others: Integers,
@@ -150,41 +151,42 @@ def _exchange(
     cost: NDArray[Any],
     tie: float,
 ) -> bool:
-    """Exchange the partners of one side for spare regions of the other; whether any was."""
-    saved = np.full(partner_of.size, -1, savings.dtype)
-    paired = partner_of[ends] == others
+    """Replace matches of one side with unmatched regions of the other; return whether any was."""
+    saved = np.full(match_of.size, -1, savings.dtype)
+    paired = match_of[ends] == others
     saved[ends[paired]] = savings[paired]
-    equal = (partner_of[ends] >= 0) & (np.abs(savings - saved[ends]) <= tie)
+    equal = (match_of[ends] >= 0) & (np.abs(savings - saved[ends]) <= tie)
     offers = np.flatnonzero(equal & (taken_by[others] < 0))
-    offers = offers[cost[others[offers]] < cost[partner_of[ends[offers]]] - tie]
+    offers = offers[cost[others[offers]] < cost[match_of[ends[offers]]] - tie]
     if not offers.size:
         return False
-    # Whom each region may take over: those whose partner saves as much as it would.
+    # A region can replace a match that saves as much as the region would.
     order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
     starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
     waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
     heapify(waiting)
     while waiting:
-        spare_cost, spare = heappop(waiting)
-        if taken_by[spare] >= 0:
+        region_cost, region = heappop(waiting)
+        if taken_by[region] >= 0:
             continue
-        for end in ends[order[starts[spare] : starts[spare + 1]]].tolist():
-            partner = int(partner_of[end])
-            if spare_cost < cost[partner] - tie:
-                partner_of[end], taken_by[spare], taken_by[partner] = spare, end, -1
-                heappush(waiting, (cost[partner], partner))
+        for end in ends[order[starts[region] : starts[region + 1]]].tolist():
+            match = int(match_of[end])
+            if region_cost < cost[match] - tie:
+                match_of[end], taken_by[region], taken_by[match] = region, end, -1
+                heappush(waiting, (cost[match], match))
                 break
     return True
 
 
 def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The paper's matching: least total weight, every region of the smaller side in a pair."""
+    """The paper's matching: the least total weight that matches every region of one side."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
             f"{rows.size} reference and {columns.size} prediction regions are too many for the "
-            f"paper's matching, which needs the weight of every pair; use ",
+            f"paper's matching, which needs the weight of every pair. Use ",
             Option("match", "overlap"),
+            ".",
         )
     table = _table(overlap, rows, columns)
     pairs = assigned(table)
@@ -192,10 +194,10 @@ def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:
 
 
 def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Rows and columns of least total, every row or every column in a pair; sorted by row."""
+    """The pairs of least total that use every row or every column, sorted by row."""
     small = table if table.shape[0] <= table.shape[1] else table.T
     best = small.argmin(axis=1)
-    if np.unique(best).size == best.size:  # no two want the same: nothing is left to solve
+    if np.unique(best).size == best.size:  # no conflict: the best columns are the solution
         rows, columns = np.arange(best.size), best
     else:
         rows, columns = np.arange(best.size), least_total(small)
@@ -206,7 +208,7 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
 
 
 def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
-    """What every pair of regions that are not empty costs, in units: whole numbers for maps."""
+    """The cost of every pair of non-empty regions, in units; integers for label maps."""
     alone, meeting = overlap.alone, overlap.meeting
     table: NDArray[Any] = np.add.outer(alone.reference[rows], alone.prediction[columns])
     row_places = np.zeros(len(overlap.reference), np.int64)
@@ -217,35 +219,37 @@ def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
 
 
 def _by_label(overlap: Overlap) -> Groups:
-    """Equal names or numbers correspond; a label that one side lacks is an empty region there."""
+    """Match equal names or numbers. A label that one side lacks is an empty region there."""
     _check_labels(overlap)
     rows, columns = label_pairs(overlap)
     if not rows.size and not _common_label(overlap):
         reference, prediction = (listed(overlap.side(side).labels) for side in SIDES)
         raise InputError(
-            f"no label in common (by {labels_by(overlap)}), so with ",
+            f"reference ({reference}) and prediction ({prediction}) have no label in common "
+            f"(compared by {labels_by(overlap)}), as ",
             Option("match", "labels"),
-            f" nothing corresponds: reference has {reference}, prediction has {prediction}; use ",
+            " requires. Use ",
             Option("match", "overlap"),
+            ".",
         )
     present = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
     return Groups.of_pairs(overlap, rows[present], columns[present])
 
 
 def labels_by(overlap: Overlap) -> LabelsBy:
-    """Whether equal names correspond, or equal numbers.
+    """Whether regions correspond by name or by number.
 
-    Names do where both sides have names that identify a region: a name that two regions of a
-    side share does not.
+    They correspond by name if both sides have names that identify a region. A name that two
+    regions of a side share does not identify either.
     """
     named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
     return "name" if named else "number"
 
 
 def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The regions of both sides whose labels are equal, sorted by row; empty regions included.
+    """The pairs of regions with equal labels, including empty regions, sorted by row.
 
-    By name, a region that has no name of its own corresponds by its number.
+    If regions correspond by name, a region without a unique name corresponds by its number.
     """
     reference, prediction = overlap.reference, overlap.prediction
     i, j = _equal_numbers(reference, prediction)
@@ -259,17 +263,17 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     for side, places, pairs in zip(SIDES, names, (rows, columns), strict=True):
         named[side][list(places.values())] = True
         paired[side][pairs] = True
-    kept = ~paired.reference[i] & ~paired.prediction[j]
-    kept &= ~(named.reference[i] & named.prediction[j])
-    rows, columns = np.concatenate([rows, i[kept]]), np.concatenate([columns, j[kept]])
+    by_number = ~paired.reference[i] & ~paired.prediction[j]
+    by_number &= ~(named.reference[i] & named.prediction[j])
+    rows, columns = np.concatenate([rows, i[by_number]]), np.concatenate([columns, j[by_number]])
     order = np.argsort(rows)
     return rows[order], columns[order]
 
 
 def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, Integers]:
-    """The regions whose numbers are equal, sorted by row."""
+    """The pairs of regions with equal numbers, sorted by row."""
     (p, i), (q, j) = _numbers(reference), _numbers(prediction)
-    if p.dtype != q.dtype:  # int64 and uint64, which would meet as floating numbers
+    if p.dtype != q.dtype:  # NumPy would compare int64 and uint64 as floating-point numbers
         p, i = p[p >= 0].astype(np.uint64), i[p >= 0]
         q, j = q[q >= 0].astype(np.uint64), j[q >= 0]
     if q.size == 0:
@@ -282,9 +286,9 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
 
 
 def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
-    """The numbers of the regions that have one, ascending, and their places.
+    """The numbers of the regions that have one, ascending, and the indices of these regions.
 
-    A channel that has neither number nor name counts as its own number.
+    A channel that has neither number nor name uses its channel index as number.
     """
     if regions.crisp:
         return regions.keys, np.arange(len(regions))
@@ -296,12 +300,13 @@ def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
 
 
 def _check_labels(overlap: Overlap) -> None:
-    """Refuse labels of which nothing says how they correspond."""
+    """Reject labels whose correspondence is undefined."""
     if overlap.reference.origins and overlap.prediction.origins:
         raise InputError(
-            "the numbers of connected components are arbitrary, so equal ones do not correspond; "
-            "use ",
+            "the numbers of connected components are arbitrary, so equal numbers do not "
+            "correspond. Use ",
             Option("match", "overlap"),
+            ".",
         )
     for side, across in (SIDES, SIDES[::-1]):
         own, opposite = overlap.side(side), overlap.side(across)
@@ -309,32 +314,33 @@ def _check_labels(overlap: Overlap) -> None:
             continue
         if own.names and not opposite.names and not _numbers(own)[0].size:
             raise InputError(
-                f"{side}: its regions have names ({listed(own.labels)}) but no numbers, and those "
-                f"of the {across} have numbers ({listed(opposite.labels)}) but no names, so with ",
+                f"the {side} has names ({listed(own.labels)}) but no numbers, and the {across} has "
+                f"numbers ({listed(opposite.labels)}) but no names. For ",
                 Option("match", "labels"),
-                " nothing corresponds; give the numbers names with ",
+                ", give the numbers names with ",
                 Option("names", python=f"read(…, names=…) for the {across}"),
-                ", or use ",
+                "; otherwise use ",
                 Option("match", "overlap"),
+                ".",
             )
         if own.unlabelled and not opposite.unlabelled:
             numbers = _numbers(own)[0]
             unknown = ~np.isin(_numbers(opposite)[0], numbers)
             if unknown.any() or (not opposite.crisp and not opposite.numbers):
                 raise InputError(
-                    f"{side}: its channels have no labels, and the {across} has "
-                    f"{listed(opposite.labels)}, which are not all among the channels 0 to "
-                    f"{len(own) - 1}, so with ",
+                    f"the channels of the {side} have no labels, and the labels of the {across} "
+                    f"({listed(opposite.labels)}) are not all channel numbers (0 to {len(own) - 1})"
+                    f". For ",
                     Option("match", "labels"),
-                    " nothing says which channel is which label. Give the labels of the channels "
-                    "in Python with Segmentation.from_probabilities(…, labels=…), store them in "
-                    "the file, or use ",
+                    ", store the labels of the channels in the file, or set them in Python with "
+                    "Segmentation.from_probabilities(…, labels=…); otherwise use ",
                     Option("match", "overlap"),
+                    ".",
                 )
 
 
 def _common_label(overlap: Overlap) -> bool:
-    """Whether both sides know a label, be it one that no pixel has."""
+    """Whether the two sides have a label in common, including labels without pixels."""
     own, others = overlap.reference, overlap.prediction
     by_name = labels_by(overlap) == "name"
     if by_name and own.unique_names.keys() & others.unique_names.keys():
@@ -348,7 +354,7 @@ def _common_label(overlap: Overlap) -> bool:
 
 
 def _known_numbers(regions: Regions) -> dict[int, int]:
-    """The labels or channels by their numbers, those that no pixel has included."""
+    """The labels or channels by number, including labels without pixels."""
     keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
     unlabelled = set(regions.unlabelled)
     numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)
@@ -356,12 +362,12 @@ def _known_numbers(regions: Regions) -> dict[int, int]:
 
 
 def knows(overlap: Overlap, label: Label) -> bool:
-    """Whether either side has a label, be it that of an empty region."""
+    """Whether either side has a label, even if its region is empty."""
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
 def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
-    """The pairs that are named, as far as there are such regions; the rest by overlap."""
+    """The given pairs whose regions exist, and the remaining regions by overlap."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[Label, int] = {}
     for prediction_label, reference_label in fixed.pairs:
@@ -383,17 +389,17 @@ def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
 
 
 def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
-    """Reject a label that neither side has in any of these overlaps, and pairs in wrong order."""
+    """Reject a label that is in none of these overlaps, and pairs in the wrong order."""
     if not isinstance(rule, Fixed):
         return
 
-    def found(side: Side, label: Label) -> bool:
+    def exists(side: Side, label: Label) -> bool:
         return any(overlap.side(side).knows(label) for overlap in overlaps)
 
     where = "neither side has" if len(overlaps) == 1 else "no case has"
     for pair in rule.pairs:
         for label in pair:
-            if not (found("reference", label) or found("prediction", label)):
+            if not (exists("reference", label) or exists("prediction", label)):
                 reference, prediction = (
                     listed(list(dict.fromkeys(x for o in overlaps for x in o.side(side).labels)))
                     for side in SIDES
@@ -403,15 +409,15 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
                     f"the prediction has {prediction}"
                 )
         # Such a pair would be silently ignored.
-        if not found("prediction", pair[0]) and not found("reference", pair[1]):
+        if not exists("prediction", pair[0]) and not exists("reference", pair[1]):
             raise InputError(
-                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a label of the "
-                f"reference and the second one of the prediction: give the prediction's label first"
+                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a reference label and "
+                f"the second a prediction label. Put the prediction label first."
             )
 
 
 def _as_given(overlap: Overlap, given: Given) -> Groups:
-    """The groups of an earlier comparison; a label that it does not know stays alone."""
+    """The groups of an earlier comparison. A label that it lacks stays unmatched."""
     numbers: dict[Side, Integers] = {}
     for side in SIDES:
         numbers[side] = np.full(len(overlap.side(side)), -1, np.int64)

@@ -1,4 +1,4 @@
-"""Spare regions join the groups of matched ones, the best gain first (METHOD §5)."""
+"""Merge unmatched regions into groups of matched regions, the largest gain first (METHOD §5)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from probdice.method.matching import TIE
 from probdice.method.overlap import Overlap
 from probdice.method.sides import SIDES, Side, other
 
-__all__ = ["Join", "Joined", "Merging", "join_spares", "sides_to_merge"]
+__all__ = ["Join", "Joined", "Merging", "merge_unmatched", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
 
-ORDER: tuple[Side, Side] = ("prediction", "reference")  # which side goes first where gains tie
+ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges first if gains tie
 
-# Given a side, the members of both sides of some groups and spare regions of that side: Σ 1 − f of
-# each group with each spare region joined to it, groups × spare regions.
+# Arguments: a side, the members of some groups on that side and on the other, and unmatched regions
+# of that side. Result: Σ (1 − f) of each group with each region added, groups × unmatched regions.
 Joined = Callable[
     [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
 ]
@@ -33,7 +33,7 @@ def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
 
 @dataclass(frozen=True)
 class Join:
-    """A spare region of a side joins a group, whose other side has the regions `into`."""
+    """An unmatched region was merged into a group, whose other side has the regions `into`."""
 
     side: Side
     region: int
@@ -42,7 +42,7 @@ class Join:
     gain: float
 
 
-def join_spares(
+def merge_unmatched(
     overlap: Overlap,
     groups: Groups,
     costs: NDArray[Any],
@@ -51,27 +51,27 @@ def join_spares(
     *,
     by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
-    """Join every spare region of `sides` to a group that it meets, even at a loss.
+    """Merge every unmatched region of `sides` into a group that it overlaps, even at a loss.
 
     Parameters
     ----------
     costs : ndarray
-        Σ 1 − f of each group, in units of the overlap.
+        Σ (1 − f) of each group, in multiples of `Overlap.unit`.
     joined : callable
-        Computes gains that need the pixels.
+        Computes the costs that need the pixels.
     by_table : bool
-        Whether all gains are read from the table, for want of pixels.
+        Whether all gains come from the overlap table, because there are no pixels.
 
     Returns
     -------
     groups
-        The groups after all joins, numbered anew.
+        The groups after merging, with new numbers.
     costs
         The cost of each group.
     joins
-        The joins in order.
+        The merges in order.
     """
-    if not groups.matched or not any(groups.spare(side).size for side in sides):
+    if not groups.matched or not any(groups.unmatched(side).size for side in sides):
         return groups, costs, ()
     joining = _Joining(overlap, groups, costs, sides, joined, by_table)
     joins = tuple(joining.run())
@@ -89,7 +89,7 @@ def join_spares(
 
 
 class _Joining:
-    """The gains of every spare region into every group that it meets, kept up to date."""
+    """The gain of every unmatched region in every group that it overlaps, updated after merges."""
 
     def __init__(
         self,
@@ -109,29 +109,29 @@ class _Joining:
             side: [groups.regions(side, g).tolist() for g in range(groups.matched)]
             for side in ORDER
         }
-        self.spare: dict[Side, set[int]] = {
-            side: set(groups.spare(side).tolist()) if side in sides else set() for side in ORDER
+        self.unmatched: dict[Side, set[int]] = {
+            side: set(groups.unmatched(side).tolist()) if side in sides else set() for side in ORDER
         }
         self.meeting = {side: self._neighbours(side) for side in ORDER}
-        # Per side and spare region: the groups it meets, and what it saves with their other side.
+        # Per side and unmatched region: the savings by group, with the group's other side.
         self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
-        self.ready: list[tuple[int, int, int, Any]] = []  # those that tie, by the order of ties
-        self.level: Any = 0  # the best gain when they were taken from the heap
+        self.ready: list[tuple[int, int, int, Any]] = []  # merges that tie, in tie-breaking order
+        self.level: Any = 0  # the largest gain when they were taken from the heap
         group_of = {side: groups.numbers(side).tolist() for side in ORDER}
         for side in ORDER:
             across = group_of[other(side)]
-            for region in self.spare[side]:
+            for region in self.unmatched[side]:
                 saved = self.saved[side].setdefault(region, {})
-                for partner, saving in self.meeting[side].get(region, ()):
-                    if across[partner] < groups.matched:
-                        saved[across[partner]] = saved.get(across[partner], 0) + saving
+                for neighbour, saving in self.meeting[side].get(region, ()):
+                    if across[neighbour] < groups.matched:
+                        saved[across[neighbour]] = saved.get(across[neighbour], 0) + saving
             self._measure(side, range(groups.matched))
         heapify(self.heap)
 
     def run(self) -> list[Join]:
-        """All joins, the best gain of all first."""
+        """All merges, the largest gain first."""
         overlap, joins = self.overlap, []
         scale = overlap.unit / overlap.pixels
         while (best := self._best()) is not None:
@@ -144,17 +144,17 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """The join with the largest gain; among ties, in the order of METHOD.
+        """The merge with the largest gain; ties are broken as METHOD §5 defines.
 
-        Joins that tie with the best one wait in `ready` for their turn, so that many of them are
-        not looked at again for each that is made.
+        Merges that tie with the best one are stored in `ready`, so that they are not compared
+        again after every merge.
         """
         heap, ready = self.heap, self.ready
         tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
         while True:
             while heap and not self._valid(heap[0]):
                 heappop(heap)
-            if heap and ready and -heap[0][0] > self.level:  # a join has made a better one
+            if heap and ready and -heap[0][0] > self.level:  # the last merge raised a gain
                 for *key, negative_gain in ready:
                     heappush(heap, (negative_gain, *key))
                 ready.clear()
@@ -171,49 +171,50 @@ class _Joining:
 
     def _valid(self, entry: tuple[Any, int, int, int]) -> bool:
         negative_gain, order, region, group = entry
-        if region not in self.spare[ORDER[order]]:
+        if region not in self.unmatched[ORDER[order]]:
             return False
         return bool(self.gain[order, region, group] == -negative_gain)
 
     def _join(self, side: Side, region: int, group: int, gain: Any) -> None:
-        """Add a region to a group, and bring the gains into that group up to date."""
-        self.spare[side].discard(region)
+        """Add a region to a group and update the gains of that group."""
+        self.unmatched[side].discard(region)
         self.members[side][group].append(region)
         self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
         across = other(side)
-        for partner, saving in self.meeting[side].get(region, ()):
-            if partner in self.spare[across]:
-                saved = self.saved[across][partner]
+        for neighbour, saving in self.meeting[side].get(region, ()):
+            if neighbour in self.unmatched[across]:
+                saved = self.saved[across][neighbour]
                 saved[group] = saved.get(group, 0) + saving
                 if self._additive(across, group):
-                    self._offer(across, partner, group, self._from_table(across, partner, group))
+                    self._offer(
+                        across, neighbour, group, self._from_table(across, neighbour, group)
+                    )
         for changed in ORDER:
             if not self._additive(changed, group):
                 self._measure(changed, [group])
 
     def _measure(self, side: Side, groups: Sequence[int]) -> None:
-        """The gains of all spare regions of a side into some groups."""
-        additive = [g for g in groups if self._additive(side, g)]
+        """Compute the gains of all unmatched regions of a side in some groups."""
+        additive = {g for g in groups if self._additive(side, g)}
         if additive:
-            wanted = set(additive)
-            for region in self.spare[side]:
+            for region in self.unmatched[side]:
                 for group in self.saved[side][region]:
-                    if group in wanted:
+                    if group in additive:
                         self._offer(side, region, group, self._from_table(side, region, group))
-        spare = sorted(self.spare[side])
-        by_pixels = [g for g in groups if not self._additive(side, g)] if spare else []
+        unmatched = sorted(self.unmatched[side])
+        by_pixels = [g for g in groups if not self._additive(side, g)] if unmatched else []
         if by_pixels:
             own, across = self.members[side], self.members[other(side)]
             losses = self.joined(
-                side, [own[g] for g in by_pixels], [across[g] for g in by_pixels], spare
+                side, [own[g] for g in by_pixels], [across[g] for g in by_pixels], unmatched
             )
             for group, row in zip(by_pixels, losses.tolist(), strict=True):
-                for region, loss in zip(spare, row, strict=True):
+                for region, loss in zip(unmatched, row, strict=True):
                     if group in self.saved[side][region]:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the table: see METHOD §5 on sides that are label maps."""
+        """Whether gains follow from the overlap table (METHOD §5: if the side is a label map)."""
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True
@@ -230,17 +231,20 @@ class _Joining:
         heappush(self.heap, (-gain, *key))
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
-        """The regions of the other side that each spare region meets, and what each pair saves."""
+        """The regions of the other side that each unmatched region overlaps, and the savings."""
         meeting = self.overlap.meeting
         ends, others = meeting.rows, meeting.columns
         if side == "prediction":
             ends, others = others, ends
-        spare = np.zeros(len(self.overlap.side(side)), np.bool_)
-        spare[list(self.spare[side])] = True
-        kept = np.flatnonzero(spare[ends])
+        unmatched = np.zeros(len(self.overlap.side(side)), np.bool_)
+        unmatched[list(self.unmatched[side])] = True
+        pairs = np.flatnonzero(unmatched[ends])
         neighbours: dict[int, list[tuple[int, Any]]] = {}
-        for region, partner, saving in zip(
-            ends[kept].tolist(), others[kept].tolist(), meeting.savings[kept].tolist(), strict=True
+        for region, neighbour, saving in zip(
+            ends[pairs].tolist(),
+            others[pairs].tolist(),
+            meeting.savings[pairs].tolist(),
+            strict=True,
         ):
-            neighbours.setdefault(region, []).append((partner, saving))
+            neighbours.setdefault(region, []).append((neighbour, saving))
         return neighbours

@@ -1,8 +1,8 @@
-"""The overlap of two segmentations: everything that adds up over their pixels.
+"""The overlap of two segmentations: all sums over their pixels.
 
-Per region its volume and what it costs alone, per pair of regions that meet what the pair saves.
-Blocks of an image, batches of a training loop and the images of a data set all add up to one
-`Overlap`; matching, scores, chance and other numbers are read from it.
+An overlap holds the volume and the cost of each region alone, and the savings of each pair of
+overlapping regions. Overlaps of image blocks, training batches and the images of a data set add
+up. Matching, scores, chance and other numbers are computed from the total.
 """
 
 import json
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Overlap", "Pairs", "Regions"]
 
-FORMAT = 1  # version of what save and to_dict write
-LARGEST_TABLE = 2**27  # pairs of regions in a table, each a number of eight bytes
-COMPACT = 2**20  # pairs that may wait before they are added up
-MOST_PACKED = 64  # bytes of keys and names to which a byte of a file unpacks
-HEADER = ("crisp", "names", "colours", "numbers", "origins")  # of a side in a file
-SLACK = 2**16  # bytes of an array beside its values
+FORMAT = 1  # version of the format of save and to_dict
+LARGEST_TABLE = 2**27  # pairs of regions in a table, eight bytes per pair
+COMPACT = 2**20  # pairs that are collected before they are added up
+MOST_PACKED = 64  # largest compression ratio of keys and names
+HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
+SLACK = 2**16  # bytes of a stored array in addition to its values
 
-# What a damaged file may lead to in NumPy, zipfile, zlib and json.
-DAMAGE = (
+# Exceptions that NumPy, zipfile, zlib and json raise for corrupt files.
+CORRUPT_FILE_ERRORS = (
     ArithmeticError,
     AttributeError,
     EOFError,
@@ -71,24 +71,24 @@ class Regions:
     keys : ndarray of int
         The labels of a label map, ascending, or the numbers of the channels.
     volumes : ndarray
-        Sum of the probability of each region: whole numbers for a label map.
+        Sum of the probabilities of each region; integers for a label map.
     crisp : bool
-        Whether they come from a label map.
+        Whether the side is a label map.
     names : mapping of int to str
-        The name of a key, where it has one; regions may share a name.
+        The names of keys that have one. Regions may share a name.
     losses : ndarray or None
-        Sum of 1 − f of each region against an empty one, where that does not follow from the
-        volumes: for probabilities under aitchison.
+        Σ (1 − f) of each region against an empty region, if it does not follow from the volumes:
+        for probabilities with a similarity that is not separable, such as aitchison.
     colours : mapping of int to str
-        The colour of a key, such as "#0072B2", where the source has one.
+        The colours, such as "#0072B2", of keys that have one in the source.
     likeliest : ndarray of int or None
-        Number of pixels at which each region is the likeliest, ties within 1e-6 included. None for
-        a label map, where these are the volumes, and for an overlap saved by version 0.1.
+        Number of pixels at which each region is the most probable, including ties within 1e-6.
+        None for a label map, where it equals the volume, and for an overlap saved by version 0.1.
     numbers : mapping of int to int
-        The label that a channel stands for, where it has one. The keys of a label map are its
-        numbers; those that no pixel has may be here.
+        The labels of channels that have one. The keys of a label map are its labels, so for a
+        label map this mapping holds labels without pixels only.
     origins : mapping of int to int or str
-        The class of each connected component; empty where regions are no components.
+        The class of each connected component; empty if the regions are not components.
     """
 
     keys: NDArray[Any]
@@ -105,15 +105,15 @@ class Regions:
         return len(self.keys)
 
     def label(self, index: int) -> Label:
-        """How a region is shown: by its name, else by its number, else by its channel."""
+        """The label of a region: its name, else its number, else its channel index."""
         return self.label_of(int(self.keys[index]))
 
     def label_of(self, key: int) -> Label:
-        """How the region of a label or channel is shown."""
+        """The label of the region with this key."""
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """The number of a region: its label, or the one that its channel stands for."""
+        """The number of a region: its label in the label map, or the label of its channel."""
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
@@ -121,7 +121,7 @@ class Regions:
         return key if self.crisp else self.numbers.get(key)
 
     def name(self, index: int) -> str | None:
-        """The name of a region, which others may have as well, or None."""
+        """The name of a region, which other regions may share, or None."""
         return self.names.get(int(self.keys[index]))
 
     @cached_property
@@ -129,12 +129,12 @@ class Regions:
         return shown_names(self.names, self.number_of)
 
     def find(self, label: Label) -> int | None:
-        """The region that a user means: by its number, by its name, or as it is shown."""
+        """The index of the region with this number, name or label, or None."""
         key = self._key_of(label)
         return None if key is None else self._places.get(key)
 
     def knows(self, label: Label) -> bool:
-        """Whether a user may mean a region so, be it one that no pixel has."""
+        """Whether a region has this number, name or label, even if it has no pixels."""
         key = self._key_of(label)
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
@@ -157,7 +157,7 @@ class Regions:
 
     @cached_property
     def _channels(self) -> dict[int, int]:
-        """The channel of every number; a channel without number and name is its own."""
+        """The channel of every number. A channel without number and name has its own index."""
         return {**{key: key for key in self.unlabelled}, **{n: k for k, n in self.numbers.items()}}
 
     @cached_property
@@ -167,13 +167,13 @@ class Regions:
 
     @cached_property
     def unique_names(self) -> dict[str, int]:
-        """The labels or channels whose name no other one has, by name."""
+        """The keys of regions with a unique name, by name."""
         counts = Counter(self.names.values())
         return {name: key for key, name in self.names.items() if counts[name] == 1}
 
     @cached_property
     def places_by_name(self) -> dict[str, int]:
-        """The regions that their name identifies, by name."""
+        """The indices of regions with a unique name, by name."""
         if not self.names:
             return {}
         keys = _integers(list(self.unique_names.values()))
@@ -190,12 +190,12 @@ class Regions:
         return tuple(key for key in keys if key not in self.numbers and key not in self.names)
 
     def colour(self, index: int) -> str | None:
-        """The colour that the source gives a region, or None."""
+        """The colour of a region in its source, or None."""
         return self.colours.get(int(self.keys[index]))
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        """The names or numbers of all regions, the empty ones included."""
+        """The labels of all regions, including empty ones."""
         keys: list[int] = self.keys.tolist()
         if not self.names and (self.crisp or not self.numbers):
             return tuple(keys)
@@ -203,16 +203,16 @@ class Regions:
 
     @cached_property
     def occupied(self) -> Integers:
-        """The indices of the regions that are not empty."""
+        """The indices of the non-empty regions."""
         return np.flatnonzero(self.volumes)
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
         """Which regions count in means over regions and in counts of regions.
 
-        A region of a label map counts if it is not empty, a region of probabilities if it is the
-        likeliest at one pixel or more. Where `likeliest` is not known, every region that is not
-        empty counts.
+        A region of a label map counts if it is not empty. A region of probabilities counts if it
+        is the most probable at one pixel or more. If `likeliest` is unknown, every non-empty region
+        counts.
         """
         occupied = self.volumes > 0
         return np.asarray(occupied if self.likeliest is None else occupied & (self.likeliest > 0))
@@ -223,7 +223,7 @@ class Regions:
 
     @property
     def empty(self) -> tuple[Label, ...]:
-        """The labels of empty regions, and of names that no region has."""
+        """The labels of empty regions, including names and numbers without a region."""
         empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
         if self.names or self.numbers:
             known = set(self.keys.tolist())
@@ -231,7 +231,7 @@ class Regions:
         return tuple(empty)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types."""
+        """The regions as plain types."""
         return {
             "crisp": self.crisp,
             "keys": self.keys.tolist(),
@@ -246,14 +246,14 @@ class Regions:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Regions":
-        """Back from plain types."""
+        """Restore regions from plain types."""
         crisp = bool(content["crisp"])
         losses, likeliest = content["losses"], content.get("likeliest")
         keys = _integers(content["keys"])
         names = {index(key): name for key, name in content["names"]}
         if "numbers" in content:
             numbers = {index(key): index(number) for key, number in content["numbers"]}
-        else:  # an older version kept the label or the name of a channel, not both
+        else:  # an older version stored either the label or the name of a channel
             bare = () if crisp else keys.tolist()
             labels = {**{key: key for key in bare}, **names}
             numbers = {key: label for key, label in labels.items() if isinstance(label, int)}
@@ -273,9 +273,9 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of regions that meet, by row and column: indices of regions of both sides.
+    """Pairs of overlapping regions: `rows` and `columns` are indices of regions of the two sides.
 
-    `savings` is ½ (what the regions cost alone − what the pair costs), summed over the pixels.
+    `savings` is ½ (cost of both regions alone − cost of the pair), summed over the pixels.
     """
 
     rows: Integers
@@ -288,22 +288,23 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Overlap:
-    """Where the regions of two segmentations overlap, summed over their pixels.
+    """The overlap of every pair of regions of two segmentations, summed over their pixels.
 
-    `probdice.overlap` makes one. Overlaps of two sets of pixels add up with ``+`` or ``sum``.
+    `probdice.overlap` computes it. Add overlaps of different pixels with ``+`` or ``sum``.
 
     Attributes
     ----------
     similarity : Similarity
-        How regions are compared.
+        The similarity of two probability vectors.
     pixels : int
-        How many pixels are compared.
+        Number of compared pixels (voxels of a volume).
     reference : Regions
         Labels and volumes of the reference, and the cost of each region alone.
     prediction : Regions
         The same for the prediction.
     meeting : Pairs
-        What every pair of regions that meet saves: pixels in common for two label maps.
+        The savings of every pair of overlapping regions. For two label maps, it is the number of
+        common pixels.
 
     Examples
     --------
@@ -328,22 +329,22 @@ class Overlap:
 
     @property
     def crisp(self) -> bool:
-        """Whether both sides are label maps: all sums are then whole numbers of pixels."""
+        """Whether both sides are label maps. All sums are then integers."""
         return self.reference.crisp and self.prediction.crisp
 
     @property
     def separable(self) -> bool:
-        """Whether a score is the sum of what its groups cost."""
+        """Whether the score follows from the sum of the costs of the groups."""
         return self.crisp or self.similarity.separable
 
     @property
     def unit(self) -> float:
-        """What one unit of the sums is worth: less than 1 only for label maps under a floor."""
+        """The cost of one pixel in the sums of label maps; below 1 only with a floor."""
         return self.similarity.disagreement if self.crisp else 1.0
 
     @cached_property
     def alone(self) -> Both[NDArray[Any]]:
-        """What every region costs alone: Σ 1 − f against an empty region, in units."""
+        """The cost of every region alone: Σ (1 − f) against an empty region, in units."""
         return Both(*(self._alone(self.side(side)) for side in SIDES))
 
     def _alone(self, regions: Regions) -> NDArray[Any]:
@@ -356,25 +357,25 @@ class Overlap:
 
     @cached_property
     def overlaps(self) -> Floats:
-        """o_ij of every pair that meets, in the order of `meeting`."""
+        """o_ij of every overlapping pair, in the order of `meeting`."""
         return self.meeting.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
-        """What pairs cost together, in units, never less than 0."""
+        """The costs of pairs, in units, never below 0."""
         alone = self.alone
         costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
         return np.asarray(np.maximum(costs, 0))
 
     @cached_property
     def weights(self) -> Floats:
-        """w_ij = 1 − D of every pair of regions that are not empty; read-only."""
+        """w_ij = 1 − D of every pair of non-empty regions; read-only."""
         rows, columns = self.reference.occupied, self.prediction.occupied
         if rows.size * columns.size > LARGEST_TABLE:
             raise TooLargeError(
-                f"{rows.size} reference and {columns.size} prediction regions make a table of "
-                f"weights of {rows.size * columns.size * 8 / 2**30:.1f} GiB, more than the "
-                f"{LARGEST_TABLE * 8 / 2**30:g} GiB that are tried; use overlap.to_frame(), which "
-                f"has the pairs that meet"
+                f"the weights of {rows.size} reference and {columns.size} prediction regions take "
+                f"{rows.size * columns.size * 8 / 2**30:.1f} GiB, more than the limit of "
+                f"{LARGEST_TABLE * 8 / 2**30:g} GiB. Use overlap.to_frame(), which holds the "
+                f"overlapping pairs only."
             )
         alone = self.alone
         weights: Floats = np.add.outer(
@@ -395,10 +396,10 @@ class Overlap:
         return weights
 
     def compare(self, *, match: "Match" = "overlap", merge: "Merging" = "none") -> "Comparison":
-        """Match the regions, and merge what is left over where that is asked for.
+        """Match the regions and, if requested, merge unmatched regions.
 
-        The result has no images: what needs the pixels again (the aitchison score of
-        probabilities, merging them, their chance, maps) is refused by name.
+        The result has no images. Operations that need the pixels again (the aitchison score of
+        probabilities, merging them, their chance, maps) raise an error.
 
         Parameters
         ----------
@@ -417,15 +418,15 @@ class Overlap:
         return compare_overlap(self, match=match, merge=merge)
 
     def indices(self, *, background: Label | None = None) -> "Indices":
-        """The field's other numbers: Rand, variation of information, covering, mean IoU, ….
+        """Other metrics: Rand index, variation of information, covering, mean IoU, ….
 
-        What needs a correspondence takes the one of largest overlap; ``compare(…).indices()``
-        takes any other.
+        Metrics that need a correspondence use the one with the largest overlap. For any other
+        correspondence, use ``compare(…).indices()``.
 
         Parameters
         ----------
         background : int or str, optional
-            The label that is no foreground. None by default: nothing is.
+            The label of the background. None, the default, means that there is no background.
 
         Examples
         --------
@@ -437,7 +438,7 @@ class Overlap:
         return self.compare().indices(background=background)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A table with one row for every pair of regions that meets.
+        """A table with one row per pair of overlapping regions.
 
         Examples
         --------
@@ -471,7 +472,7 @@ class Overlap:
         return Overlap.total([self, other])
 
     def __radd__(self, other: object) -> "Overlap":
-        """Of ``sum``, which starts with 0."""
+        """Support ``sum``, which starts with 0."""
         if isinstance(other, int) and other == 0:
             return self
         return NotImplemented
@@ -486,21 +487,21 @@ class Overlap:
         >>> probdice.Overlap.total([probdice.overlap([1, 2], [5, 5])] * 3).pixels
         6
         """
-        waiting: list[Overlap] = []
+        pending: list[Overlap] = []
         pairs = compact = 0
         for overlap in overlaps:
-            waiting.append(overlap)
+            pending.append(overlap)
             pairs += len(overlap.meeting)
-            # Adding up costs a sort, so it waits until there is twice as much as after the last.
-            if len(waiting) > 1 and pairs > COMPACT + 2 * compact:
-                waiting = [_added(waiting)]
-                pairs = compact = len(waiting[0].meeting)
-        if not waiting:
-            raise InputError("overlaps is empty: expected at least one to add")
-        return waiting[0] if len(waiting) == 1 else _added(waiting)
+            # Adding needs a sort, so wait until there are twice as many pairs as after the last.
+            if len(pending) > 1 and pairs > COMPACT + 2 * compact:
+                pending = [_added(pending)]
+                pairs = compact = len(pending[0].meeting)
+        if not pending:
+            raise InputError("overlaps is empty: expected at least one overlap")
+        return pending[0] if len(pending) == 1 else _added(pending)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types, pairs that meet only; with the version of the format.
+        """The overlap as plain types, with the version of the format.
 
         Examples
         --------
@@ -521,7 +522,7 @@ class Overlap:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Overlap":
-        """Back from what `to_dict` gave.
+        """Restore an overlap from the output of `to_dict`.
 
         Examples
         --------
@@ -533,8 +534,8 @@ class Overlap:
         try:
             if content["format"] != FORMAT:
                 raise InputError(
-                    f"an overlap of format {content['format']} was written by another version of "
-                    f"probdice; expected format {FORMAT}"
+                    f"expected an overlap of format {FORMAT}, found format {content['format']}, "
+                    f"which another version of probdice wrote"
                 )
             reference = Regions.from_dict(content["reference"])
             prediction = Regions.from_dict(content["prediction"])
@@ -554,11 +555,11 @@ class Overlap:
         except ProbdiceError:
             raise
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise InputError(f"holds no overlap: {type(error).__name__}: {error}") from None
+            raise InputError(f"not an overlap: {type(error).__name__}: {error}") from None
         return overlap
 
     def _check(self) -> None:
-        """Refuse what no pass over pixels could have given."""
+        """Reject values that no pass over pixels can produce."""
         meeting, pixels = self.meeting, self.pixels
         fits = pixels >= 1 and _as_long([meeting.rows, meeting.columns, meeting.savings])
         for regions in (self.reference, self.prediction):
@@ -581,10 +582,10 @@ class Overlap:
             pairs = meeting.rows * len(self.prediction) + meeting.columns
             fits = np.unique(pairs).size == pairs.size
         if not fits:
-            raise InputError("holds no overlap: its parts do not fit each other")
+            raise InputError("not an overlap: its parts are inconsistent")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a file, whole or not at all; `load` reads it back.
+        """Write the overlap to a file, which `load` reads. A failed write leaves no partial file.
 
         Examples
         --------
@@ -629,7 +630,7 @@ class Overlap:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Overlap":
-        """Read what `save` wrote.
+        """Read an overlap from a file written by `save`.
 
         Examples
         --------
@@ -648,9 +649,9 @@ class Overlap:
             raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
         except ProbdiceError as error:
             raise FormatError(f"{name}: ", *error.args) from None
-        except DAMAGE as error:
+        except CORRUPT_FILE_ERRORS as error:
             raise FormatError(
-                f"{name}: is not a saved overlap, or damaged: {type(error).__name__}: {error}"
+                f"{name}: not a saved overlap, or corrupt: {type(error).__name__}: {error}"
             ) from None
 
     def __repr__(self) -> str:
@@ -662,10 +663,11 @@ class Overlap:
 
 
 def _stored(stream: BinaryIO) -> dict[str, Any]:
-    """What `save` wrote, for `from_dict`.
+    """The content of a file written by `save`, for `from_dict`.
 
-    An array may pack to next to nothing. Keys and names differ, so that each takes some bytes of
-    the file; the number of regions then says how long all the others can be.
+    A small file may decompress to huge arrays, so the sizes are checked first. Keys and names are
+    all different, so their compression ratio is limited. The number of regions then limits the
+    sizes of all other arrays.
     """
     from probdice.files.numpy_files import member
 
@@ -675,9 +677,7 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
     def array(name: str, most: int) -> NDArray[Any]:
         size = members[name].file_size
         if size > most + SLACK:
-            raise FormatError(
-                f"is damaged: its {name} take {size} bytes, where an overlap has at most {most}"
-            )
+            raise FormatError(f"corrupt file: {name} has {size} bytes, expected at most {most}")
         return member(archive, members[name].filename, size)
 
     def packed(name: str) -> int:
@@ -699,7 +699,7 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
 
 
 def _added(overlaps: Sequence[Overlap]) -> Overlap:
-    """The sum of several overlaps, at least one."""
+    """The sum of one or more overlaps."""
     first = overlaps[0]
     for overlap in overlaps[1:]:
         if overlap.similarity != first.similarity:
@@ -715,7 +715,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
             for k, overlap in enumerate(overlaps)
         ]
     )
-    order = np.argsort(pairs, kind="stable")  # which takes advantage of parts that are in order
+    order = np.argsort(pairs, kind="stable")  # a stable sort is fast on sorted runs
     pairs, savings = pairs[order], savings[order]
     distinct = np.flatnonzero(np.diff(pairs, prepend=-1))
     if pairs.size:
@@ -730,7 +730,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
 
 
 def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
-    """The regions of one side of several overlaps, and where those of each are among them."""
+    """All regions of one side of several overlaps, and the indices of those of each overlap."""
     first = several[0]
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
@@ -746,14 +746,14 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
             )
         if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
             raise InputError(
-                f"{side}: overlaps of probabilities of other regions cannot be added: found "
+                f"{side}: overlaps of probabilities with different regions cannot be added: found "
                 f"{first.labels} and {regions.labels}"
             )
         for key, name in regions.names.items():
             if names.setdefault(key, name) != name:
                 raise InputError(
-                    f"{side}: label {key} is called {names[key]!r} in one overlap and {name!r} in "
-                    f"another, so they cannot be added"
+                    f"{side}: overlaps with different names for label {key} ({names[key]!r} and "
+                    f"{name!r}) cannot be added"
                 )
     keys = first.keys
     if any(not np.array_equal(regions.keys, keys) for regions in several[1:]):
@@ -761,9 +761,9 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
     places = [np.searchsorted(keys, regions.keys) for regions in several]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
-    # One overlap without these counts leaves those of the sum unknown.
-    counted = all(regions.likeliest is not None for regions in several)
-    likeliest = np.zeros(keys.size, np.int64) if counted else None
+    # If one overlap lacks these counts, so does the sum.
+    known = all(regions.likeliest is not None for regions in several)
+    likeliest = np.zeros(keys.size, np.int64) if known else None
     for regions, place in zip(several, places, strict=True):
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
@@ -775,45 +775,47 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
 
 
 def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All keys, ascending; whole numbers throughout, which NumPy would make floating ones."""
+    """All keys, ascending, as integers (NumPy would convert mixed types to floating point)."""
     if len({keys.dtype for keys in several}) > 1:
         several = [_integers(keys.tolist()) for keys in several]
         if len({keys.dtype for keys in several}) > 1:
             if any(keys.size and int(keys[0]) < 0 for keys in several):
-                raise InputError("labels below 0 and labels from 2⁶³ on cannot be added")
+                raise InputError(
+                    "overlaps with labels below 0 and labels of at least 2⁶³ cannot be added"
+                )
             several = [keys.astype(np.uint64) for keys in several]
     return np.unique(np.concatenate(several))
 
 
 def _integers(keys: Any) -> NDArray[Any]:
-    """Labels as int64, or as uint64 where they need it."""
+    """Labels as int64, or as uint64 if a label is at least 2⁶³."""
     array = np.asarray(keys)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    # NumPy makes floating numbers of a list that has labels on either side of 2⁶³.
+    # NumPy converts a list with labels below and above 2⁶³ to floating point.
     if isinstance(keys, list) and all(type(key) is int for key in keys) and max(keys) >= 2**63:
         array = np.array(keys, np.uint64)
     if array.dtype.kind not in "iu":
-        raise InputError(f"labels must be whole numbers, found {array.dtype}")
+        raise InputError(f"labels must be integers, found {array.dtype}")
     if array.dtype == np.uint64 and int(array.max()) >= 2**63:
         return array
     return array.astype(np.int64)
 
 
 def _places(count: int, occupied: Integers) -> Integers:
-    """Where each region is among those that are not empty."""
+    """The position of each region among the non-empty regions, or −1."""
     places = np.full(count, -1, np.int64)
     places[occupied] = np.arange(occupied.size)
     return places
 
 
 def _as_long(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Whether these are rows of equal length."""
+    """Whether all arrays are one-dimensional and have the same length."""
     return all(array.shape == (arrays[0].size,) for array in arrays)
 
 
 def _counts_fit(regions: Regions, pixels: int) -> bool:
-    """Whether the pixels at which regions are the likeliest are counts of this many pixels."""
+    """Whether the counts in `likeliest` are possible for this number of pixels."""
     counts = regions.likeliest
     if counts is None:
         return True
@@ -829,7 +831,7 @@ def _within(indices: Integers, count: int) -> bool:
 
 
 def _column(regions: Regions, indices: Integers) -> Any:
-    """Labels for a table: numbers as an array, names as a list."""
+    """Labels for a table: an array of numbers, or a list of labels if there are names."""
     if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels

@@ -1,6 +1,6 @@
-"""What the mathematics asks of the pixels, and the sums that it gets.
+"""The passes over pixels that the method needs, and the sums that they return.
 
-`Passes` is implemented by the engine for two images; each method is one pass over their pixels.
+The engine implements `Passes` for two images. Each method is one pass over their pixels.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["Distribution", "Lists", "Moments", "Passes", "Scores"]
 
-Lists = Sequence[Sequence[int]]  # the regions in each group: channels, or labels of a label map
+Lists = Sequence[Sequence[int]]  # channels, or labels of a label map, of the regions of each group
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of some pixels: 1 − f in all, how many are infinitely far, and Σ|p − q| of each group."""
+    """Σ (1 − f), the number of infinitely distant pixels, and Σ|p − q| of each group."""
 
     loss: float
     infinite: int
@@ -38,9 +38,9 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels: what is explained follows from these.
+    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels, from which explained shares are computed.
 
-    `own` has the products of a soft side with itself; for a label map it is None.
+    `own` holds Σ p pᵀ of a soft side; for a label map it is None.
     """
 
     volumes: Both[Floats]
@@ -62,7 +62,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many values of each region lie in each bin of [0, 1], and the sums of these values.
+    """A histogram per region: the number and the sum of the values in each bin of [0, 1].
 
     Bins are narrow at both ends, where most values are, and widest in the middle.
     """
@@ -83,13 +83,13 @@ class Distribution:
 
     @cached_property
     def shares(self) -> Floats:
-        """The sum, over the values in each bin, of where they lie between its ends: 0 to 1."""
+        """The sum of the relative positions (0 to 1) of the values in each bin."""
         left_ends = np.cumsum(self.widths) - self.widths
         return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
 
 
 class Passes(Protocol):
-    """Two segmentations of one image, whose pixels can be visited again."""
+    """Two segmentations of one image, with passes over their pixels."""
 
     def overlap(self, similarity: Similarity) -> Overlap:
         """The overlap of both sides."""
@@ -105,19 +105,19 @@ class Passes(Protocol):
         across: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Σ 1 − f of each group with each unmatched region of `side` joined to it."""
+        """Σ (1 − f) of each group with each unmatched region of `side` added."""
 
     def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
-        """f at every pixel between the groups of both sides."""
+        """The similarity f between the groups of both sides at every pixel."""
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """The moments of both sides, label maps by these labels."""
+        """The moments of both sides, in the order of these labels or channels."""
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """How the values of every region of two soft sides are distributed."""
+        """The histogram of every region of two soft sides."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Pixels of each side, by ascending ranks: columns of probabilities, or labels."""
+        """The pixels of these ascending ranks: columns of probabilities, or labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
         """Images made of sampled pixels."""

@@ -1,4 +1,7 @@
-"""A region has a number, a name, or both; and a label to show, which tells it from all others."""
+"""Numbers, names and labels of regions.
+
+A region has a number, a name, or both. Its label, which is unique, is shown to users.
+"""
 
 import re
 from collections import Counter
@@ -17,7 +20,7 @@ COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 def shown_names(
     names: Mapping[int, str], number_of: Callable[[int], int | None]
 ) -> Mapping[int, str]:
-    """The names of regions as they are shown: with the number where two regions share a name.
+    """The names of regions as shown to users: with the number if two regions share a name.
 
     Parameters
     ----------
@@ -37,7 +40,7 @@ def shown_names(
     counts = Counter(names.values())
     shared = {key: name for key, name in names.items() if counts[name] > 1}
     shown = {**names, **_numbered(shared, number_of)}
-    if len(set(shown.values())) < len(shown):  # a region is called "mass (2)" by its source
+    if len(set(shown.values())) < len(shown):  # a region is named "mass (2)" in its source
         shown = {**names, **_numbered(names, number_of)}
     return shown
 
@@ -51,7 +54,7 @@ def _numbered(names: Mapping[int, str], number_of: Callable[[int], int | None]) 
 
 
 def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tuple[Label, ...]:
-    """How channels are shown: by name, else by number, else by channel.
+    """The labels of channels: the name, else the number, else the channel index.
 
     Examples
     --------
@@ -66,9 +69,9 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """The number of every channel, None where it has none, and the names by channel.
+    """The number of every channel, or None, and the names by channel.
 
-    Without labels and names, the numbers are 0, 1, …; a whole number among the names is a label.
+    Without labels and names, the numbers are 0, 1, …. An integer among the names is a label.
     """
     for what, values in (("labels", labels), ("names", names)):
         if values is not None and (isinstance(values, str | Mapping) or len(values) != count):
@@ -79,19 +82,19 @@ def as_channels(
         return tuple(range(count)), {}
     given = [None] * count if labels is None else labels
     numbers = [None if label is None else whole_number(label, "labels") for label in given]
-    called: dict[int, str] = {}
+    name_of: dict[int, str] = {}
     for k, name in enumerate(() if names is None else names):
         if isinstance(name, str):
-            called[k] = str(name)
+            name_of[k] = str(name)
         elif name is not None and labels is None:
             numbers[k] = whole_number(name, "names")
         elif name is not None:
-            raise InputError(f"names must hold texts where labels are given, found {name!r}")
-    return tuple(numbers), called
+            raise InputError(f"names must be strings if labels are given, found {name!r}")
+    return tuple(numbers), name_of
 
 
 def whole_number(value: object, what: str) -> int:
-    """A whole number, as which a label or an axis is given."""
+    """The value as an integer, or an error that names the argument `what`."""
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:

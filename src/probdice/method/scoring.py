@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError
 from probdice.method.groups import Groups, costs, known_from_table
 from probdice.method.matching import Rule, find_groups
-from probdice.method.merging import Join, Merging, join_spares, sides_to_merge
+from probdice.method.merging import Join, Merging, merge_unmatched, sides_to_merge
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists, Passes
 from probdice.method.sides import SIDES, Both, Side, other
@@ -28,14 +28,14 @@ __all__ = [
 
 
 class NeedsImages(InputError):
-    """A number that needs the pixels again was asked of a result that no longer has them."""
+    """A number needs another pass over the pixels, but the result has no images."""
 
 
 @dataclass(frozen=True, eq=False)
 class Correspondence:
-    """Who belongs to whom: after matching alone, and after merging.
+    """The groups after matching, and after merging.
 
-    `costs` is what the groups cost where merging has found that out, and else None.
+    `costs` holds the costs of the groups if merging has computed them, else None.
     """
 
     matched: Groups
@@ -46,9 +46,9 @@ class Correspondence:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The score of some groups, and how many pixels are infinitely far.
+    """The score of some groups, and the number of infinitely distant pixels.
 
-    `differences` is Σ|p − q| of each group where that is not what the group costs.
+    `differences` is Σ|p − q| of each group, or None if it equals the cost of the group.
     """
 
     score: float
@@ -59,25 +59,27 @@ class Measured:
 def correspond(
     overlap: Overlap, match: Rule, merge: Merging, images: Passes | None
 ) -> Correspondence:
-    """Match, and merge where that is asked for."""
+    """Match regions, then merge unmatched regions as `merge` says."""
     matched = find_groups(overlap, match)
     if merge == "none":
         return Correspondence(matched, matched, ())
     sides = sides_to_merge(merge)
 
-    def joined(side: Side, own: Lists, across: Lists, spare: Sequence[int]) -> NDArray[Any]:
-        return joined_losses(overlap, images, side, own, across, spare)
+    def joined(side: Side, own: Lists, across: Lists, unmatched: Sequence[int]) -> NDArray[Any]:
+        return joined_losses(overlap, images, side, own, across, unmatched)
 
     before = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
-    groups, after, joins = join_spares(overlap, matched, before, sides, joined, by_table=by_table)
+    groups, after, joins = merge_unmatched(
+        overlap, matched, before, sides, joined, by_table=by_table
+    )
     return Correspondence(matched, groups, joins, after)
 
 
 def measure(
     overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
-    """The score of some groups, given what each costs where that is known."""
+    """The score of some groups. `losses` are their costs, if known."""
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
@@ -92,23 +94,24 @@ def measure(
         return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if unbounded else 0)
     if images is None:
         raise NeedsImages(
-            f"the {overlap.similarity.name} score of probabilities needs the images: compare the "
-            f"segmentations themselves, or use the absolute similarity"
+            f"The {overlap.similarity.name} score of probabilities needs the images. Compare the "
+            f"segmentations themselves, or use the absolute similarity."
         )
     scores = images.scores(overlap.similarity, key_lists(overlap, groups))
     return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Whether groups cost what the table says but for sums that exceed 1: min(p, 1) is p.
+    """Whether the overlap table gives the costs of groups, except for sums that exceed 1.
 
-    That serves where the pixels are gone, as in a sum of overlaps.
+    For sums up to 1, min(p, 1) is p. This approximation is used if there are no images, as for a
+    sum of overlaps.
     """
     return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
-    """The regions of each group by channel or label, as passes take them."""
+    """The channels or labels of the regions of each group, as passes expect them."""
 
     def lists(side: Side) -> Lists:
         starts, members = groups.members[side]
@@ -119,7 +122,7 @@ def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
 
 
 def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDArray[Any]:
-    """Σ 1 − f between both sides of each group, in units."""
+    """Σ (1 − f) between both sides of each group, in units."""
     total = costs(overlap, groups)
     if overlap.crisp:
         return total
@@ -131,8 +134,8 @@ def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDAr
             return total
         if images is None:
             raise NeedsImages(
-                "groups of several regions of probabilities need the images: compare the "
-                "segmentations themselves"
+                "The costs of groups of several soft regions need the images. Compare the "
+                "segmentations themselves."
             )
         scores = images.scores(overlap.similarity, key_lists(overlap, groups))
         total[unknown] = scores.differences[unknown]
@@ -140,7 +143,7 @@ def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDAr
     for group in unknown.tolist():
         members = {side: groups.regions(side, group).tolist() for side in SIDES}
         side: Side = "reference" if len(members["reference"]) > 1 else "prediction"
-        *rest, last = members[side]  # a group is its last region joined to the others
+        *rest, last = members[side]  # the cost of `rest` with `last` added is that of the group
         losses = joined_losses(overlap, images, side, [rest], [members[other(side)]], [last])
         total[group] = losses[0, 0]
     return total
@@ -152,13 +155,13 @@ def joined_losses(
     side: Side,
     own: Lists,
     across: Lists,
-    spare: Sequence[int],
+    unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Σ 1 − f of groups with spare regions joined to them, by a pass over the pixels."""
+    """Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
     if images is None:
         raise NeedsImages(
-            f"merging the regions of a {side} of probabilities needs the images: compare the "
-            f"segmentations themselves"
+            f"Merging regions of a {side} of probabilities needs the images. Compare the "
+            f"segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)
 
@@ -170,5 +173,5 @@ def joined_losses(
         side,
         named(own, side),
         named(across, other(side)),
-        [int(keys[side][k]) for k in spare],
+        [int(keys[side][k]) for k in unmatched],
     )

@@ -1,4 +1,4 @@
-"""The two sides of a comparison, and one of something for each."""
+"""The two sides of a comparison, and a pair of values, one per side."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ U = TypeVar("U")
 
 
 def other(side: Side) -> Side:
-    """The side across."""
+    """The other side."""
     return "prediction" if side == "reference" else "reference"
 
 
 @dataclass(frozen=True)
 class Both(Generic[T]):
-    """One of something for each side."""
+    """A pair of values, one per side."""
 
     reference: T
     prediction: T
@@ -32,9 +32,9 @@ class Both(Generic[T]):
         return iter((self.reference, self.prediction))
 
     def map(self, function: Callable[[T], U]) -> "Both[U]":
-        """The same function of both."""
+        """Apply a function to both values."""
         return Both(function(self.reference), function(self.prediction))
 
     def to_dict(self) -> dict[Side, T]:
-        """As users know it: by the name of the side."""
+        """The values by the name of the side."""
         return {"reference": self.reference, "prediction": self.prediction}

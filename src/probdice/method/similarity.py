@@ -1,7 +1,7 @@
-"""How alike two probability vectors are: the protocol, and the two similarities of the paper.
+"""The similarity of two probability vectors: the protocol and the two similarities of the paper.
 
-These are the definitions, in NumPy and in float64: short, slow and obvious. Compiled kernels
-compute the same numbers block by block, and the tests compare them with these.
+These are the reference implementations, in NumPy and float64. Compiled kernels compute the same
+numbers block by block, and the tests compare the two.
 """
 
 from abc import ABC, abstractmethod
@@ -27,29 +27,29 @@ __all__ = [
 
 
 class Similarity(ABC):
-    """How alike two probability vectors are: 1 where they are equal, never below 0.
+    """The similarity f of two probability vectors: 1 if they are equal, never below 0.
 
     A subclass with a `name` and ``__call__`` works everywhere a similarity is expected. A
     similarity with parameters is a frozen dataclass that has them as fields. The other attributes
-    have defaults that are always right; overriding them makes a similarity faster.
-    `probdice.testing.check_similarity` checks the laws that a similarity must obey.
+    have correct defaults; overriding them makes a similarity faster.
+    `probdice.testing.check_similarity` checks the properties that a similarity must have.
 
     Attributes
     ----------
     name : str
-        Identifies the similarity in text, in JSON and as ``similarity="name"``.
+        Name of the similarity in text, in JSON and as ``similarity="name"``.
     parameters : dict
-        The values of its parameters by name.
+        The values of the parameters by name.
     separable : bool
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
         Scores then follow from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
-        Whether two vectors can be infinitely far apart. Then f is 0 exactly there.
+        Whether two vectors can be infinitely far apart. For these vectors alone, f is 0.
     disagreement : float
         1 − f of two different certain vectors.
     kernels : str
-        What computes its sums over blocks of pixels, as ``"module:factory"``; the factory is
-        called with the similarity. By default blocks are passed to ``__call__``.
+        The kernels that compute sums over blocks of pixels, as ``"module:factory"``. The factory
+        is called with the similarity. By default, blocks are passed to ``__call__``.
 
     Examples
     --------
@@ -73,11 +73,11 @@ class Similarity(ABC):
 
     @abstractmethod
     def __call__(self, p: NDArray[Any], q: NDArray[Any], *, axis: int = 0) -> NDArray[np.float64]:
-        """f of the vectors of `p` and `q` along `axis`."""
+        """The similarity f of the vectors of `p` and `q` along `axis`."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "__call__" in cls.__dict__:  # another f: what is true of the parent's need not hold
+        if "__call__" in cls.__dict__:  # a new f does not inherit the properties of the parent's
             cls.separable = cls.__dict__.get("separable", False)
             cls.kernels = cls.__dict__.get("kernels", Similarity.kernels)
         if isinstance(getattr(cls, "name", None), str):
@@ -85,7 +85,7 @@ class Similarity(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The values of its parameters by name."""
+        """The values of the parameters by name."""
         if not is_dataclass(self):
             return {}
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -128,8 +128,8 @@ class Absolute(Similarity):
 
     ``f₁(p, q) = 1 − ½ Σᵢ |pᵢ − qᵢ|``
 
-    It is 1 exactly where ``p == q``, 0 exactly where no region has a positive probability in
-    both, and falls linearly in between.
+    It is 1 if and only if ``p == q``, 0 if and only if no region has a positive probability in
+    both vectors, and decreases linearly in between.
 
     Examples
     --------
@@ -160,15 +160,15 @@ class Aitchison(Similarity):
 
     ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, with the distance of `aitchison_distance`.
 
-    It is 1 exactly where ``p == q`` and 0 where one side gives a region probability 0 and the
-    other does not. It depends on ratios, so it distinguishes 0.999 from 0.99.
+    It is 1 if and only if ``p == q``, and 0 if a region has probability 0 in exactly one of the
+    two vectors. It depends on ratios, so it distinguishes 0.999 from 0.99.
 
     Parameters
     ----------
     floor : float, optional
         Probabilities below this value are raised to it before the logarithm (a region absent
-        from both sides is still left out). At least 0, the default, and below 0.5. A positive
-        floor makes contradicted certainty finitely wrong.
+        from both sides is still left out). At least 0, the default, and below 0.5. With a positive
+        floor, all distances are finite.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class Aitchison(Similarity):
 
     @property
     def unbounded(self) -> bool:
-        """Whether two vectors can be infinitely far apart: without a floor."""
+        """Whether two vectors can be infinitely far apart: only without a floor."""
         return self.floor == 0
 
     @property
@@ -213,7 +213,7 @@ class Aitchison(Similarity):
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:
-    """The similarity of that name with its default parameters, or the one given."""
+    """The similarity itself, or the similarity of this name with default parameters."""
     if isinstance(similarity, Similarity):
         return similarity
     if isinstance(similarity, str) and similarity in _KNOWN:
@@ -223,11 +223,11 @@ def as_similarity(similarity: str | Similarity) -> Similarity:
 
 
 def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
-    """Back from `Similarity.to_dict`; parameters that the similarity does not have are dropped."""
+    """Restore a similarity from `Similarity.to_dict`. Unknown parameters are ignored."""
     name = content["name"]
     if name not in _KNOWN:
         raise InputError(
-            f"similarity {name!r} is unknown; import the module that defines it before reading"
+            f"similarity {name!r} is unknown. Import the module that defines it before reading."
         )
     similarity = _KNOWN[name]
     if not is_dataclass(similarity):
@@ -243,16 +243,16 @@ def aitchison_distance(
 
     ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
-    A region that is 0 in both vectors is left out; a region that is 0 in exactly one makes the
-    distance infinite, unless `floor` raises it. The distance does not see the scale of either
-    vector.
+    A region that is 0 in both vectors is left out. A region that is 0 in exactly one vector makes
+    the distance infinite, unless `floor` raises it. The distance does not depend on the scale of
+    either vector.
 
     Parameters
     ----------
     p, q : array_like
-        Vectors along `axis`, equally long; the other axes broadcast.
+        Vectors of equal length along `axis`; the other axes broadcast.
     axis : int, optional
-        The axis of the regions, in each of the two.
+        The axis of the regions in each array.
     floor : float, optional
         See `Aitchison`.
 
@@ -285,13 +285,13 @@ def aitchison_distance(
 
 
 def ilr_basis(regions: int) -> NDArray[np.float64]:
-    """The orthonormal basis of isometric log-ratio coordinates, one row a coordinate.
+    """The orthonormal basis of isometric log-ratio coordinates, one row per coordinate.
 
     .. math:: z_k = \\sqrt{\\tfrac{k}{k+1}} \\,
               \\log \\frac{(p_1 \\cdots p_k)^{1/k}}{p_{k+1}}, \\quad k = 1, …, K - 1
 
-    That is the basis of Egozcue et al. (2003): each region against the geometric mean of those
-    before it. Rows are orthonormal and sum to 0.
+    This is the basis of Egozcue et al. (2003), which compares each region with the geometric mean
+    of the preceding regions. Rows are orthonormal and sum to 0.
     """
     basis = np.zeros((regions - 1, regions))
     for k in range(1, regions):
@@ -313,7 +313,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     Returns
     -------
     float
-        Between 0 and 1; NaN when both masks are empty.
+        Between 0 and 1; NaN if both masks are empty.
 
     Examples
     --------
@@ -325,8 +325,8 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     for side, mask in (("reference", x), ("prediction", y)):
         if mask.dtype != np.bool_:
             raise InputError(
-                f"{side} must be a boolean mask, found {mask.dtype}; "
-                f"compare it with a label first, as in labels == 1"
+                f"{side} must be a boolean mask, found {mask.dtype}. "
+                f"Compare it with a label first, as in labels == 1."
             )
     if x.shape != y.shape:
         raise InputError(f"reference has shape {x.shape} but prediction has shape {y.shape}")
@@ -337,9 +337,9 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
 def _vectors(
     p: ArrayLike, q: ArrayLike, axis: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both as float64 of one shape, regions first; negative numbers and NaN have no place there.
+    """Both arrays as float64 of one shape with the regions first; rejects negative values and NaN.
 
-    The axes other than that of the regions broadcast, so that one vector may meet an image.
+    The other axes broadcast, so that one vector can be compared with an image.
     """
     arrays: list[NDArray[np.float64]] = []
     for name, values in (("p", p), ("q", q)):
@@ -367,7 +367,7 @@ def _vectors(
     except ValueError:
         shapes = " and ".join(str(array.shape[1:]) for array in arrays)
         raise InputError(
-            f"p and q must have shapes that broadcast besides the axis of the regions, "
+            f"p and q must have shapes that broadcast, apart from the axis of the regions, "
             f"found {shapes}"
         ) from None
     return first, second

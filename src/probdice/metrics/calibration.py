@@ -1,19 +1,20 @@
-"""How far the probabilities of a prediction can be trusted, against a crisp or soft reference.
+"""Calibration of a prediction's probabilities against a crisp or soft reference.
 
-All numbers come from one pass that sorts pixels into fine bins of the predicted probability, group
-by group under the correspondence, and adds up moments there. Conventions:
+One pass sorts the pixels of every group into fine bins of the predicted probability and adds up
+moments per bin. All numbers are computed from these moments. Conventions:
 
-- *Expected and maximum calibration error* of the likeliest region of every pixel are those of Guo
-  et al. (2017): bins open to the left; the mean and the largest of |mean predicted probability −
-  share that was right|. CURVAS takes them against each rater. With a soft reference, the share that
-  was right is the reference's mean probability.
-- *Chance* is what a calibrated predictor would show: pixels are drawn anew, each in its region with
-  the predicted probability. Neighbouring pixels are not independent, so a calibrated predictor of
-  a real image may well show more.
-- *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), divided as by Murphy
-  (1973) with the terms within bins of Stephenson et al. (2008), so that the parts add up.
-- *Thresholded Dice* is that of QUBIQ: both sides are cut at each threshold (what exceeds it is in),
-  and the classical Dice coefficients are averaged; two empty masks agree, and count as 1.
+- *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
+  al. (2017): bins are open on the left; the errors are the mean and the largest |mean predicted
+  probability − share of correct pixels|. CURVAS computes them against each rater. For a soft
+  reference, the share of correct pixels is the reference's mean probability.
+- *Chance* is the value of a calibrated predictor: the region of each pixel is drawn at random with
+  the predicted probabilities. Neighbouring pixels of a real image are not independent, so a
+  calibrated predictor may have larger errors there.
+- *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
+  Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts add up.
+- *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
+  inside), and the classical Dice coefficients are averaged over the thresholds. Two empty masks
+  count as 1.
 """
 
 from __future__ import annotations
@@ -43,29 +44,29 @@ __all__ = ["Binning", "Brier", "Calibration", "RegionCalibration", "Reliability"
 
 Binning = Literal["width", "mass"]
 
-FINE = 4096  # bins into which pixels are sorted, at least; equal masses are made of these
-MOST_CELLS = 2**20  # bins of all groups
-DRAWS = 2000  # of what chance shows
-NORMAL = 25.0  # a variance from which on a sum of draws is as good as normal
+FINE = 4096  # smallest number of fine bins; bins of equal mass are unions of fine bins
+MOST_CELLS = 2**20  # largest number of fine bins of all groups
+DRAWS = 2000  # random draws for the chance values
+NORMAL = 25.0  # variance above which a sum of draws is approximated as normal
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability:
-    """A reliability diagram: predicted probabilities beside how often they were right.
+    """A reliability diagram: predicted probabilities and observed frequencies.
 
     Attributes
     ----------
     lower : ndarray
-        Where each bin begins; bins without pixels are left out.
+        Lower end of each bin. Bins without pixels are left out.
     upper : ndarray
-        Where each bin ends.
+        Upper end of each bin.
     pixels : ndarray
-        How many predictions lie in each.
+        Number of predictions in each bin.
     predicted : ndarray
-        The mean of these probabilities.
+        Mean predicted probability in each bin.
     observed : ndarray
-        The share of them that was right.
+        Share of correct predictions in each bin.
     expected_error : float
         ECE: the mean of |predicted − observed| over pixels.
     maximum_error : float
@@ -73,7 +74,7 @@ class Reliability:
     chance_expected_error : float
         The mean ECE of a calibrated predictor with the same probabilities.
     chance_maximum_error : float
-        Its mean MCE.
+        The mean MCE of a calibrated predictor with the same probabilities.
     chance_expected_limit : float
         95 % of calibrated predictors have an ECE below this.
     chance_maximum_limit : float
@@ -85,8 +86,8 @@ class Reliability:
     >>> prediction = [[0.9, 0.8, 0.6, 0.1], [0.1, 0.2, 0.4, 0.9]]
     >>> result = probdice.compare([0, 0, 1, 1], prediction, match="labels")
     >>> result.calibration(bins=5).likely
-    Reliability: 4 predictions in 3 bins, expected error 0.2500 (by chance 0.2821, up to 0.4000), \
-maximum 0.6000 (by chance 0.5475, up to 0.8000)
+    Reliability: 4 predictions in 3 bins, expected error 0.2500 (chance 0.2821, up to 0.4000), \
+maximum 0.6000 (chance 0.5475, up to 0.8000)
     """
 
     lower: Floats
@@ -102,7 +103,7 @@ maximum 0.6000 (by chance 0.5475, up to 0.8000)
     chance_maximum_limit: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types."""
+        """The diagram as plain types."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(self).items()
@@ -111,20 +112,20 @@ maximum 0.6000 (by chance 0.5475, up to 0.8000)
     def __repr__(self) -> str:
         return (
             f"Reliability: {self.pixels.sum():,.0f} predictions in {self.pixels.size} bins, "
-            f"expected error {decimal(self.expected_error)} (by chance "
+            f"expected error {decimal(self.expected_error)} (chance "
             f"{decimal(self.chance_expected_error)}, up to {decimal(self.chance_expected_limit)}), "
-            f"maximum {decimal(self.maximum_error)} (by chance "
+            f"maximum {decimal(self.maximum_error)} (chance "
             f"{decimal(self.chance_maximum_error)}, up to {decimal(self.chance_maximum_limit)})"
         )
 
 
 @dataclass(frozen=True)
 class Brier:
-    """The Brier score and its parts.
+    """The Brier score and its decomposition.
 
-    score = reliability − resolution + uncertainty + variance_within − 2 · covariance_within, where
-    the last two are what bins leave of the differences between pixels, and 0 where all
-    predictions of a bin are equal.
+    score = reliability − resolution + uncertainty + variance_within − 2 · covariance_within. The
+    last two terms describe the differences between pixels of the same bin. They are 0 if all
+    predictions in a bin are equal.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class Brier:
 
 @dataclass(frozen=True, eq=False)
 class RegionCalibration:
-    """How far the probability of one group can be trusted.
+    """The calibration of one group.
 
     Attributes
     ----------
@@ -158,13 +159,13 @@ class RegionCalibration:
     prediction : tuple of int or str
         The prediction labels of the group.
     reliability : Reliability
-        Of the group's probability at every pixel.
+        Reliability diagram of the group's probability at every pixel.
     brier : Brier
-        Of the group alone.
+        Brier score of the group.
     dice : tuple of float
-        Classical Dice of both sides cut at each threshold.
+        Classical Dice of both sides at each threshold.
     mean_dice : float
-        Their mean.
+        Mean of `dice`.
     """
 
     reference: tuple[Label, ...]
@@ -179,7 +180,7 @@ class RegionCalibration:
         return float(np.mean(self.dice)) if self.dice else nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types."""
+        """The calibration as plain types."""
         return {
             "reference": list(self.reference),
             "prediction": list(self.prediction),
@@ -192,23 +193,25 @@ class RegionCalibration:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """How far the probabilities of a prediction can be trusted; `Comparison.calibration` makes one.
+    """The calibration of a prediction's probabilities, from `Comparison.calibration`.
 
     Attributes
     ----------
     likely : Reliability
-        Of the likeliest region of every pixel: how sure the prediction is, and how often right.
+        Reliability diagram of the most probable region of every pixel.
     regions : tuple of RegionCalibration
-        Of every group of the comparison, in its order.
+        The calibration of every group of the comparison, in its order.
     brier : Brier
         The mean over pixels of the squared differences of all regions.
     log_loss : float
         The mean of −Σ p log q, in nats, over the pixels where it is finite.
     infinite : int
-        Pixels where the prediction rules out what the reference has, whose loss is infinite.
+        Number of pixels with infinite log loss: the prediction gives probability 0 to a region that
+        the reference does not.
     thresholds : tuple of float
-        At which Dice was taken.
+        Thresholds of Dice.
     pixels : int
+        Number of compared pixels.
 
     Examples
     --------
@@ -216,8 +219,8 @@ class Calibration:
     >>> prediction = [[0.9, 0.8, 0.6, 0.0], [0.1, 0.2, 0.4, 1.0]]
     >>> probdice.compare([0, 0, 1, 0], prediction, match="labels").calibration()
     Calibration of 4 pixels
-      likeliest region: expected error 0.4750 (by chance 0.2458), maximum 1.0000 (by chance 0.5845)
-      Brier 0.7050, log loss 0.4149 over 3 pixels; 1 pixel infinite
+      most probable region: expected error 0.4750 (chance 0.2458), maximum 1.0000 (chance 0.5845)
+      Brier 0.7050, log loss 0.4149 over 3 pixels; infinite at 1 pixel
       reference  prediction     ECE   Brier  thresholded Dice
               0           0  0.4750  0.3525            0.6037
               1           1  0.4750  0.3525            0.2037
@@ -246,7 +249,7 @@ class Calibration:
         return draw_calibration(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types.
+        """The calibration as plain types.
 
         Examples
         --------
@@ -270,7 +273,7 @@ class Calibration:
         finite = self.pixels - self.infinite
         loss = f"log loss {decimal(self.log_loss)}"
         if self.infinite:
-            infinite = f"{self.infinite} pixel{'s' * (self.infinite != 1)} infinite"
+            infinite = f"infinite at {self.infinite} pixel{'s' * (self.infinite != 1)}"
             loss += f" over {finite} pixels; {infinite}"
         names = [
             (", ".join(map(str, one.reference)) or "–", ", ".join(map(str, one.prediction)) or "–")
@@ -280,9 +283,9 @@ class Calibration:
                   for k, head in enumerate(("reference", "prediction"))]  # fmt: skip
         lines = [
             f"Calibration of {self.pixels} pixels",
-            f"  likeliest region: expected error {decimal(likely.expected_error)} (by chance "
+            f"  most probable region: expected error {decimal(likely.expected_error)} (chance "
             f"{decimal(likely.chance_expected_error)}), maximum {decimal(likely.maximum_error)} "
-            f"(by chance {decimal(likely.chance_maximum_error)})",
+            f"(chance {decimal(likely.chance_maximum_error)})",
             f"  Brier {decimal(self.brier.score)}, {loss}",
             f"  {'reference':>{widths[0]}}  {'prediction':>{widths[1]}}     ECE   Brier  "
             f"thresholded Dice",
@@ -299,7 +302,7 @@ class Calibration:
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
-    """The calibration of a comparison that still has its images."""
+    """The calibration of a comparison, which needs its images."""
     if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
         raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):
@@ -307,8 +310,8 @@ def calibration_of(
     cuts = _thresholds(thresholds)
     images = comparison.need_images("calibration()")
     groups = comparison.groups
-    room = max(1, MOST_CELLS // (len(groups) * int(bins)))
-    fine = int(bins) * min(-(-FINE // int(bins)), room)
+    most_per_bin = max(1, MOST_CELLS // (len(groups) * int(bins)))
+    fine = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine, np.array(cuts))
     binned = _Binned(int(bins), binning, comparison.overlap.reference.crisp)
@@ -331,8 +334,7 @@ def _thresholds(thresholds: Iterable[float]) -> list[float]:
     values = sorted({float(t) for t in given}) if fit else []
     if not fit or len(values) != len(given):
         raise InputError(
-            f"thresholds must be different numbers from 0 up to but not including 1, "
-            f"found {thresholds!r}"
+            f"thresholds must be distinct numbers of at least 0 and below 1, found {thresholds!r}"
         )
     return values
 
@@ -348,7 +350,7 @@ def _region(group: Group, forecast: Forecast, k: int, binned: _Binned) -> Region
 
 
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
-    """Dice at each threshold, from how many pixels exceed how many of them on both sides."""
+    """Dice at each threshold. `above` counts pixels by the thresholds they exceed on each side."""
     exceeding = above[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
     values = []
     for t in range(1, above.shape[0]):
@@ -359,29 +361,29 @@ def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Binned:
-    """How fine bins are joined: so many, of equal width or mass, for a crisp reference or not."""
+    """Combines fine bins into `bins` bins of equal width or mass."""
 
     bins: int
     binning: Binning
     crisp: bool
 
     def cuts(self, fine: Floats) -> NDArray[np.int64]:
-        """Where bins begin among the fine ones, and the end."""
+        """The first fine bin of each bin, and the end of the last."""
         if self.binning == "width":
             return np.arange(0, len(fine) + 1, len(fine) // self.bins)
-        reached = np.cumsum(fine[:, 0])
-        shares = reached[-1] * np.arange(1, self.bins) / self.bins
-        inner = np.searchsorted(reached, shares) + 1
+        cumulative = np.cumsum(fine[:, 0])
+        shares = cumulative[-1] * np.arange(1, self.bins) / self.bins
+        inner = np.searchsorted(cumulative, shares) + 1
         return np.unique(np.concatenate([[0], inner, [len(fine)]]))
 
     def joined(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """The moments of each bin that has pixels, and where it begins."""
+        """The moments of each bin, and the cuts between bins."""
         cuts = self.cuts(fine)
         moments = np.add.reduceat(fine, cuts[:-1], axis=0)
         return moments, cuts
 
     def brier(self, fine: Floats) -> Brier:
-        """The Brier score of one group and its parts."""
+        """The Brier score of one group and its decomposition."""
         moments, _ = self.joined(fine)
         moments = moments[moments[:, 0] > 0]
         n, p, q, pp, qq, pq = moments.T
@@ -396,15 +398,15 @@ class _Binned:
         )
 
     def reliability(self, fine: Floats) -> Reliability:
-        """The diagram of one group, and what chance would show."""
+        """The diagram of one group, with its chance values."""
         moments, cuts = self.joined(fine)
-        kept = np.flatnonzero(moments[:, 0] > 0)
-        n, p, q, *_ = moments[kept].T
+        occupied = np.flatnonzero(moments[:, 0] > 0)
+        n, p, q, *_ = moments[occupied].T
         errors = np.abs(p - q)
-        expected, largest = self._chance(fine, moments[kept], cuts, kept)
+        expected, largest = self._chance(fine, moments[occupied], cuts, occupied)
         return Reliability(
-            cuts[kept] / len(fine),
-            cuts[kept + 1] / len(fine),
+            cuts[occupied] / len(fine),
+            cuts[occupied + 1] / len(fine),
             n,
             q / n,
             p / n,
@@ -421,12 +423,13 @@ class _Binned:
         fine: Floats,
         moments: Floats,
         cuts: NDArray[np.int64],
-        kept: Sequence[int] | NDArray[np.int64],
+        occupied: Sequence[int] | NDArray[np.int64],
     ) -> tuple[Floats, Floats]:
-        """Both errors of calibrated predictors, many times.
+        """Random draws of the expected and the maximum error of a calibrated predictor.
 
-        Sums of many draws are normal; few draws are made one fine bin at a time. A soft reference
-        does not say how it was drawn: its spread about the prediction is taken as it is.
+        The sum of a bin with large variance is drawn from a normal distribution, otherwise from a
+        binomial distribution per fine bin. The distribution of a soft reference is unknown, so its
+        observed variance about the prediction is used.
         """
         rng = np.random.default_rng(0)
         n, p, q, pp, qq, pq = moments.T
@@ -435,7 +438,7 @@ class _Binned:
         else:
             variance = np.maximum(pp + qq - 2 * pq - (p - q) ** 2 / n, 0)
         errors = rng.standard_normal((DRAWS, n.size)) * np.sqrt(variance)
-        for place, k in enumerate(kept):
+        for place, k in enumerate(occupied):
             if self.crisp and 0 < variance[place] < NORMAL:
                 part = fine[cuts[k] : cuts[k + 1]]
                 part = part[part[:, 0] > 0]

@@ -1,6 +1,6 @@
-"""Connected components: a label map as instances, and scores that count each component once.
+"""Connected components of label maps as instances, and scores per component.
 
-Both need the whole image in memory. Components come from connected-components-3d.
+Both need the whole image in memory. connected-components-3d computes the components.
 """
 
 from collections import Counter
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Component", "ComponentScores", "Instances", "component_scores", "instances_of"]
 
-# By the number of axes; the last one, with all neighbours, is the default.
+# By the number of axes. The last value, which includes all neighbours, is the default.
 CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instances(Segmentation):
-    """A label map of connected components, whose `origins` are the labels that they came from.
+    """A label map of connected components. `origins` holds the original label of each.
 
-    Components of two segmentations are matched only within corresponding classes: those with the
-    same label or name where the two have classes in common, else those of largest total overlap.
+    Components of two segmentations are matched only within corresponding classes. Classes with the
+    same label or name correspond; if there are none, classes are matched by total overlap.
 
     Examples
     --------
@@ -56,33 +56,33 @@ class Instances(Segmentation):
 def instances_of(
     segmentation: Segmentation, *, background: Label | None, connectivity: int | None
 ) -> Instances:
-    """The connected components of every label but the background and those that are ignored."""
+    """The connected components of every label except the background and ignored labels."""
     if not segmentation.crisp:
         raise InputError(
-            "components are those of a label map, found probabilities; take the most probable "
-            "region of every pixel first, if that is meant"
+            "components need a label map, found probabilities. To use the most probable region of "
+            "every pixel, compute the label map first."
         )
     connectivity = _as_connectivity(connectivity, len(segmentation.shape))
     labels = _labels(segmentation)
-    kept = list(segmentation.ignore)
+    unchanged = list(segmentation.ignore)
     if background is not None:
-        kept.insert(0, _number(segmentation, background))
-    found, origins = _divided(labels, kept, connectivity)
-    reserved = [label for label in kept if 1 <= label <= origins.size + len(kept)]
+        unchanged.insert(0, _number(segmentation, background))
+    components, origins = _divided(labels, unchanged, connectivity)
+    reserved = [label for label in unchanged if 1 <= label <= origins.size + len(unchanged)]
     numbers = np.setdiff1d(np.arange(1, origins.size + len(reserved) + 1), reserved)
-    if reserved or any(label != 0 for label in kept):
-        dtype = np.int64 if all(-(2**63) <= label < 2**63 for label in kept) else np.uint64
-        found = np.concatenate([[0], numbers[: origins.size]]).astype(dtype)[found]
-        for label in kept:
-            found[labels == label] = label
+    if reserved or any(label != 0 for label in unchanged):
+        dtype = np.int64 if all(-(2**63) <= label < 2**63 for label in unchanged) else np.uint64
+        components = np.concatenate([[0], numbers[: origins.size]]).astype(dtype)[components]
+        for label in unchanged:
+            components[labels == label] = label
     sources = [segmentation.label(int(origin)) for origin in origins.tolist()]
-    seen: Counter[Label] = Counter()
-    names = {label: name for label, name in segmentation.names.items() if label in kept}
+    counts: Counter[Label] = Counter()
+    names = {label: name for label, name in segmentation.names.items() if label in unchanged}
     for number, source in zip(numbers.tolist(), sources, strict=False):
-        seen[source] += 1
-        names[number] = f"{source}#{seen[source]}"
+        counts[source] += 1
+        names[number] = f"{source}#{counts[source]}"
     return Instances(
-        found,
+        components,
         crisp=True,
         names=names,
         ignore=segmentation.ignore,
@@ -94,25 +94,26 @@ def instances_of(
 
 @dataclass(frozen=True)
 class Component:
-    """One connected component of the reference, with its surroundings.
+    """The score of one connected component of the reference.
 
     Attributes
     ----------
     reference : tuple of int or str
-        The reference labels of the group that it belongs to.
+        The reference labels of its group.
     prediction : tuple of int or str
-        The prediction labels of the group that it belongs to.
+        The prediction labels of its group.
     number : int
-        Which component of that group, from 1 on; 0 where the reference has none.
+        The number of the component in its group, starting from 1; 0 if the group has no reference
+        region.
     reference_volume : float
-        Its pixels.
+        Number of pixels of the component.
     prediction_volume : float
-        What the prediction has of the group among the pixels that are nearer to this component
-        than to any other one of the group: pixels, or a sum of probability.
+        Volume of the group's prediction (pixels, or a sum of probabilities) among the pixels that
+        are nearer to this component than to any other component of the group.
     dice : float
-        The Dice coefficient of the two.
+        Dice coefficient of the component and this part of the prediction.
     jaccard : float
-        The Jaccard index of the two.
+        Jaccard index of the component and this part of the prediction.
     """
 
     reference: tuple[Label, ...]
@@ -126,23 +127,23 @@ class Component:
 
 @dataclass(frozen=True, repr=False)
 class ComponentScores:
-    """Every connected component of the reference with its own score.
+    """The score of every connected component of the reference.
 
-    A large component drowns the small ones in any mean over pixels; in the mean over components
-    each counts once.
+    In a mean over pixels, large components dominate. In the mean over components, every component
+    has the same weight.
 
     Attributes
     ----------
     components : tuple of Component
-        By group, then in the order of their first pixel. A group that only the prediction has is
-        one row without a component, with a Dice coefficient of 0.
+        Components by group, then in the order of their first pixel. An unmatched prediction region
+        is one entry without a component, with a Dice coefficient of 0.
     mean_dice : float
-        The mean Dice coefficient over all of them; NaN where there is none.
+        Mean Dice coefficient of all components; NaN if there are none.
     mean_jaccard : float
-        The mean Jaccard index over all of them; NaN where there is none.
+        Mean Jaccard index of all components; NaN if there are none.
     per_group : dict
-        The mean Dice coefficient by the labels of the reference (of the prediction, where the
-        reference has none).
+        Mean Dice coefficient by the reference labels of the group (for an unmatched prediction
+        region, by its label).
 
     Examples
     --------
@@ -159,12 +160,12 @@ class ComponentScores:
 
     @cached_property
     def mean_dice(self) -> float:
-        """Over all components."""
+        """Mean Dice coefficient of all components."""
         return _mean([component.dice for component in self.components])
 
     @cached_property
     def mean_jaccard(self) -> float:
-        """Over all components."""
+        """Mean Jaccard index of all components."""
         return _mean([component.jaccard for component in self.components])
 
     @cached_property
@@ -178,7 +179,7 @@ class ComponentScores:
         return {labels: _mean(values) for labels, values in by_group.items()}
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row a component.
+        """A table with one row per component.
 
         Examples
         --------
@@ -213,8 +214,8 @@ def component_scores(
     """The score of every connected component of the reference."""
     if not images.reference.crisp:
         raise InputError(
-            "components are those of a label map, found a reference of probabilities; "
-            "the prediction may hold probabilities"
+            "component scores need a reference that is a label map, found probabilities. Only the "
+            "prediction may hold probabilities."
         )
     connectivity = _as_connectivity(connectivity, len(images.reference.shape))
     outside = background_of(overlap, background)
@@ -247,20 +248,20 @@ def _scored(
     labels: Both[tuple[Label, ...]],
     connectivity: int,
 ) -> list[Component]:
-    """The components of one group in a box that holds all of it."""
-    found, count = _connected(mask.astype(np.uint8), connectivity)
+    """The components of one group, in a box that contains the whole group."""
+    components, count = _connected(mask.astype(np.uint8), connectivity)
     if count == 0:
         total = float(predicted.sum())
         return [_component(labels, 0, 0.0, total, 0.0)] if total else []
-    nearest = np.ones_like(found)
+    nearest = np.ones_like(components)
     if count > 1:
         from scipy.ndimage import distance_transform_edt
 
         places = distance_transform_edt(~mask, return_distances=False, return_indices=True)
-        nearest = found[tuple(places)]
-    volumes = np.bincount(found.ravel(), minlength=count + 1)[1:].astype(np.float64)
+        nearest = components[tuple(places)]
+    volumes = np.bincount(components.ravel(), minlength=count + 1)[1:].astype(np.float64)
     around = np.bincount(nearest.ravel(), predicted.ravel(), count + 1)[1:]
-    common = np.bincount(found.ravel(), predicted.ravel(), count + 1)[1:]
+    common = np.bincount(components.ravel(), predicted.ravel(), count + 1)[1:]
     rows = zip(volumes.tolist(), around.tolist(), common.tolist(), strict=True)
     return [_component(labels, number, *row) for number, row in enumerate(rows, start=1)]
 
@@ -284,42 +285,46 @@ def _component(
 
 
 def _labels(segmentation: Segmentation) -> NDArray[Any]:
-    """A label map in memory, in C order, as whole numbers."""
+    """A label map in memory, in C order, as integers."""
     array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
     if array.dtype.kind == "f":
         segmentation.refuse(examine_labels(array.reshape(-1)))
         array = array.astype(np.int64)
     elif array.dtype.kind == "b":
         array = array.view(np.uint8)
-    # The algorithm takes no array that is read-only, such as a memory map.
-    kept = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    return kept if kept.flags.writeable else kept.copy()
+    # cc3d does not accept read-only arrays, such as memory maps.
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return native if native.flags.writeable else native.copy()
 
 
 def _divided(
-    labels: NDArray[Any], kept: Sequence[int], connectivity: int
+    labels: NDArray[Any], unchanged: Sequence[int], connectivity: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Components numbered from 1 on, 0 where a label is kept whole, and the label of each."""
+    """Components numbered from 1, 0 for unchanged labels, and the label of each component."""
     coded, distinct = labels, None
-    if list(kept) != [0]:  # 0 means "no component" to the algorithm, so labels are coded from 1 on
+    if list(unchanged) != [0]:  # cc3d ignores code 0, so labels are coded from 1
         distinct, codes = np.unique(labels, return_inverse=True)
         coded = (codes.reshape(labels.shape) + 1).astype(np.uint32)
-        coded[np.isin(labels, np.array(kept, labels.dtype if kept else None))] = 0
-    found, count = _connected(coded, connectivity)
+        coded[np.isin(labels, np.array(unchanged, labels.dtype if unchanged else None))] = 0
+    components, count = _connected(coded, connectivity)
     origins = np.zeros(count + 1, coded.dtype)
-    origins[found.reshape(-1)] = coded.reshape(-1)
-    return found, origins[1:] if distinct is None else distinct[origins[1:].astype(np.int64) - 1]
+    origins[components.reshape(-1)] = coded.reshape(-1)
+    if distinct is None:
+        return components, origins[1:]
+    return components, distinct[origins[1:].astype(np.int64) - 1]
 
 
 def _connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
-    """Components of equal codes, numbered from 1 on in the order of their first pixel."""
-    if coded.ndim == 1:  # a line is an image of one row
-        found, count = _connected(coded[None], 4)
-        return found[0], count
+    """Components of equal codes, numbered from 1 in the order of their first pixel."""
+    if coded.ndim == 1:  # cc3d needs at least two axes
+        components, count = _connected(coded[None], 4)
+        return components[0], count
     if coded.size == 0:
         return np.zeros(coded.shape, np.uint16), 0
-    found, count = _cc3d().connected_components(coded, connectivity=connectivity, return_N=True)
-    return found, int(count)
+    components, count = _cc3d().connected_components(
+        coded, connectivity=connectivity, return_N=True
+    )
+    return components, int(count)
 
 
 def _cc3d() -> ModuleType:
@@ -336,21 +341,21 @@ def _cc3d() -> ModuleType:
 def _group_map(
     images: Images, side: Side, overlap: Overlap, numbers: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
+    """The group number plus 1 at every pixel; 0 for the background and outside the mask."""
     blocks, keys = images.blocks, overlap.side(side).keys
     image = np.zeros(blocks.shape, np.int32)
     for block in blocks.blocks:
         ready = blocks.ready(block)
         crisp = ready.sides[SIDES.index(side)]
         assert isinstance(crisp, Crisp)
-        # Labels that occur outside Ω only are no regions, and no pixel carries their codes.
+        # Labels that occur only outside the mask have no region; no pixel inside has their code.
         places = np.minimum(np.searchsorted(keys, crisp.labels.astype(keys.dtype)), keys.size - 1)
         image[block.box] = block.shaped((numbers[places] + 1)[crisp.codes], ready.inside, 0)
     return blocks.image(image)
 
 
 def _rows(images: Images) -> NDArray[Any]:
-    """The probabilities of the prediction; 0 outside Ω."""
+    """The probabilities of the prediction; 0 outside the mask."""
     blocks = images.blocks
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
@@ -358,17 +363,17 @@ def _rows(images: Images) -> NDArray[Any]:
         soft = ready.sides[SIDES.index("prediction")]
         assert isinstance(soft, Soft)
         for row, values in zip(rows, soft.rows, strict=True):
-            taken = values[soft.start : soft.start + soft.size]
-            row[block.box] = block.shaped(taken, ready.inside, 0)
+            block_values = values[soft.start : soft.start + soft.size]
+            row[block.box] = block.shaped(block_values, ready.inside, 0)
     return blocks.image(rows)
 
 
 def _boxes(
     reference: NDArray[np.int32], prediction: NDArray[np.int32] | None, count: int
 ) -> list[tuple[slice, ...] | None]:
-    """The box that holds both sides of every group; None for groups without a pixel.
+    """The bounding box of both sides of every group; None for groups without pixels.
 
-    Probabilities may be positive anywhere, so that every box is then the whole image.
+    Probabilities may be positive anywhere, so for a soft prediction every box is the whole image.
     """
     if prediction is None:
         return [tuple(slice(0, size) for size in reference.shape)] * count
@@ -394,7 +399,7 @@ def _boxes(
 
 def _as_connectivity(connectivity: object, axes: int) -> int:
     if axes not in CONNECTIVITIES:
-        raise InputError(f"components are found in images of 1 to 3 axes, found {axes} axes")
+        raise InputError(f"components need an image with 1 to 3 axes, found {axes} axes")
     allowed = CONNECTIVITIES[axes]
     for number in allowed:
         if connectivity == number:
@@ -408,12 +413,12 @@ def _as_connectivity(connectivity: object, axes: int) -> int:
 
 
 def _number(segmentation: Segmentation, background: Label) -> int:
-    """The label of the background, which may be given by its name."""
+    """The label of the background, which is given by label or name."""
     if isinstance(background, str):
         for label, name in segmentation.names.items():
             if name == background:
                 return label
-        raise InputError(f"background {background!r} is the name of no label")
+        raise InputError(f"background {background!r}: no label has this name")
     if isinstance(background, bool) or not isinstance(background, int | np.integer):
         raise InputError(f"background must be a label, a name or None, found {background!r}")
     return int(background)

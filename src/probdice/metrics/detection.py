@@ -1,6 +1,6 @@
-"""Regions as instances: which were found, which were missed, which are false.
+"""Detection metrics: true positives, false positives and misses.
 
-The groups of a comparison are the instances. Nothing here looks at a pixel.
+The groups of a comparison are the instances. No pixels are read.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ __all__ = ["COUNTS", "Detection", "Measure", "Split", "detection_of"]
 
 Measure = Literal["jaccard", "dice"]
 Table = Literal["reference", "prediction", "pairs"]
-# Of the 2018 Data Science Bowl, and of COCO: 0.5, 0.55, … 0.95, as they are written.
+# The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
 PART = 0.5  # a region is part of another one if more than this share of it lies there
@@ -41,17 +41,17 @@ SHOWN = 5  # splits in a printed detection
 
 @dataclass(frozen=True)
 class Split:
-    """A region of one side of which the other side has several parts.
+    """A region of one side that contains several regions of the other side.
 
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side of the whole. A reference region with parts was split by the prediction; a
-        prediction region with parts merged several reference regions.
+        The side of the region. A reference region with parts was split by the prediction; a
+        prediction region with parts merges several reference regions.
     region : int or str
-        Its label.
+        The label of the region.
     parts : tuple of int or str
-        The labels of the other side more than half of which lies in it.
+        The labels of the regions of the other side that lie in it by more than half.
 
     Examples
     --------
@@ -66,32 +66,33 @@ class Split:
     parts: tuple[Label, ...]
 
     def __str__(self) -> str:
-        what = "was split into" if self.side == "reference" else "merges"
-        return f"{self.side} {self.region} {what} {len(self.parts)}: {listed(self.parts)}"
+        verb = "was split into" if self.side == "reference" else "merges"
+        return f"{self.side} {self.region} {verb} {len(self.parts)}: {listed(self.parts)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Detection:
-    """Which instances were found.
+    """Detection metrics of a comparison.
 
-    A group of corresponding regions is *found* when its Jaccard index (or Dice coefficient) is at
-    least the threshold and above 0. Regions of the background and of faint groups (`Group.faint`)
-    are no instances. Where regions were merged a group counts once, however many regions it has;
-    `matched` has the reading before merging. What would be 0/0 is NaN.
+    A group of corresponding regions is *found* (a true positive) if its Jaccard index (or Dice
+    coefficient) is at least the threshold and above 0. The background and regions of faint groups
+    (`Group.faint`) are not instances. After merging, a group counts once, regardless of its number
+    of regions; `matched` holds the detection before merging. A quotient 0/0 is NaN.
 
     Attributes
     ----------
     threshold : float
+        Smallest index of a true positive.
     by : {"jaccard", "dice"}
-        What is held against it.
+        The index that is compared with the threshold.
     background : int, str or None
-        The label that is no instance, on both sides.
+        The label of the background on both sides, which is not an instance.
     true_positives : int
-        TP: groups that were found.
+        TP: number of groups found.
     false_positives : int
-        FP: prediction regions that are in no such group.
+        FP: number of prediction regions outside these groups.
     misses : int
-        FN: reference regions that are in no such group.
+        FN: number of reference regions outside these groups (false negatives).
     precision : float
         TP / (TP + FP).
     recall : float
@@ -101,21 +102,21 @@ class Detection:
     recognition_quality : float
         The same as `f1`.
     segmentation_quality : float
-        The mean Jaccard index (or Dice) of the regions that were found.
+        The mean Jaccard index (or Dice) of the groups found.
     panoptic_quality : float
         `recognition_quality` × `segmentation_quality`.
     average_precision : float
-        The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as the 2018 Data
-        Science Bowl defines it. No confidence ranks the instances, so this is not COCO's.
+        The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as defined by the 2018
+        Data Science Bowl. It differs from COCO's, which ranks instances by confidence.
     f1_area : float
-        Of the curve of F1 over all thresholds from 0 to 1, exactly.
+        The exact area under the curve of F1 over all thresholds from 0 to 1.
     splits : tuple of Split
-        Reference regions of which the prediction has at least two parts. A region is part of
-        another one if more than half of it lies there, however small it is.
+        Reference regions that contain at least two prediction regions as parts. A region is a part
+        of another one if more than half of it lies there, regardless of its size.
     merges : tuple of Split
-        Prediction regions of which the reference has at least two parts.
+        Prediction regions that contain at least two reference regions as parts.
     matched : Detection
-        Before regions were merged: one to one.
+        The one-to-one detection before merging.
 
     Examples
     --------
@@ -148,7 +149,7 @@ class Detection:
 
     @cached_property
     def _values(self) -> Floats:
-        """Per group, the value to compare with the threshold; 0 where one side is missing."""
+        """Per group, the value to compare with the threshold; 0 for an unmatched region."""
         values = self._shares.jaccard if self.by == "jaccard" else self._shares.dice
         return np.asarray(np.where(self._paired, values, 0.0))
 
@@ -159,12 +160,12 @@ class Detection:
 
     @cached_property
     def _regions(self) -> Both[NDArray[np.int64]]:
-        """Per side and group, the number of regions that are instances: none of a faint group."""
+        """Per side and group, the number of instances; 0 for a faint group."""
         return self._shares.regions.map(lambda count: np.where(self._shares.counted, count, 0))
 
     @cached_property
     def instances(self) -> dict[Side, int]:
-        """How many instances each side has."""
+        """The number of instances per side."""
         return {side: int(self._regions[side].sum()) for side in SIDES}
 
     def _counts(self, threshold: float) -> tuple[int, int, int]:
@@ -182,17 +183,17 @@ class Detection:
 
     @property
     def true_positives(self) -> int:
-        """Groups that were found."""
+        """Number of groups found."""
         return self._counts(self.threshold)[0]
 
     @property
     def false_positives(self) -> int:
-        """Prediction regions that are in no group that was found."""
+        """Number of prediction regions outside the groups found."""
         return self._counts(self.threshold)[1]
 
     @property
     def misses(self) -> int:
-        """Reference regions that are in no group that was found."""
+        """Number of reference regions outside the groups found."""
         return self._counts(self.threshold)[2]
 
     # -- qualities -------------------------------------------------------------------------------
@@ -219,13 +220,13 @@ class Detection:
 
     @property
     def segmentation_quality(self) -> float:
-        """The mean Jaccard index (or Dice) of what was found; NaN where nothing was."""
+        """The mean Jaccard index (or Dice) of the groups found; NaN if there are none."""
         found = self._values[self._found(self.threshold)]
         return float(found.mean()) if found.size else nan
 
     @property
     def panoptic_quality(self) -> float:
-        """Recognition × segmentation quality; 0 where there are instances and none was found."""
+        """Recognition × segmentation quality; 0 if there are instances but none was found."""
         return 0.0 if self.f1 == 0 else self.f1 * self.segmentation_quality
 
     @cached_property
@@ -239,22 +240,22 @@ class Detection:
         """The area under F1 over all thresholds from 0 to 1."""
         if not sum(self.instances.values()):
             return nan
-        # F1 is a step function: between two values, all groups down to the higher one are found.
+        # F1 is a step function: it changes only at thresholds that equal the value of a group.
         order = np.argsort(-self._values, kind="stable")[: np.count_nonzero(self._values)]
         values = self._values[order]
         regions = self._regions
         found = np.arange(1, order.size + 1)
         inside = np.cumsum(regions.reference[order] + regions.prediction[order])
-        alone = sum(self.instances.values()) - inside
-        return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + alone)))
+        outside = sum(self.instances.values()) - inside
+        return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + outside)))
 
     def curve(self, thresholds: Sequence[float] = CURVE) -> "pandas.DataFrame":
-        """Counts and qualities at several thresholds, one row each.
+        """A table of counts and qualities with one row per threshold.
 
         Parameters
         ----------
         thresholds : sequence of float, optional
-            0, 0.05, … 1 by default. At 0 whatever overlaps at all is found.
+            0, 0.05, … 1 by default. At 0, every overlapping group is found.
 
         Examples
         --------
@@ -286,12 +287,12 @@ class Detection:
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """Reference regions of which the prediction has at least two parts."""
+        """Reference regions that contain at least two prediction regions as parts."""
         return self._wholes["reference"]
 
     @property
     def merges(self) -> tuple[Split, ...]:
-        """Prediction regions of which the reference has at least two parts."""
+        """Prediction regions that contain at least two reference regions as parts."""
         return self._wholes["prediction"]
 
     @cached_property
@@ -328,22 +329,22 @@ class Detection:
 
     @property
     def matched(self) -> "Detection":
-        """The reading before regions were merged."""
+        """The detection before merging."""
         return self if self._before is None else self._before
 
     def to_frame(self, table: Table = "pairs") -> "pandas.DataFrame":
-        """One of three tables.
+        """A table of groups or of regions.
 
         Parameters
         ----------
         table : {"pairs", "reference", "prediction"}, optional
-            ``"pairs"``: one row a group, with the labels of both sides as tuples and an *outcome*:
-            "found", "below threshold" (its regions are missed and false), "missed", "false" or
-            "faint" (a group that does not count).
-            ``"reference"`` and ``"prediction"``: one row a region, with the regions that it
-            corresponds to, whether it was found, whether its group is faint, and the parts that
-            it is split into. A region that is empty is in no table; one that is alone has a
-            Jaccard index and a Dice coefficient of 0.
+            ``"pairs"``: one row per group, with the labels of both sides as tuples and an
+            *outcome*: "found", "below threshold" (its regions are missed and false), "missed",
+            "false" or "faint" (a group that does not count).
+            ``"reference"`` and ``"prediction"``: one row per region, with the corresponding
+            regions, whether it was found, whether its group is faint, and the parts that it is
+            split into. Empty regions are left out. An unmatched region has a Jaccard index and a
+            Dice coefficient of 0.
 
         Examples
         --------
@@ -375,29 +376,29 @@ class Detection:
         ]
 
     def _pair_rows(self) -> dict[str, Any]:
-        shares, kept = self._shares, np.flatnonzero(self._shares.occupied)
+        shares, occupied = self._shares, np.flatnonzero(self._shares.occupied)
         found, paired = self._found(self.threshold), self._paired
         outcomes = np.where(paired, "below threshold", "missed")
         outcomes[shares.regions.reference == 0] = "false"
         outcomes[found] = "found"
         outcomes[~shares.counted] = "faint"
         return {
-            **{side: [self._members[side][g] for g in kept.tolist()] for side in SIDES},
-            "outcome": outcomes[kept].tolist(),
-            "jaccard": shares.jaccard[kept],
-            "dice": shares.dice[kept],
-            **{f"{side}_volume": shares.volumes[side][kept] for side in SIDES},
+            **{side: [self._members[side][g] for g in occupied.tolist()] for side in SIDES},
+            "outcome": outcomes[occupied].tolist(),
+            "jaccard": shares.jaccard[occupied],
+            "dice": shares.dice[occupied],
+            **{f"{side}_volume": shares.volumes[side][occupied] for side in SIDES},
         }
 
     def _region_rows(self, side: Side) -> dict[str, Any]:
         regions, numbers = self._overlap.side(side), self._groups.numbers(side)
-        kept = np.flatnonzero((numbers >= 0) & ~self._outside[side])
-        group, found = numbers[kept], self._found(self.threshold)
+        instances = np.flatnonzero((numbers >= 0) & ~self._outside[side])
+        group, found = numbers[instances], self._found(self.threshold)
         parts = {whole.region: whole.parts for whole in self._wholes[side]}
-        labels = [regions.label(k) for k in kept.tolist()]
+        labels = [regions.label(k) for k in instances.tolist()]
         return {
             "label": labels,
-            "volume": regions.volumes[kept],
+            "volume": regions.volumes[instances],
             other(side): [self._members[other(side)][g] for g in group.tolist()],
             "found": found[group],
             "faint": ~self._shares.counted[group],
@@ -422,12 +423,14 @@ class Detection:
         return {name: wholes[name] if name in wholes else getattr(self, name) for name in COUNTS}
 
     def __repr__(self) -> str:
-        word = "Jaccard" if self.by == "jaccard" else "Dice"
-        said = "no background" if self.background is None else f"background={self.background!r}"
+        index = "Jaccard" if self.by == "jaccard" else "Dice"
+        background = (
+            "no background" if self.background is None else f"background={self.background!r}"
+        )
         counts = self.instances
         lines = [
-            f"Detection ({word} of at least {self.threshold:g}, {said}): {counts['reference']} "
-            f"reference and {counts['prediction']} prediction instances",
+            f"Detection ({index} of at least {self.threshold:g}, {background}): "
+            f"{counts['reference']} reference and {counts['prediction']} prediction instances",
             f"{self.true_positives} found, {self.misses} missed, {self.false_positives} false",
             f"precision {decimal(self.precision)}   recall {decimal(self.recall)}   "
             f"F1 {decimal(self.f1)}",
@@ -440,9 +443,9 @@ class Detection:
         for word, wholes in (("split", self.splits), ("merge", self.merges)):
             if wholes:
                 shown = "; ".join(str(whole) for whole in wholes[:SHOWN])
-                more = f"; … and {len(wholes) - SHOWN} more" if len(wholes) > SHOWN else ""
+                rest = f"; … and {len(wholes) - SHOWN} more" if len(wholes) > SHOWN else ""
                 words = word if len(wholes) == 1 else f"{word}s"
-                lines.append(f"{len(wholes)} {words}: {shown}{more}")
+                lines.append(f"{len(wholes)} {words}: {shown}{rest}")
         return "\n  ".join(lines)
 
 
@@ -471,16 +474,17 @@ def detection_of(
     background: Label | None,
     by: Measure,
 ) -> Detection:
-    """The instances of a comparison, after merging and, where that differs, before it."""
+    """The detection of a comparison after merging, and before it if regions were merged."""
     overlap = result.overlap
     if by not in ("jaccard", "dice"):
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")
     if not overlap.crisp and not overlap.similarity.separable:
         raise InputError(
-            "what two regions of probabilities have in common is not known to a comparison by ",
+            "detection of probabilities needs intersections, which ",
             Option("similarity", overlap.similarity.name),
-            "; detect instances with ",
+            " does not compute. Use ",
             Option("similarity", "absolute"),
+            ".",
         )
     threshold, outside = _as_threshold(threshold), background_of(overlap, background)
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])

@@ -1,8 +1,8 @@
-"""The field's other numbers, read from the overlap of two segmentations.
+"""Other segmentation metrics, computed from the overlap of two segmentations without pixels.
 
-Nothing here looks at a pixel. With n_ij the pixels that reference region i and prediction region j
-share, a_i and b_j the volumes of the regions and N the number of pixels, every index is a function
-of the pairs that meet; no table of all pairs is made.
+Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and b_j
+the volumes of the regions, and N the number of pixels. Every index is a function of the overlapping
+pairs, so no table of all pairs is needed.
 """
 
 from dataclasses import dataclass, field, fields
@@ -35,37 +35,37 @@ __all__ = [
 ]
 
 Average = Literal["min", "max", "arithmetic", "geometric"]
-SQUARES_FIT = 2**31  # pixels whose square an integer of 64 bits holds
+SQUARES_FIT = 2**31  # the square of a smaller number of pixels fits in a 64-bit integer
 
 
 @dataclass(frozen=True)
 class Indices:
-    """Numbers by which segmentations are compared elsewhere, from one overlap.
+    """Other segmentation metrics, computed from one overlap.
 
-    With n_ij the pixels that reference region i and prediction region j share, a_i and b_j the
-    volumes of the regions, and N the number of pixels. Rows that say *label maps* are NaN where a
-    side holds probabilities, and `notes` says so; the others are defined for both. What would be
-    0/0 is NaN.
+    Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and
+    b_j the volumes of the regions, and N the number of pixels. Metrics marked *label maps* are NaN
+    if a side holds probabilities, which `notes` reports. The other metrics are defined for label
+    maps and probabilities. A quotient 0/0 is NaN.
 
     Attributes
     ----------
     rand : float
-        Rand index: the share of pairs of pixels that both sides keep together or both keep apart,
-        1 − (Σ a_i² + Σ b_j² − 2 Σ n_ij²) / (N (N − 1)). Label maps.
+        Rand index: the share of pixel pairs on which both sides agree (both in one region, or both
+        in different regions), 1 − (Σ a_i² + Σ b_j² − 2 Σ n_ij²) / (N (N − 1)). Label maps.
     adjusted_rand : float
-        The same with chance taken out (Hubert and Arabie): 1 for equal partitions, 0 on average
+        Rand index corrected for chance (Hubert and Arabie): 1 for equal partitions, 0 on average
         for shuffled pixels. Label maps.
     rand_precision : float
-        Of the pairs of distinct pixels that the prediction keeps together, the share that the
-        reference keeps together: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1). Label maps.
+        Share of the pairs of distinct pixels within a prediction region that are also within a
+        reference region: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1). Label maps.
     rand_recall : float
         The same with the sides exchanged: Σ n_ij (n_ij − 1) / Σ a_i (a_i − 1). Label maps.
     adapted_rand_error : float
-        As the script of the SNEMI3D challenge computes it: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²), a
-        pixel with itself being a pair as well. Where a background is named, pixels that the
-        *reference* calls background are left out. The c others that the prediction calls
-        background count in a_i, but not in n_ij and b_j: instead the script adds c/N to
-        Σ n_ij² and to Σ b_j². Label maps.
+        The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
+        where a pixel also forms a pair with itself. If a background is given, background pixels of
+        the *reference* are left out. The other c background pixels of the prediction count in
+        a_i, but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j².
+        Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -75,51 +75,51 @@ class Indices:
     mutual_information : float
         I = Σ n_ij/N log₂(N n_ij / (a_i b_j)), in bits. Label maps.
     nmi_min : float
-        I over the smaller of the two entropies. Label maps.
+        I divided by the smaller of the two entropies. Label maps.
     nmi_max : float
-        I over the larger of the two entropies. Label maps.
+        I divided by the larger of the two entropies. Label maps.
     nmi_arithmetic : float
-        I over the arithmetic mean of the two entropies. Label maps.
+        I divided by the arithmetic mean of the two entropies. Label maps.
     nmi_geometric : float
-        I over the geometric mean of the two entropies. Label maps.
+        I divided by the geometric mean of the two entropies. Label maps.
     nmi_joint : float
-        I over the joint entropy. Label maps.
+        I divided by the joint entropy. Label maps.
     covering : dict
-        Per side, the mean over its pixels of the best Jaccard index that their region has with one
+        Per side, the mean over its pixels of the best Jaccard index of their region with any region
         of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
     achievable_accuracy : dict
-        ``["reference"]`` is the share of pixels that would be right if every prediction region
-        were given the best single label of the reference: 1/N Σ_j max_i n_ij.
-        ``["prediction"]`` is that with the sides exchanged. Label maps.
+        ``["reference"]`` is the accuracy if every prediction region is given the reference label
+        that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same with the sides
+        exchanged. Label maps.
     under_segmentation_error : float
-        As Neubert and Protzel define it for super-pixels: 1/N Σ_ij min(n_ij, b_j − n_ij). Per
-        pair of regions that overlap, this counts the smaller of the two parts of the prediction
-        region, inside and outside the reference region. Label maps.
+        The super-pixel error of Neubert and Protzel: 1/N Σ_ij min(n_ij, b_j − n_ij). For each pair
+        of overlapping regions, it counts the smaller part of the prediction region, inside or
+        outside the reference region. Label maps.
     over_segmentation_error : float
         The same with the sides exchanged. Label maps.
     accuracy : float
-        The share of pixels whose regions correspond; for probabilities the share of probability
-        that corresponding regions have in common, Σ min(p, q) / N.
+        The share of pixels whose regions correspond; for probabilities, the probability that
+        corresponding regions share per pixel, Σ min(p, q) / N.
     kappa : float
         Cohen's κ: (accuracy − e) / (1 − e), with e the sum over the groups of the product of both
         sides' shares of the pixels.
     mean_iou : float
-        Mean Jaccard index of the groups that count; unmatched regions count as 0. Faint groups
-        (`Group.faint`) do not count.
+        Mean Jaccard index of all groups except faint ones (`Group.faint`). Unmatched regions count
+        as 0.
     weighted_iou : float
         The same, weighted by the volume in the reference.
     mean_dice : float
-        Mean Dice coefficient of the groups that count, unmatched regions counting as 0.
+        Mean Dice coefficient of all groups except faint ones. Unmatched regions count as 0.
     mean_foreground_dice : float
-        The same without the background: nnU-Net's foreground mean, of one case. NaN where no
-        background is named, or no other group counts.
+        The same without the background, as nnU-Net's foreground mean of one case. NaN without a
+        background, or if no other group counts.
     explained : dict
-        Per side, the share of its variance that the other side explains: Goodman and Kruskal's τ
-        of label maps.
+        ``["reference"]`` is the share of the reference that the prediction determines (1 if it only
+        subdivides), ``["prediction"]`` the reverse. For label maps it is Goodman and Kruskal's τ.
     background : int, str or None
-        Which label was said to be the background.
+        The label of the background.
     notes : tuple of Note
-        Why a number is missing.
+        Reasons for missing numbers.
 
     Examples
     --------
@@ -163,22 +163,22 @@ class Indices:
     _overlap: Overlap | None = field(default=None, repr=False, compare=False)
 
     def adjusted_mutual_information(self, *, average: Average = "arithmetic") -> float:
-        """Mutual information with chance taken out (AMI).
+        """Mutual information corrected for chance (AMI).
 
-        (I − E) / (H − E), with E the mean of I over all ways to shuffle the pixels of one side,
-        computed exactly, and H an average of the two entropies. It visits every pair of distinct
-        volumes, which takes a while for very many regions, so it is not among the other numbers.
+        (I − E) / (H − E), where E is the exact mean of I over all permutations of the pixels of
+        one side, and H is an average of the two entropies. It is not computed with the other
+        metrics because it visits every pair of distinct volumes, which is slow for many regions.
 
         Parameters
         ----------
         average : {"arithmetic", "min", "max", "geometric"}, optional
-            Of the two entropies.
+            How to average the two entropies.
 
         Returns
         -------
         float
-            1 for equal partitions, 0 on average for shuffled pixels; NaN for probabilities, and
-            where both sides have one region only.
+            1 for equal partitions, 0 on average for shuffled pixels. NaN for probabilities, and
+            if both sides have only one region.
 
         Examples
         --------
@@ -196,15 +196,15 @@ class Indices:
         volumes = Both(*(_occupied(self._overlap.side(side)) for side in SIDES))
         entropies = volumes.map(lambda sizes: _entropy(sizes, self._pixels))
         expected = _expected_information(volumes, self._pixels)
-        room = _mean(entropies, average) - expected
-        return _ratio(self.mutual_information - expected, room if abs(room) > 1e-15 else 0.0)
+        margin = _mean(entropies, average) - expected
+        return _ratio(self.mutual_information - expected, margin if abs(margin) > 1e-15 else 0.0)
 
     @property
     def _pixels(self) -> int:
         return 0 if self._overlap is None else self._overlap.pixels
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name; those with two sides as ``covering_reference`` and so on.
+        """All numbers by name. Those with two sides have names such as ``covering_reference``.
 
         Examples
         --------
@@ -223,12 +223,13 @@ class Indices:
 
     def __repr__(self) -> str:
         lines = [f"  {name:30}  {decimal(value)}" for name, value in self.to_dict().items()]
-        said = "" if self.background is None else f" (background={self.background!r})"
-        return "\n".join([f"Indices{said}", *lines, *(f"  note: {note}" for note in self.notes)])
+        options = "" if self.background is None else f" (background={self.background!r})"
+        notes = [f"  note: {note}" for note in self.notes]
+        return "\n".join([f"Indices{options}", *lines, *notes])
 
 
 def _names() -> tuple[str, ...]:
-    """The names of all numbers, as `Indices.to_dict` has them."""
+    """The names of all numbers in `Indices.to_dict`."""
     names: list[str] = []
     for entry in fields(Indices):
         if entry.type is float:
@@ -242,7 +243,7 @@ INDICES = _names()
 
 
 def indices_of(result: "Comparison", groups: Groups, background: Label | None) -> Indices:
-    """All indices but the adjusted mutual information."""
+    """All indices except the adjusted mutual information."""
     overlap = result.overlap
     outside = background_of(overlap, background)
     notes: list[Note] = []
@@ -266,9 +267,8 @@ def indices_of(result: "Comparison", groups: Groups, background: Label | None) -
 
 
 _LABEL_MAPS_ONLY = (
-    "indices that count pixels or pairs of pixels (Rand, variation of information, mutual "
-    "information, covering, achievable accuracy, under- and over-segmentation) are defined for "
-    "two label maps only, and a side holds probabilities"
+    "A side holds probabilities. Rand, variation of information, mutual information, covering, "
+    "achievable accuracy, under- and over-segmentation are defined for two label maps only."
 )
 
 
@@ -287,8 +287,10 @@ def background_of(overlap: Overlap, background: Label | None) -> Both[NDArray[np
         for side, mask in zip(SIDES, masks, strict=True)
     ):
         raise InputError(
-            f"background {background!r} names no region of either side; leave it out with ",
+            f"background {background!r}: neither side has a region of this name. If there is no "
+            f"background, use ",
             Option("background", None, python="background=None"),
+            ".",
         )
     return masks
 
@@ -304,7 +306,7 @@ def _is_background(regions: Regions, background: Label | None) -> NDArray[np.boo
     return mask
 
 
-# -- what needs no correspondence ----------------------------------------------------------------
+# -- metrics without a correspondence ------------------------------------------------------------
 
 
 def _of_partitions(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> dict[str, Any]:
@@ -344,7 +346,7 @@ _PARTITION = (
 
 
 def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
-    """Rand and its relatives, in whole numbers: the adjusted one subtracts large ones."""
+    """Rand indices in exact integers, because the adjusted index subtracts large numbers."""
     pixels = overlap.pixels
     together = _pairs(overlap.meeting.savings, pixels)
     reference = _pairs(overlap.reference.volumes, pixels)
@@ -362,13 +364,13 @@ def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
 
 
 def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
-    """As SNEMI3D's script has it; times N, so that all sums are whole numbers."""
+    """The adapted Rand error of SNEMI3D. Sums are multiplied by N, so that they are integers."""
     meeting, pixels = overlap.meeting, overlap.pixels
-    kept = ~outside.reference[meeting.rows]
-    alone = kept & outside.prediction[meeting.columns]
-    lost = int(meeting.savings[alone].sum())  # pixels that the prediction calls background
-    kept &= ~alone
-    counts, columns = meeting.savings[kept], meeting.columns[kept]
+    foreground = ~outside.reference[meeting.rows]
+    missed = foreground & outside.prediction[meeting.columns]
+    lost = int(meeting.savings[missed].sum())  # foreground pixels predicted as background
+    foreground &= ~missed
+    counts, columns = meeting.savings[foreground], meeting.columns[foreground]
     sizes = np.zeros(len(overlap.prediction), np.int64)
     np.add.at(sizes, columns, counts)
     together = pixels * _squares(counts, pixels) + lost
@@ -378,7 +380,7 @@ def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> f
 
 
 def _information(overlap: Overlap) -> dict[str, float]:
-    """Entropies and what they have in common, in bits."""
+    """Entropies and mutual information, in bits."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     a = overlap.reference.volumes[meeting.rows]
@@ -425,15 +427,15 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
     }
 
 
-# -- what needs a correspondence -----------------------------------------------------------------
+# -- metrics with a correspondence ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Per group, what both sides have in common and their volumes, in pixels.
+    """Per group, the intersection and the volumes of both sides, in pixels.
 
-    `regions` counts how many regions of each side a group has, `counted` tells which groups
-    count in means. Regions of the background, where one is named, are left out of all four.
+    `regions` is the number of regions per side and group. `counted` marks the groups that count in
+    means. Background regions are left out of all four.
     """
 
     common: Floats
@@ -443,7 +445,7 @@ class Shares:
 
     @property
     def occupied(self) -> NDArray[np.bool_]:
-        """The groups that have a region at all."""
+        """The groups that have at least one region."""
         return np.asarray((self.regions.reference > 0) | (self.regions.prediction > 0))
 
     @property
@@ -465,17 +467,17 @@ def shares_of(
     outside: Both[NDArray[np.bool_]],
     dice: Floats | None = None,
 ) -> Shares:
-    """What the two sides of every group have in common.
+    """The intersection and the volumes of the two sides of every group.
 
-    Where the table does not know that (several regions of probabilities, or aitchison), it
-    follows from the Dice coefficients of the groups, if they are given; a group with a background
-    in it then has NaN.
+    If the intersection does not follow from the overlap table (several soft regions, or
+    aitchison), it is computed from the Dice coefficients of the groups, if given. It is then NaN
+    for a group that contains the background and other regions.
     """
-    kept = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
-    numbers = Both(*(groups.numbers(side)[kept[side]] for side in SIDES))
+    inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
+    numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
     volumes = Both(
         *(
-            _summed(overlap.side(side).volumes[kept[side]], numbers[side], groups.count)
+            _summed(overlap.side(side).volumes[inside[side]], numbers[side], groups.count)
             for side in SIDES
         )
     )
@@ -484,8 +486,8 @@ def shares_of(
     number = groups.reference[meeting.rows]
     together = (
         (number == groups.prediction[meeting.columns])
-        & kept.reference[meeting.rows]
-        & kept.prediction[meeting.columns]
+        & inside.reference[meeting.rows]
+        & inside.prediction[meeting.columns]
     )
     common = _summed(meeting.savings[together], number[together], groups.count)
     if not overlap.crisp:
@@ -505,7 +507,7 @@ def shares_of(
 def _mixed(
     groups: Groups, outside: Both[NDArray[np.bool_]], regions: Both[NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """The groups that hold both background and other regions."""
+    """The groups that contain both background and other regions."""
     mixed = np.zeros(groups.count, np.bool_)
     for side in SIDES:
         numbers = groups.numbers(side)[outside[side]]
@@ -523,21 +525,21 @@ def _of_groups(
     shares = shares_of(overlap, groups, nothing, dice)
     accuracy = min(float(shares.common.sum()) / pixels, 1.0)
     by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
-    jaccard, kept = shares.jaccard, shares.counted
-    weights = shares.volumes.reference[kept]
+    jaccard, counts = shares.jaccard, shares.counted
+    weights = shares.volumes.reference[counts]
     inside = shares_of(overlap, groups, outside, dice) if foreground else None
     return {
         "accuracy": accuracy,
         "kappa": _ratio(accuracy - by_chance, 1 - by_chance),
-        "mean_iou": _mean_of(jaccard[kept]),
-        "weighted_iou": _share(float(weights @ jaccard[kept]), float(weights.sum())),
-        "mean_dice": _mean_of(shares.dice[kept]),
+        "mean_iou": _mean_of(jaccard[counts]),
+        "weighted_iou": _share(float(weights @ jaccard[counts]), float(weights.sum())),
+        "mean_dice": _mean_of(shares.dice[counts]),
         "mean_foreground_dice": nan if inside is None else _mean_of(inside.dice[inside.counted]),
     }
 
 
 def foreground_dice(result: "Comparison", background: Label | None) -> float:
-    """`Indices.mean_foreground_dice` alone; NaN where no background is named."""
+    """`Indices.mean_foreground_dice`, without the other indices; NaN without a background."""
     if background is None:
         return nan
     overlap = result.overlap
@@ -548,7 +550,7 @@ def foreground_dice(result: "Comparison", background: Label | None) -> float:
 
 
 def _mean_of(values: Floats) -> float:
-    """The mean; NaN where there are no values."""
+    """The mean; NaN if there are no values."""
     return float(values.mean()) if values.size else nan
 
 
@@ -556,7 +558,7 @@ def _mean_of(values: Floats) -> float:
 
 
 def _sum(values: NDArray[Any]) -> float:
-    """A sum that does not depend on the order: a renamed map has exactly the same entropy."""
+    """A sum that does not depend on the order, so that relabelling does not change an entropy."""
     return fsum(values.tolist())
 
 
@@ -573,13 +575,13 @@ def _pairs(counts: NDArray[Any], pixels: int) -> int:
 
 
 def _occupied(regions: Regions) -> NDArray[Any]:
-    """The volumes of the regions that are not empty."""
+    """The volumes of the non-empty regions."""
     volumes: NDArray[Any] = regions.volumes[regions.occupied]
     return volumes
 
 
 def _entropy(volumes: NDArray[Any], pixels: int) -> float:
-    """In bits."""
+    """The entropy of a partition, in bits."""
     return _sum((volumes / pixels) * np.log2(pixels / volumes))
 
 
@@ -602,29 +604,29 @@ def _mean(entropies: Both[float], average: Average) -> float:
 
 
 def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
-    """The sum of the values at every place."""
+    """The sum of the values at every index."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
 def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """The largest value at every place."""
+    """The largest value at every index."""
     largest = np.zeros(count, values.dtype)
     np.maximum.at(largest, places, values)
     return largest
 
 
 def _ratio(part: float, whole: float) -> float:
-    """A quotient; NaN where the divisor is 0. Of whole numbers of any size it is exact."""
+    """A quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
     return part / whole if whole else nan
 
 
 def _quotients(parts: Floats, wholes: Floats) -> Floats:
-    """Quotients, NaN where a divisor is 0."""
+    """Quotients; NaN where a divisor is 0."""
     quotients = np.full(wholes.shape, nan)
     np.divide(parts, wholes, out=quotients, where=wholes > 0)
     return quotients
 
 
 def _share(part: float, whole: float) -> float:
-    """A quotient that is at most 1 but for rounding."""
+    """A quotient of at most 1, without the excess of rounding errors; NaN if the divisor is 0."""
     return min(part / whole, 1.0) if whole else nan

@@ -29,7 +29,7 @@ MeasureName = Literal[
 ]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 
-MISSING_RULES = {  # how missing and failed cases of a method count
+MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
     "worst": "rank last",
     "zero": "rank last and count as 0 in means",
     "exclude": "are left out of the ranking for all methods",
@@ -43,16 +43,16 @@ class Measure:
     Attributes
     ----------
     name : str
-        Identifies it in options, tables and files.
+        Name in options, tables and files.
     title : str
-        What people read.
+        Title in text, figures and pages.
     compute : callable
-        The value of a comparison, given the label of the background or None. NaN where it is not
-        defined.
+        Computes the value from a comparison and the label of the background (or None). The value is
+        NaN if the measure is undefined.
     higher_is_better : bool
-        The direction of a ranking.
+        Whether a ranking sorts by descending value.
     unit : str
-        Empty for a share or a coefficient.
+        Unit of the value; empty for a share or a coefficient.
     """
 
     name: str
@@ -77,12 +77,12 @@ REGISTRY: dict[str, Measure] = {
         Measure("matched_score", "matched score", lambda result, _: result.matched_score),
         Measure(
             "explained_reference",
-            "explained, reference",
+            "reference explained",
             lambda result, _: result.explained["reference"],
         ),
         Measure(
             "explained_prediction",
-            "explained, prediction",
+            "prediction explained",
             lambda result, _: result.explained["prediction"],
         ),
         Measure("mean_dice", "mean Dice", lambda result, _: result.mean_dice),
@@ -93,5 +93,5 @@ REGISTRY: dict[str, Measure] = {
 
 
 def title_of(measure: str) -> str:
-    """What people read for a measure."""
+    """The title of a measure."""
     return REGISTRY[measure].title

@@ -1,4 +1,4 @@
-"""The laws that every similarity must obey."""
+"""Check the properties that every similarity must have."""
 
 import json
 import pickle
@@ -15,28 +15,30 @@ __all__ = ["check_similarity"]
 Floats = NDArray[np.float64]
 VECTORS = 500
 EXACT = 1e-12
-SAME = 1e-9  # between two ways to compute one number
+SAME = 1e-9  # largest difference between two ways to compute the same number
 
 
 def check_similarity(similarity: Similarity) -> None:
-    """Check that a similarity obeys the laws that matching, merging and scores rely on.
+    """Check that a similarity has the properties that matching, merging and scores rely on.
 
-    With random vectors of two to six regions, some of whose entries are 0: f is 1 for equal
-    vectors, lies between 0 and 1 and is symmetric; neither the order of the regions nor a region
-    that is 0 in both vectors changes it; 1 − f of two different certain vectors is always
-    `disagreement`, and above 0; 1 − f of two binary vectors is at most the sum of their losses
-    against an empty region. Then `compare` is checked against the mean of f, and the similarity is
-    stored as JSON and pickled.
+    The checks use random vectors of two to six regions, some with entries of 0:
+
+    - f is 1 for equal vectors, lies between 0 and 1, and is symmetric.
+    - Neither the order of the regions nor a region that is 0 in both vectors changes f.
+    - 1 − f of two different certain vectors is always `disagreement`, and above 0.
+    - 1 − f of two binary vectors is at most the sum of their losses against an empty region.
+    - The score of `compare` is the mean of f.
+    - The similarity can be stored as JSON and pickled.
 
     Parameters
     ----------
     similarity : Similarity
-        What to check.
+        The similarity to check.
 
     Raises
     ------
     AssertionError
-        Names the law that does not hold and the vectors for which it fails.
+        If a check fails. The message names the property and the vectors for which it fails.
 
     Examples
     --------
@@ -54,18 +56,18 @@ def check_similarity(similarity: Similarity) -> None:
     empty = np.broadcast_to([[0.0], [1.0]], p.shape)
     alone = _loss(similarity, p, empty) + _loss(similarity, empty, q)
     both = (p[0] > 0) & (q[0] > 0)
-    _hold("a pair costs no more than its regions cost alone", p, q,
-          (_loss(similarity, p, q) <= alone + SAME) | ~both)  # fmt: skip
+    _require("a pair costs at most as much as its regions alone", p, q,
+             (_loss(similarity, p, q) <= alone + SAME) | ~both)  # fmt: skip
     _check_comparison(similarity, rng)
     stored = json.loads(json.dumps(similarity.to_dict()))
     if similarity_from_dict(stored) != similarity:
-        raise AssertionError(f"{similarity!r} cannot be read back from {stored}")
+        raise AssertionError(f"{similarity!r} cannot be restored from {stored}")
     if pickle.loads(pickle.dumps(similarity)) != similarity:
         raise AssertionError(f"{similarity!r} changes when it is pickled")
 
 
 def _vectors(rng: np.random.Generator, regions: int) -> Floats:
-    """Probability vectors as columns; every third one has an entry that is 0."""
+    """Probability vectors as columns. Every third vector has an entry of 0."""
     vectors = rng.dirichlet(np.full(regions, 0.7), VECTORS).T
     vectors = np.maximum(vectors, 1e-6)
     vectors[rng.integers(regions), ::3] = 0
@@ -80,11 +82,11 @@ def _check_values(similarity: Similarity, p: Floats, q: Floats) -> None:
     f = np.asarray(similarity(p, q, axis=0))
     if f.shape != p.shape[1:]:
         raise AssertionError(f"f of vectors of shape {p.shape} has shape {f.shape}")
-    _hold("f lies between 0 and 1", p, q, (f >= 0) & (f <= 1))
-    _hold("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT)
-    _hold("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT)
+    _require("f lies between 0 and 1", p, q, (f >= 0) & (f <= 1))
+    _require("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT)
+    _require("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT)
     along_last = np.asarray(similarity(p.T, q.T, axis=-1))
-    _hold("f follows axis", p, q, np.abs(f - along_last) <= EXACT)
+    _require("f respects the argument axis", p, q, np.abs(f - along_last) <= EXACT)
 
 
 def _check_invariances(
@@ -92,10 +94,10 @@ def _check_invariances(
 ) -> None:
     f = np.asarray(similarity(p, q, axis=0))
     shuffled = np.asarray(similarity(p[order], q[order], axis=0))
-    _hold("the order of regions does not matter", p, q, np.abs(f - shuffled) <= SAME)
-    more_p, more_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
-    more = np.asarray(similarity(more_p, more_q, axis=0))
-    _hold("a region that is 0 in both does not matter", p, q, np.abs(f - more) <= SAME)
+    _require("f does not depend on the order of regions", p, q, np.abs(f - shuffled) <= SAME)
+    padded_p, padded_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
+    padded = np.asarray(similarity(padded_p, padded_q, axis=0))
+    _require("a region that is 0 in both does not change f", p, q, np.abs(f - padded) <= SAME)
 
 
 def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
@@ -106,7 +108,7 @@ def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
     for i, j in combinations(range(regions), 2):
         p, q = certain[:, [i]], certain[:, [j]]
         fits = np.abs(_loss(similarity, p, q) - expected) <= SAME
-        _hold(f"different certain vectors have 1 − f = {expected:g}", p, q, fits)
+        _require(f"different certain vectors have 1 − f = {expected:g}", p, q, fits)
 
 
 def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
@@ -115,15 +117,15 @@ def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
     for workers in (1, 2):
         score = compare(p, q, similarity=similarity, match="labels", workers=workers).score
         if abs(score - expected) > SAME:
-            raise AssertionError(f"compare gives {score}, the mean of f is {expected}")
+            raise AssertionError(f"compare returns {score}, but the mean of f is {expected}")
     if compare(p, p, similarity=similarity).score < 1 - SAME:
         raise AssertionError("compare of a segmentation with itself is below 1")
 
 
-def _hold(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:
-    """Raise with the first vectors for which a law fails."""
+def _require(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:
+    """Raise an error with the first vectors for which a property does not hold."""
     if not np.all(holds):
         k = int(np.argmin(holds))
         raise AssertionError(
-            f"this law fails: {law}. p = {p[:, k].tolist()}, q = {q[:, k].tolist()}"
+            f"property violated: {law}. p = {p[:, k].tolist()}, q = {q[:, k].tolist()}"
         )

@@ -1,8 +1,8 @@
-"""The comparison as a metric and as a loss, for torch and Lightning (extra `torch`).
+"""A metric and a loss for torch and Lightning (extra `torch`).
 
-`RegionDice` adds up sums over a data set, batch by batch and process by process, matches regions
-once for the whole set, and scores it. `RegionDiceLoss` is 1 − Dice or 1 − score as a loss that is
-least at the target, also for soft targets.
+`RegionDice` adds up sums over batches and processes, matches regions once for the whole data set,
+and scores it. `RegionDiceLoss` is 1 − Dice or 1 − score as a loss whose minimum is at the target,
+also for soft targets.
 """
 
 from probdice.errors import MissingExtraError

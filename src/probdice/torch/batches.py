@@ -1,7 +1,7 @@
-"""A batch of images as tensors: understood, checked, and added up over its pixels.
+"""Batches of images as tensors: interpretation, checks, and sums over pixels.
 
-Tensors of the CPU go to the compiled kernels as they lie in memory. On any other device the same
-sums are made there in torch, so that only the sums are ever copied.
+Compiled kernels read CPU tensors without copying them. On other devices, torch computes the same
+sums there, so that only the sums are copied.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,24 +26,24 @@ __all__ = [
     "Batch",
     "Sums",
     "as_activation",
+    "as_batch",
     "check_alike",
     "check_channels",
     "check_mask",
     "check_values",
     "image_of",
     "overlap_of_sums",
-    "smoothed",
+    "renormalised",
     "sums_in_torch",
     "sums_of",
     "uncompiled",
-    "understood",
     "within",
 ]
 
 Activation = Literal["softmax", "sigmoid"]
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-ROUGH = 2.0**-8  # how far sums of probabilities in bfloat16 may be from 1
+ROUGH = 2.0**-8  # largest deviation from 1 of sums of probabilities in bfloat16
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +53,18 @@ class Batch:
     Attributes
     ----------
     name : str
-        What the user calls it: preds or target.
+        Name of the argument: preds or target.
     values : Tensor
         Labels (images × pixels), or probabilities or logits (images × channels × pixels).
     regions : int
-        How many there may be.
+        Number of regions, including empty ones.
     shape : tuple of int
-        Of one image.
+        Shape of one image.
     ignored : tuple of int
         Labels whose pixels are left out.
     activation : {"softmax", "sigmoid"} or None
-        What turns the values into probabilities.
-    kept : Tensor or None
+        Converts the values to probabilities.
+    selected : Tensor or None
         Positions of the pixels in the original batch if a mask selected them.
     """
 
@@ -74,7 +74,7 @@ class Batch:
     shape: tuple[int, ...]
     ignored: tuple[int, ...] = ()
     activation: Activation | None = None
-    kept: Tensor | None = None
+    selected: Tensor | None = None
 
     @property
     def crisp(self) -> bool:
@@ -88,7 +88,7 @@ class Batch:
         return replace(self, values=self.values[index])
 
     def probabilities(self) -> "Batch":
-        """The same with one probability per region."""
+        """The batch with one probability per region."""
         if self.crisp:
             return self
         values = self.values
@@ -101,26 +101,26 @@ class Batch:
         return replace(self, values=values, activation=None)
 
     def position(self, image: int, pixel: int) -> tuple[int, ...]:
-        """The index of a pixel in the tensor of the user, without the channel."""
-        if self.kept is not None:
-            image, pixel = divmod(int(self.kept[pixel]), prod(self.shape))
+        """The index of a pixel in the original tensor, without the channel."""
+        if self.selected is not None:
+            image, pixel = divmod(int(self.selected[pixel]), prod(self.shape))
         return (image, *(int(k) for k in np.unravel_index(pixel, self.shape)))
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What images add to the overlap.
+    """The sums that form an overlap.
 
     Attributes
     ----------
     pixels : Tensor
-        How many there are.
+        Number of pixels.
     reference, prediction : Tensor
         Volumes of the regions of each side.
     reference_likeliest, prediction_likeliest : Tensor
-        Number of pixels at which each region is the likeliest; of label maps, the volumes.
+        Number of pixels at which each region is the most probable; for label maps, the volumes.
     savings : Tensor
-        What every pair of regions saves.
+        Savings of every pair of regions.
     """
 
     pixels: Tensor
@@ -131,7 +131,7 @@ class Sums:
     savings: Tensor
 
 
-# -- what a tensor means -------------------------------------------------------------------------
+# -- interpretation of tensors -------------------------------------------------------------------
 
 
 def as_activation(activation: object) -> Activation | None:
@@ -144,7 +144,7 @@ def as_activation(activation: object) -> Activation | None:
     )
 
 
-def understood(
+def as_batch(
     tensor: object,
     name: str,
     regions: int,
@@ -152,11 +152,11 @@ def understood(
     ignored: tuple[int, ...] = (),
     activation: Activation | None = None,
 ) -> Batch:
-    """Labels where the tensor holds whole numbers, and else probabilities or logits."""
+    """A batch of labels if the tensor holds integers, otherwise of probabilities or logits."""
     if not isinstance(tensor, Tensor):
         raise InputError(f"{name} must be a torch.Tensor, found {type(tensor).__name__}")
     values = tensor.detach().as_subclass(Tensor)
-    if values.device.type == "mps":  # it has no float64
+    if values.device.type == "mps":  # MPS does not support float64
         values = values.cpu()
     if values.is_complex() or not values.dim():
         raise InputError(
@@ -170,88 +170,88 @@ def understood(
         return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored)
     channels = values.shape[1] if values.dim() > 1 else 0
     if channels != regions and not (channels == 1 and regions == 2):
-        what = "logits" if activation else "probabilities"
+        content = "logits" if activation else "probabilities"
         raise InputError(
-            f"{name} must hold {what} of {regions} regions along axis 1, found shape "
-            f"{tuple(values.shape)}; labels must be of an integer type: {name}.long()"
+            f"{name} must hold {content} of {regions} regions along axis 1, found shape "
+            f"{tuple(values.shape)}. For labels, use an integer type: {name}.long()."
         )
     check_channels(channels, activation, name)
     if ignored:
         raise InputError(
-            f"ignore_index={ignored if len(ignored) > 1 else ignored[0]} is a label, and {name} "
-            f"holds probabilities; leave one of the two out"
+            f"ignore_index={ignored if len(ignored) > 1 else ignored[0]} is a label, but {name} "
+            f"holds probabilities. Use a mask instead of ignore_index."
         )
     rough = values.dtype == torch.bfloat16 and activation is None
     shape = tuple(values.shape[2:])
     values = values.to(torch.promote_types(values.dtype, torch.float32))
     values = values.reshape(len(values), channels, prod(shape))
     if rough and channels == regions:
-        values = smoothed(values)
+        values = renormalised(values)
     return Batch(name, values, regions, shape, activation=activation)
 
 
 def check_channels(channels: int, activation: Activation | None, name: str) -> None:
-    """Reject an activation that does not give one probability per region."""
+    """Reject an activation that does not fit the number of channels."""
     if activation == "sigmoid" and channels != 1:
         raise InputError(
-            f'{name} has {channels} channels, and activation="sigmoid" needs a single one, since '
-            f'probabilities of all regions must sum to 1; use activation="softmax"'
+            f'{name} has {channels} channels, but activation="sigmoid" needs a single channel: '
+            f'probabilities of all regions must sum to 1. Use activation="softmax".'
         )
     if activation == "softmax" and channels == 1:
         raise InputError(
-            f'{name} has a single channel, whose softmax is 1 everywhere; use activation="sigmoid"'
+            f'{name} has a single channel, whose softmax is 1 everywhere. Use activation="sigmoid".'
         )
 
 
 def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
-    """A mask of the pixels of a batch."""
+    """The mask if it is boolean and has the shape of the batch."""
     if not isinstance(mask, Tensor):
-        found = type(mask).__name__
+        description = type(mask).__name__
     elif mask.dtype != torch.bool or mask.shape != torch.Size(shape):
-        found = f"{mask.dtype} of shape {tuple(mask.shape)}"
+        description = f"{mask.dtype} of shape {tuple(mask.shape)}"
     else:
         return mask
     raise InputError(
         f"mask must be a boolean tensor of shape {tuple(shape)}, one value per pixel and no "
-        f"channels, found {found}"
+        f"channels, found {description}"
     )
 
 
 def within(mask: Tensor, side: Batch) -> Batch:
-    """One image of the pixels where a mask is true."""
+    """The pixels where a mask is true, as one image."""
     mask = mask.to(side.values.device).reshape(len(side), -1)
     values = side.values[mask] if side.crisp else side.values.transpose(0, 1)[:, mask]
-    return replace(side, values=values[None], kept=mask.flatten().nonzero()[:, 0])
+    return replace(side, values=values[None], selected=mask.flatten().nonzero()[:, 0])
 
 
-def smoothed(values: Tensor) -> Tensor:
-    """Divide probabilities that were rounded to eight bits by their sum."""
+def renormalised(values: Tensor) -> Tensor:
+    """Divide probabilities by their sum, if it differs from 1 by bfloat16 rounding only."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 
 
 def check_alike(preds: Batch, target: Batch) -> None:
-    """Refuse a batch whose two sides are not of the same pixels."""
+    """Reject a batch whose two sides differ in shape or device."""
     if (len(preds), preds.shape) != (len(target), target.shape):
         remedy = ""
         for side, across in ((preds, target), (target, preds)):
             if side.crisp and side.shape[1:] == across.shape and side.shape[0] == 1:
-                remedy = f"; take the channel of one from the labels: {side.name}.squeeze(1)"
+                remedy = f". Remove the channel axis of the labels: {side.name}.squeeze(1)."
             elif side.crisp and side.shape[1:] == across.shape and side.shape[0] == side.regions:
-                remedy = f"; convert one-hot values of an integer type: {side.name}.argmax(1)"
+                remedy = f". Convert one-hot integers to labels: {side.name}.argmax(1)."
         raise InputError(
             f"preds has {len(preds)} images of shape {preds.shape} but target has {len(target)} "
             f"of shape {target.shape}: both must cover the same pixels{remedy}"
         )
     if preds.values.device != target.values.device:
         raise InputError(
-            f"preds lies on {preds.values.device} and target on {target.values.device}: move one "
-            f"of them to the other"
+            f"preds is on {preds.values.device} and target on {target.values.device}. Move both to "
+            f"the same device."
         )
 
 
 def check_values(preds: Batch, target: Batch) -> bool:
-    """Refuse labels and probabilities that cannot be; whether any pixel is left to compare."""
+    """Reject invalid labels and probabilities. Return whether any pixel is left to compare."""
     inside = _inside(target)
     for side in (target, preds):
         _check_in_torch(side.probabilities(), inside)
@@ -259,12 +259,12 @@ def check_values(preds: Batch, target: Batch) -> bool:
 
 
 def image_of(batch: Batch, names: Sequence[Label] | None) -> Segmentation:
-    """A batch of one image, as `compare` takes it; its pixels in a row."""
+    """A batch of one image as a one-dimensional `Segmentation`."""
     values = batch.values[0].cpu()
-    called = {k: name for k, name in enumerate(names or ()) if isinstance(name, str)}
+    name_of = {k: name for k, name in enumerate(names or ()) if isinstance(name, str)}
     if batch.crisp:
-        return Segmentation.from_labels(_array(values), ignore=batch.ignored, names=called)
-    return replace(_soft_image(batch, values), names=called)
+        return Segmentation.from_labels(_array(values), ignore=batch.ignored, names=name_of)
+    return replace(_soft_image(batch, values), names=name_of)
 
 
 def _soft_image(batch: Batch, values: Tensor) -> Segmentation:
@@ -280,7 +280,7 @@ def _soft_image(batch: Batch, values: Tensor) -> Segmentation:
 
 
 def sums_of(preds: Batch, target: Batch) -> Sums:
-    """Volumes and savings of a batch, by the kernels where that needs no copy."""
+    """Volumes and savings of a batch, computed by the kernels for CPU tensors."""
     if preds.values.device.type != "cpu":
         return sums_in_torch(preds, target)
     if preds.crisp and target.crisp:
@@ -289,7 +289,7 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
     if not p.crisp and not q.crisp and p.values.dtype != q.values.dtype:
         common = torch.promote_types(p.values.dtype, q.values.dtype)
         p, q = (replace(side, values=side.values.to(common)) for side in (p, q))
-    # One thread: beside the softmax little is left to share, and the threads of torch still spin.
+    # One thread is enough: the softmax takes most of the time, and torch's threads are still busy.
     arrays = [_array(side.values) for side in (p, q)]
     pixels = 0
     totals: list[NDArray[Any]] = [np.zeros(p.regions), np.zeros(q.regions)]
@@ -305,8 +305,8 @@ def sums_of(preds: Batch, target: Batch) -> Sums:
 
 
 def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Keep a function out of compiled graphs: Numba's kernels cannot be traced."""
-    # The check comes first because importing the compiler takes seconds.
+    """Exclude a function from compiled graphs, because Numba kernels cannot be traced."""
+    # Check first, because importing the compiler takes seconds.
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
 
 
@@ -316,8 +316,8 @@ def overlap_of_sums(
     labels: tuple[Sequence[Label], Sequence[Label]],
     similarity: Similarity,
 ) -> Overlap:
-    """The overlap of a batch, reference first; label maps have only regions that occur."""
-    sides, kept = [], []
+    """The overlap of a batch, reference first. Label maps have no empty regions."""
+    sides, occupied = [], []
     volumes = sums.reference, sums.prediction
     likeliest = sums.reference_likeliest, sums.prediction_likeliest
     for values, counts, whole, shown in zip(volumes, likeliest, crisp, labels, strict=True):
@@ -333,8 +333,8 @@ def overlap_of_sums(
                 numbers={k: k for k in range(array.size)},
             )
         )
-        kept.append(keys)
-    savings = sums.savings.cpu().numpy()[np.ix_(*kept)]
+        occupied.append(keys)
+    savings = sums.savings.cpu().numpy()[np.ix_(*occupied)]
     if all(crisp):
         savings = savings.astype(np.int64)
     rows, columns = savings.nonzero()
@@ -343,7 +343,7 @@ def overlap_of_sums(
 
 
 def _counted(preds: Batch, target: Batch) -> Sums:
-    """Of two batches of label maps."""
+    """The sums of two batches of label maps."""
     from probdice.engine import kernels
 
     values = [target.values, preds.values]
@@ -371,7 +371,7 @@ def _from_counts(table: Tensor, ignored: Sequence[int]) -> Sums:
 def _mixed(
     sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
 ) -> tuple[int, tuple[NDArray[Any], ...]]:
-    """Pixels and sums of one image: a label map against probabilities, in either order."""
+    """Number of pixels and sums of one image: a label map and probabilities, in either order."""
     from probdice.engine import kernels
 
     crisp = 0 if sides[0].crisp else 1
@@ -379,41 +379,41 @@ def _mixed(
     side, across = sides[crisp], sides[1 - crisp]
     codes, inside = np.empty(labels.size, np.int32), np.empty(labels.size, np.int64)
     ignored = np.array(side.ignored, np.int64)
-    kept, unknown = kernels.class_counts.codes(labels, ignored, side.regions, codes, inside)
+    pixels, unknown = kernels.class_counts.codes(labels, ignored, side.regions, codes, inside)
     if unknown >= 0:
         raise _unknown(side, int(labels[unknown]), index, int(unknown))
-    if kept < labels.size:
-        soft = np.take(soft, inside[:kept], axis=1)
+    if pixels < labels.size:
+        soft = np.take(soft, inside[:pixels], axis=1)
     counts, volumes = np.zeros(side.regions, np.int64), np.zeros(across.regions)
     likeliest = np.zeros(across.regions, np.int64)
     savings = np.zeros((side.regions, across.regions))
     sums = counts, volumes, likeliest, savings
-    if not kernels.labels.pairs_absolute(codes[:kept], soft, 0, *sums):
-        _refuse(across, soft, index, inside)
+    if not kernels.labels.pairs_absolute(codes[:pixels], soft, 0, *sums):
+        _reject(across, soft, index, inside)
     if crisp == 0:
-        return kept, (counts, volumes, counts, likeliest, savings)
-    return kept, (volumes, counts, likeliest, counts, savings.T)
+        return pixels, (counts, volumes, counts, likeliest, savings)
+    return pixels, (volumes, counts, likeliest, counts, savings.T)
 
 
 def _soft(
     sides: tuple[Batch, Batch], rows: list[NDArray[Any]], index: int
 ) -> tuple[int, tuple[NDArray[Any], ...]]:
-    """Pixels and sums of one image: probabilities on both sides."""
+    """Number of pixels and sums of one image: probabilities on both sides."""
     from probdice.engine import kernels
 
     p, q = rows
     volumes = np.zeros(len(p)), np.zeros(len(q))
     likeliest = np.zeros(len(p), np.int64), np.zeros(len(q), np.int64)
     sums = *volumes, *likeliest, np.zeros((len(p), len(q)))
-    sound = kernels.absolute.pairs(p, 0, q, 0, p.shape[1], *sums)
-    for side, values, fine in zip(sides, rows, sound, strict=True):
-        if not fine:
-            _refuse(side, values, index)
+    valid = kernels.absolute.pairs(p, 0, q, 0, p.shape[1], *sums)
+    for side, values, side_valid in zip(sides, rows, valid, strict=True):
+        if not side_valid:
+            _reject(side, values, index)
     return p.shape[1], sums
 
 
 def sums_in_torch(preds: Batch, target: Batch) -> Sums:
-    """The same on the device of the tensors."""
+    """`sums_of` on the device of the tensors."""
     p, q = target.probabilities(), preds.probabilities()
     inside = _inside(p)
     for side in (p, q):
@@ -431,7 +431,7 @@ def sums_in_torch(preds: Batch, target: Batch) -> Sums:
 
 
 def _inside(target: Batch) -> Tensor:
-    """Which pixels are in Ω."""
+    """Which pixels are included."""
     values = target.values if target.crisp else target.values[:, 0]
     inside = torch.ones_like(values, dtype=torch.bool)
     for label in target.ignored:
@@ -456,7 +456,7 @@ def _volumes(side: Batch, inside: Tensor) -> Tensor:
 
 
 def _likeliest(side: Batch, inside: Tensor) -> Tensor:
-    """Number of pixels at which each region is the likeliest, as the kernels count it."""
+    """Number of pixels at which each region is the most probable, as the kernels count it."""
     from probdice.engine.kernels.rows import TIED
 
     if side.crisp:
@@ -465,7 +465,7 @@ def _likeliest(side: Batch, inside: Tensor) -> Tensor:
     return (tied & inside[:, None]).sum(dim=(0, 2))
 
 
-# -- what cannot be ------------------------------------------------------------------------------
+# -- invalid values ------------------------------------------------------------------------------
 
 
 def _check_in_torch(side: Batch, inside: Tensor) -> None:
@@ -480,40 +480,41 @@ def _check_in_torch(side: Batch, inside: Tensor) -> None:
     image, pixel = (int(place) for place in bad.nonzero()[0])
     if side.crisp:
         raise _unknown(side, int(values[image, pixel]), image, pixel)
-    kept = inside[image].nonzero()[:, 0]
-    _refuse(side, _array(values[image, :, kept].cpu()), image, _array(kept.cpu()))
+    pixels = inside[image].nonzero()[:, 0]
+    _reject(side, _array(values[image, :, pixels].cpu()), image, _array(pixels.cpu()))
 
 
 def _unknown(side: Batch, label: int, image: int, pixel: int) -> InputError:
-    """What is wrong with a label that no region has."""
-    ignore = ", or ignore it with ignore_index" if side.name == "target" else ""
+    """The error for a label outside the regions."""
+    option = "num_classes" if side.name == "target" else "num_clusters"
+    ignore = ", or ignore the label with ignore_index" if side.name == "target" else ""
     return InputError(
-        f"{side.name}: label {label} at pixel {side.position(image, pixel)}, where {side.regions} "
-        f"regions have the labels 0 to {side.regions - 1}; give the number of regions that there "
-        f"are{ignore}"
+        f"{side.name}: label {label} at pixel {side.position(image, pixel)}, but {side.regions} "
+        f"regions have the labels 0 to {side.regions - 1}. Set {option} to the number of "
+        f"regions{ignore}."
     )
 
 
-def _refuse(
+def _reject(
     side: Batch, rows: NDArray[Any], image: int, inside: NDArray[Any] | None = None
 ) -> None:
-    """Raise what is amiss with the probabilities of an image, if anything is."""
+    """Raise an error if the probabilities of an image are invalid."""
     fault = examine_values(rows, "error")
-    if fault is None:  # a negative zero
+    if fault is None:  # the kernel also reports negative zeros, which are valid
         return
     pixel = fault.first if inside is None else int(inside[fault.first])
-    what, remedy = {
-        "infinite": (f"found {fault.value:g}", "a finite number must be there"),
-        "negative": (f"probability {fault.value:g}", 'use activation="softmax" for logits'),
-        "above": (f"probability {fault.value:g}", 'use activation="softmax" for logits'),
-        "sum": (f"probabilities that sum to {fault.value:.6g}", "divide them by their sum"),
+    problem, remedy = {
+        "infinite": (f"found {fault.value:g}", "Values must be finite."),
+        "negative": (f"probability {fault.value:g}", 'For logits, use activation="softmax".'),
+        "above": (f"probability {fault.value:g}", 'For logits, use activation="softmax".'),
+        "sum": (f"probabilities sum to {fault.value:.6g}", "Divide them by their sum."),
     }[fault.kind]
     if side.name == "target" and "logits" in remedy:
-        remedy = "probabilities lie between 0 and 1"
-    raise InputError(f"{side.name}: {what} at pixel {side.position(image, pixel)}; {remedy}")
+        remedy = "Probabilities must be between 0 and 1."
+    raise InputError(f"{side.name}: {problem} at pixel {side.position(image, pixel)}. {remedy}")
 
 
 def _array(values: Tensor) -> NDArray[Any]:
-    """The memory of a tensor of the CPU, copied only where it is not contiguous."""
+    """A CPU tensor as an array, copied only if it is not contiguous."""
     array: NDArray[Any] = values.contiguous().numpy()
     return array

@@ -1,4 +1,4 @@
-"""Which channel of a prediction is which region of a target, by overlap."""
+"""Match the channels of a prediction to the regions of a target by overlap."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from probdice.comparison.comparing import overlap as overlap_of_images
 from probdice.method.matching import Fixed, Rule, find_groups
 from probdice.method.overlap import Overlap
 from probdice.method.similarity import Similarity
-from probdice.torch.batches import Batch, image_of, overlap_of_sums, smoothed, sums_of, within
+from probdice.torch.batches import Batch, image_of, overlap_of_sums, renormalised, sums_of, within
 
 __all__ = ["align", "target_regions"]
 
@@ -31,15 +31,15 @@ def target_regions(
     p, q : Tensor
         Probabilities (images, channels or regions, pixels) of the prediction and the target.
     inside : Tensor or None
-        The pixels (images, pixels) that count.
+        The included pixels (images, pixels).
     shape : tuple of int
-        Of one image.
+        Shape of one image.
     similarity, background, batch
         As in `RegionDiceLoss`. The backgrounds of both sides correspond to each other.
     """
     rule: Rule = "overlap" if background is None else Fixed(((background, background),))
     sides = [
-        Batch(name, smoothed(values.detach()), values.shape[1], shape)
+        Batch(name, renormalised(values.detach()), values.shape[1], shape)
         for name, values in (("preds", p), ("target", q))
     ]
     parts = [slice(None)] if batch else [slice(k, k + 1) for k in range(len(p))]
@@ -50,17 +50,17 @@ def target_regions(
         )
         row = np.full(p.shape[1], -1)
         if preds.values.shape[2]:
-            row = _partners(_overlap(preds, target, similarity), rule)
+            row = _matches(_overlap(preds, target, similarity), rule)
         if background is not None and background < q.shape[1]:
-            row[background] = background  # also where one side lacks it
+            row[background] = background  # even if one side lacks it
         rows.append(row)
     return torch.from_numpy(np.stack(rows)).to(p.device)
 
 
 def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
-    """The target in the order of the channels, and its regions without a channel.
+    """The target in the order of the channels, and its unmatched regions.
 
-    A channel without a region gets zeros, and so does a region that has a channel.
+    In the first, an unmatched channel is zero. In the second, a matched region is zero.
     """
     regions = regions.expand(len(q), -1)
     has_region = regions >= 0
@@ -73,7 +73,7 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _overlap(preds: Batch, target: Batch, similarity: Similarity) -> Overlap:
-    """The overlap of a batch: sums on its device under absolute, else image by image."""
+    """The overlap of a batch: sums on its device if separable, otherwise image by image."""
     if similarity.separable:
         names = range(target.regions), range(preds.regions)
         return overlap_of_sums(sums_of(preds, target), (False, False), names, similarity)
@@ -87,8 +87,8 @@ def _overlap(preds: Batch, target: Batch, similarity: Similarity) -> Overlap:
     return sum(overlaps[1:], start=overlaps[0])
 
 
-def _partners(overlap: Overlap, rule: Rule) -> NDArray[np.int64]:
-    """The region of the reference for every region of the prediction, or −1."""
+def _matches(overlap: Overlap, rule: Rule) -> NDArray[np.int64]:
+    """The matched reference region of every prediction region, or −1."""
     groups = find_groups(overlap, rule)
     region_of = np.full(groups.count + 1, -1, np.int64)
     region_of[groups.reference] = overlap.reference.keys

@@ -1,4 +1,4 @@
-"""`RegionDiceLoss`: a Dice loss that is least exactly at the target, also for soft targets."""
+"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, also for soft targets."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
@@ -23,7 +23,7 @@ from probdice.torch.targets import averaged, read_target
 
 __all__ = ["RegionDiceLoss", "region_dice_loss"]
 
-SIMILARITIES = "absolute", "aitchison"  # that have a loss
+SIMILARITIES = "absolute", "aitchison"  # similarities with a loss
 
 Measure = Literal["dice", "score", "foreground"]
 Matching = Literal["labels", "overlap"]
@@ -33,9 +33,9 @@ Reduction = Literal["mean", "sum", "none"]
 class RegionDiceLoss(nn.Module):
     """Dice or score of probabilities as a loss, for hard and soft targets.
 
-    The absolute loss is made of ``Σ|p − q|``, so that it is least exactly where prediction and
-    target are equal. (A Dice made of products is not: for a target of 0.5 it is least at a
-    prediction of 1.)
+    The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
+    equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
+    minimum is at a prediction of 1.)
 
     Parameters
     ----------
@@ -49,21 +49,21 @@ class RegionDiceLoss(nn.Module):
           target lacks contributes its mean probability to the loss, because its Dice is 0 for any
           prediction and has no gradient.
         - ``"score"``: the mean similarity over all pixels.
-        - ``"foreground"``: the Dice of all regions but the background pooled, with the same rule
-          where the target has no foreground. Needs `background`.
+        - ``"foreground"``: the pooled Dice of all regions except the background, with the same
+          rule if the target has no foreground. Needs `background`.
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
         matched to target regions one to one, per image or per batch, with the largest total
         overlap. An unmatched target region has Dice 0; an unmatched channel contributes its mean
-        probability, under ``"score"`` its difference from an empty region.
+        probability, or with ``measure="score"`` its difference from an empty region.
     activation : {"softmax", "sigmoid"} or None, optional
-        What turns `preds` into probabilities. ``"sigmoid"`` is for a single channel, the
-        foreground; None is for probabilities.
+        Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
+        None is for probabilities.
     batch : bool, optional
         Whether sums are over the whole batch instead of over every image.
     background : int, optional
-        A class that ``"dice"`` and ``"foreground"`` leave out. With ``match="overlap"`` the channel
-        of the same number is its partner. The score counts every pixel.
+        A class that ``"dice"`` and ``"foreground"`` leave out. With ``match="overlap"``, it is
+        matched to the channel of the same number. The score includes every pixel.
     ignore_index : int or iterable of int, optional
         Labels of the target whose pixels are left out. Soft targets have no labels: use a mask.
     class_weights : sequence of float or Tensor, optional
@@ -75,13 +75,14 @@ class RegionDiceLoss(nn.Module):
     Notes
     -----
     `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities
-    (N, C, …); one floating channel is a foreground where there are two classes. An image without
-    pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are made in
-    float32. Values are not checked, which would wait for the device; only matching does.
+    (N, C, …). If there are two classes, one floating-point channel is the foreground. An image
+    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
+    computed in float32. Values are not checked, because a check would synchronise with the device;
+    only matching does that.
 
-    Several outputs, as a list from fine to coarse (deep supervision), get the weights 1, ½, ¼, …
-    divided by their sum. The target is a list as well, or is averaged down to the size of every
-    output, which makes it soft. A coarse pixel counts if any of its pixels does.
+    Several outputs, as a list from fine to coarse (deep supervision), have the weights 1, ½, ¼, …
+    divided by their sum. The target is a list as well, or is averaged to the size of every output,
+    which makes it soft. A coarse pixel is included if any of its fine pixels is.
 
     Examples
     --------
@@ -142,8 +143,8 @@ class RegionDiceLoss(nn.Module):
                 )
             if self.activation is None:
                 raise InputError(
-                    f"similarity {self.similarity} needs logits; pass preds.log() with "
-                    f'activation="softmax" for positive probabilities'
+                    f"similarity {self.similarity} needs logits. For positive probabilities, pass "
+                    f'preds.log() with activation="softmax".'
                 )
 
     def extra_repr(self) -> str:
@@ -177,7 +178,7 @@ class RegionDiceLoss(nn.Module):
         target : Tensor or sequence of Tensor
             Labels (N, …) or probabilities (N, C, …); one per output, or one for all.
         mask : Tensor of bool, or sequence of them, optional
-            The pixels (N, …) that count. Values elsewhere are never read.
+            The pixels (N, …) to include. Values elsewhere are ignored.
 
         Returns
         -------
@@ -193,7 +194,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """The losses of several outputs, each weighing half of the one before it."""
+        """The losses of several outputs, each with half the weight of the previous one."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -228,12 +229,12 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Logits or probabilities (N, C, pixels), target probabilities, and pixels that count."""
+        """Logits or probabilities (N, C, pixels), target probabilities, and included pixels."""
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
-                "labels are probabilities of 0 and 1, infinitely far from any prediction under "
-                "aitchison; use similarity=Aitchison(floor=1e-3)"
+                "target holds labels, whose probabilities of 0 are infinitely far from any "
+                "prediction. Use similarity=Aitchison(floor=1e-3)."
             )
         q, inside = read_target(
             target,
@@ -254,9 +255,9 @@ class RegionDiceLoss(nn.Module):
         z, q = (values.to(q.dtype).reshape(*values.shape[:2], -1) for values in (preds, q))
         if inside is not None:
             inside = inside.reshape(len(q), -1)
-            # Masked before the activation, whose gradient would spread a NaN.
+            # Mask before the activation, whose gradient would propagate a NaN.
             z, q = (torch.where(inside[:, None], values, 0) for values in (z, q))
-        if z.shape[1] < classes:  # a single foreground, of which a sigmoid is this softmax
+        if z.shape[1] < classes:  # one foreground channel: softmax of (0, z) is sigmoid of z
             z = torch.cat([torch.zeros_like(z) if self.activation else 1 - z, z], dim=1)
         return z, q, inside
 
@@ -279,7 +280,7 @@ class RegionDiceLoss(nn.Module):
         return align(q, regions)
 
     def _region_weights(self, p: Tensor) -> Tensor:
-        """The weight of every channel: 0 for the background."""
+        """The weight of every channel; 0 for the background."""
         weights = torch.ones_like(p[0, :, 0])
         if self.class_weights is not None:
             weights = weights * self.class_weights
@@ -292,14 +293,14 @@ class RegionDiceLoss(nn.Module):
         """Number of channels of the prediction; two for a single foreground."""
         if not preds.is_floating_point() or preds.dim() < 2:
             raise InputError(
-                f"preds must hold floating logits or probabilities (N, C, …), found {preds.dtype} "
-                f"of shape {tuple(preds.shape)}"
+                f"preds must hold floating-point logits or probabilities (N, C, …), found "
+                f"{preds.dtype} of shape {tuple(preds.shape)}"
             )
         check_channels(preds.shape[1], self.activation, "preds")
         classes = max(preds.shape[1], 2)
         if self.background is not None and self.background >= classes:
             raise InputError(
-                f"background={self.background} is no class: preds has the classes 0 to "
+                f"background={self.background} is not a class: preds has the classes 0 to "
                 f"{classes - 1}"
             )
         if self.class_weights is not None and len(self.class_weights) != classes:
@@ -364,7 +365,7 @@ def region_dice_loss(
 
 
 def _one_of(kind: Any, value: Any, name: str) -> Any:
-    """A value of a literal type."""
+    """The value if it belongs to a literal type."""
     if value not in get_args(kind):
         known = ", ".join(repr(option) for option in get_args(kind))
         raise InputError(f"{name} must be one of {known}, found {value!r}")
@@ -372,7 +373,7 @@ def _one_of(kind: Any, value: Any, name: str) -> Any:
 
 
 def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:
-    """Weights of classes as a tensor."""
+    """Class weights as a tensor."""
     tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
     counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
     if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:

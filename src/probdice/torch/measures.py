@@ -1,4 +1,4 @@
-"""The losses of METHOD §13, from sums over pixels; all tensors stay on their device."""
+"""The losses of METHOD §13, computed from sums over pixels on the device of the tensors."""
 
 from math import log
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class RegionSums(NamedTuple):
     difference, prediction, target : Tensor of shape (images, channels)
         Σ|p − q|, Σp and Σq of every channel of the prediction and its target region.
     unmatched : Tensor of shape (images, regions)
-        Σq of target regions without a channel; 0 for the others.
+        Σq of unmatched target regions; 0 for the others.
     pixels : Tensor of shape (images,)
         Number of pixels, at least 1 so that an image without pixels has a loss of 0.
     """
@@ -39,7 +39,7 @@ class RegionSums(NamedTuple):
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
     """Sums of probabilities (images, channels, pixels) per image, or over the batch."""
-    # Not vector_norm, whose float32 sums over a volume are off by 1e-4.
+    # The float32 sums of vector_norm over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
     if batch:
@@ -68,7 +68,7 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     """1 − the pooled Dice of all foreground regions; weights are 1 there and 0 elsewhere.
 
-    Where the target has no foreground, it is the mean probability of the foreground.
+    If the target has no foreground, the loss is the mean probability of the foreground.
     """
     missed = sums.unmatched.sum(dim=1)
     prediction = (sums.prediction * weights).sum(dim=1)
@@ -80,7 +80,7 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:
-    """1 − the mean of a similarity (images, pixels) over the pixels that count."""
+    """1 − the mean of a similarity (images, pixels) over the included pixels."""
     losses = (1 - f if inside is None else torch.where(inside, 1 - f, 0)).sum(dim=1)
     if batch:
         losses, pixels = losses.sum(dim=0, keepdim=True), pixels.sum(dim=0, keepdim=True)
@@ -90,9 +90,9 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
     """f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel; clr(softmax z) = z − mean z.
 
-    The target is raised to the floor. With a floor of 0, f₂ is 0 where the target is. `unmatched`
-    (images, regions, pixels) holds the target regions without a channel: the prediction is 0
-    there, and where both are 0 the region is left out.
+    Target values below the floor are raised to it. With a floor of 0, f₂ is 0 at pixels where the
+    target has a zero. `unmatched` (images, regions, pixels) holds the unmatched target regions:
+    their prediction is 0, and a region that is 0 on both sides is left out.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:
@@ -101,8 +101,8 @@ def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: fl
         difference = logits - q.clamp(min=smallest).log()
         difference = difference - difference.mean(dim=1, keepdim=True)
     square = (difference * difference).sum(dim=1)
-    apart = square > 0  # the root has no gradient at 0, where the similarity is largest
-    distance = torch.where(apart, torch.where(apart, square, 1).sqrt(), 0)
+    positive = square > 0  # the root has no gradient at 0, where the similarity is largest
+    distance = torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
     similarity = 1 / (1 + distance)
     if floor:
         return similarity

@@ -26,6 +26,7 @@ from probdice.torch.batches import (
     Batch,
     Sums,
     as_activation,
+    as_batch,
     check_alike,
     check_mask,
     check_values,
@@ -33,7 +34,6 @@ from probdice.torch.batches import (
     overlap_of_sums,
     sums_of,
     uncompiled,
-    understood,
     within,
 )
 from probdice.torch.scalars import keys, scalars
@@ -45,71 +45,74 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionDice"]
 
-STEP = 2**30  # scores are added up as whole numbers of 2⁻⁶⁰, so that their order never matters
+STEP = 2**30  # scores are added up as integer multiples of 2⁻⁶⁰, so the order does not matter
 
 
 class RegionDice(Metric):
-    r"""How alike predictions and targets are, with any number of regions and no agreed labels.
+    r"""Similarity of predictions and targets with any number of regions, without agreed labels.
 
-    What adds up over the pixels is summed over batches and processes in a state of fixed size;
-    images are never kept. `compute` then finds which region is which, once over everything that
-    was seen, and gives the absolute score 1 − ½ Σ|p − q| and the field's other numbers under that
-    correspondence. Probabilities are never hardened.
+    Sums over the pixels of all batches and processes are added up in a state of fixed size. Images
+    are not stored. `compute` matches the regions once for all data, and returns the absolute score
+    1 − ½ Σ|p − q| and other metrics under that correspondence. Probabilities are never hardened.
 
     Parameters
     ----------
     num_classes : int
         Number of classes of the targets, whose labels are 0, 1, ….
     num_clusters : int, optional
-        Number of classes or clusters of the predictions; as many as the targets have by default.
+        Number of classes or clusters of the predictions; `num_classes` by default.
     activation : {"softmax", "sigmoid"}, optional
-        What turns floating `preds` into probabilities: ``"softmax"`` for logits of several
-        channels, ``"sigmoid"`` for logits of a single foreground. By default they are
+        Converts floating-point `preds` to probabilities: ``"softmax"`` for logits of several
+        channels, ``"sigmoid"`` for logits of a single foreground. By default, `preds` holds
         probabilities.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Anything but absolute needs ``correspondence="image"``.
+        Any similarity other than absolute needs ``correspondence="image"``.
     match, merge
-        As in `probdice.compare`. ``match="labels"`` is the supervised reading;
-        ``merge="prediction"`` lets several clusters be one class (many-to-one).
+        As in `probdice.compare`. ``match="labels"`` is for supervised training.
+        ``merge="prediction"`` assigns several clusters to one class (many-to-one).
     correspondence : {"set", "image"}, optional
-        Whether one correspondence holds for everything that was seen, or every image has its own
-        and the numbers are means over the images.
+        ``"set"``: one correspondence for all data. ``"image"``: every image has its own
+        correspondence, and the results are means over the images.
     ignore_index : int or iterable of int, optional
         Labels of the targets whose pixels are left out.
     background : int or str, optional
-        A class that the means over classes leave out. Scores and accuracy count every pixel.
+        A class that the means over classes leave out. Scores and accuracy include every pixel.
     names : sequence of str, optional
-        What the classes are called; under ``match="labels"`` the clusters have the same names.
+        Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
-        Of `torchmetrics.Metric`: ``sync_on_compute``, ``process_group`` and so on.
+        Arguments of `torchmetrics.Metric`, such as ``sync_on_compute`` and ``process_group``.
 
     Attributes
     ----------
     result : Comparison
-        Everything about the comparison that `compute` has made: groups, merges, notes, ….
+        The comparison that `compute` has made, with groups, merges, notes, ….
     mapping : dict
-        The class of every region of the predictions that has one.
+        The class of every matched region of the predictions.
 
     Notes
     -----
-    `update` takes labels (N, …) of any integer type, and floating probabilities or logits
-    (N, C, …) in float16, bfloat16, float32 or float64, with or without gradients; one channel is
-    a single foreground where there are two regions. Targets may be soft as well. Tensors of the
-    CPU are added up by compiled kernels; on other devices the sums are made there.
+    `update` accepts labels (N, …) of any integer type, and probabilities or logits (N, C, …) in
+    float16, bfloat16, float32 or float64, with or without gradients. If there are two regions, one
+    channel is the foreground. Targets may be soft as well. Compiled kernels compute the sums of CPU
+    tensors; on other devices, torch computes them.
 
-    `compute` returns the same keys for every input: ``score`` and ``matched_score`` (after and
-    before merging), ``chance`` and ``adjusted_score`` (NaN if both sides are soft),
-    ``explained_reference`` and ``explained_prediction`` (NaN unless both sides are label maps),
-    ``accuracy`` (the share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``,
-    and per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is
-    NaN, an unmatched one is 0.
+    `compute` returns the same keys for every input:
 
-    The sums keep their float64 and int64 types: ``.to(torch.float16)`` and half-precision trainers
-    only move them to a device. `update` and `compute` run outside compiled graphs.
+    - ``score`` and ``matched_score`` (after and before merging), for two label maps the pixel
+      accuracy under the correspondence;
+    - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
+    - ``explained_reference``, the share of the reference that the prediction determines (1 if it
+      only subdivides), and ``explained_prediction``, the reverse (NaN unless both sides are label
+      maps);
+    - ``accuracy`` (share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``;
+    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN,
+      an unmatched class is 0.
 
-    What does not add up over pixels cannot be had from sums over a set: other similarities, and
-    groups of several regions where both sides are soft. Both are refused, and given with
-    ``correspondence="image"``.
+    The sums stay in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
+    move them to a device. `update` and `compute` run outside compiled graphs.
+
+    Sums over a set are not enough for other similarities, or for groups of several regions if both
+    sides are soft. Both need ``correspondence="image"``; otherwise an error is raised.
 
     Examples
     --------
@@ -162,7 +165,7 @@ class RegionDice(Metric):
         self.regions = _number(num_classes, "num_classes"), _number(num_clusters, "num_clusters")
         if self.regions[0] * self.regions[1] > LARGEST_TABLE:
             raise TooLargeError(
-                f"a table of {self.regions[0]} × {self.regions[1]} regions would not fit in memory"
+                f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
         self.activation = as_activation(activation)
         self.options = Options.of(similarity=similarity, match=match, merge=merge)
@@ -172,11 +175,12 @@ class RegionDice(Metric):
         self.correspondence = correspondence
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
-                f"similarity: {self.options.similarity.name} compares groups of regions at every "
-                f"pixel, and the sums over a set no longer have the pixels; use ",
+                f"similarity {self.options.similarity.name} needs the pixels of every image, which "
+                f"sums over a set do not hold. Use ",
                 Option("correspondence", "image"),
-                ", or ",
+                " or ",
                 Option("similarity", "absolute"),
+                ".",
             )
         self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
         self.classes = _classes(names, self.regions[0])
@@ -196,7 +200,7 @@ class RegionDice(Metric):
         states: dict[str, Tensor] = {}
         if self.correspondence == "set":
             states["pixels"] = torch.zeros((), dtype=whole)
-            states["kinds"] = torch.zeros(2, 2, dtype=whole)  # images by side, label maps or not
+            states["kinds"] = torch.zeros(2, 2, dtype=whole)  # images by side, soft or label map
             states["reference_volumes"] = torch.zeros(self.regions[0], dtype=real)
             states["prediction_volumes"] = torch.zeros(self.regions[1], dtype=real)
             states["reference_likeliest"] = torch.zeros(self.regions[0], dtype=whole)
@@ -209,7 +213,7 @@ class RegionDice(Metric):
         for name, default in states.items():
             self.add_state(name, default, dist_reduce_fx="sum")
         # torchmetrics shares one state between metrics of a collection whose states are equal after
-        # the first batch. The digest keeps metrics apart whose sums differ in a later batch.
+        # the first batch. The digest separates metrics whose sums may differ in a later batch.
         self.add_state("options_digest", self._digest(), dist_reduce_fx=_own)
 
     def _digest(self) -> Tensor:
@@ -237,7 +241,7 @@ class RegionDice(Metric):
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
-        """Move the sums to another device; never change their type, which would round them."""
+        """Move the sums to another device without changing their type, which would round them."""
 
         def moved(tensor: Tensor) -> Tensor:
             converted = fn(tensor)
@@ -256,13 +260,13 @@ class RegionDice(Metric):
         target : Tensor
             Labels (N, …) or probabilities (N, C, …).
         mask : Tensor of bool, optional
-            The pixels (N, …) that count. Values elsewhere are never read.
+            The pixels (N, …) to include. Values elsewhere are ignored.
         """
         uncompiled(self._add_batch)(preds, target, mask)
 
     def _add_batch(self, preds: Tensor, target: Tensor, mask: Tensor | None) -> None:
-        reference = understood(target, "target", self.regions[0], ignored=self.ignored)
-        prediction = understood(preds, "preds", self.regions[1], activation=self.activation)
+        reference = as_batch(target, "target", self.regions[0], ignored=self.ignored)
+        prediction = as_batch(preds, "preds", self.regions[1], activation=self.activation)
         check_alike(prediction, reference)
         images = len(reference)
         if mask is not None:
@@ -279,12 +283,12 @@ class RegionDice(Metric):
             prediction, reference = within(mask, prediction), within(mask, reference)
         if not self._from_sums(prediction, reference):
             raise InputError(
-                "groups of several regions need the pixels again where preds and target are both "
-                "probabilities, and the sums over a set no longer have them; use ",
+                "preds and target are both probabilities: groups of several regions then need the "
+                "pixels of every image, which sums over a set do not hold. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),
-                ", or labels on one side",
+                ", or labels on one side.",
             )
         sums = sums_of(prediction, reference)
         device = self.savings.device
@@ -298,7 +302,7 @@ class RegionDice(Metric):
             self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
-        """Whether sums over pixels are enough: probabilities against probabilities do not join."""
+        """Whether sums over pixels are enough: they are not for groups of several soft regions."""
         if not self.options.similarity.separable:
             return False
         if prediction.crisp or reference.crisp:
@@ -312,7 +316,7 @@ class RegionDice(Metric):
         return self.options.merge == "none"
 
     def _add_image(self, prediction: Batch, reference: Batch) -> None:
-        """Score one image by its own correspondence, and add its numbers to the totals."""
+        """Score one image by its own correspondence and add its numbers to the totals."""
         result = self._compare_image(prediction, reference)
         if result is None:
             return
@@ -328,7 +332,7 @@ class RegionDice(Metric):
         self.counts += counts.to(self.counts.device)
 
     def _compare_image(self, prediction: Batch, reference: Batch) -> Comparison | None:
-        """None where no pixel is left to compare."""
+        """The comparison of one image; None if no pixels are left."""
         if self._from_sums(prediction, reference):
             sums = sums_of(prediction, reference)
             return self._compare(sums, (reference.crisp, prediction.crisp))
@@ -342,7 +346,7 @@ class RegionDice(Metric):
         return compare_images(images, self.options)
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
-        """Compare by sums over pixels; None where there are none."""
+        """The comparison from sums over pixels; None if there are no pixels."""
         if not int(sums.pixels):
             return None
         labels = self.classes, self.clusters
@@ -350,7 +354,7 @@ class RegionDice(Metric):
         return overlap.compare(match=self.match, merge=self.options.merge)
 
     def compute(self) -> dict[str, Tensor]:
-        """All numbers as scalars, ready to be logged."""
+        """All numbers as scalar tensors."""
         device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
@@ -358,7 +362,7 @@ class RegionDice(Metric):
         }
 
     def _values(self) -> dict[str, float]:
-        """All numbers, NaN where no pixel was seen."""
+        """All numbers; NaN if there are no pixels."""
         if self.correspondence == "image":
             return self._means()
         self._result = self._compare_set()
@@ -367,7 +371,7 @@ class RegionDice(Metric):
         return scalars(self._result, self.classes, self.background)
 
     def _means(self) -> dict[str, float]:
-        """The mean of every number over the images that have it."""
+        """The mean of every number over the images for which it is defined."""
         values = {}
         totals, counts = self.totals.tolist(), self.counts.tolist()
         for key, (first, second), count in zip(keys(self.classes), totals, counts, strict=True):
@@ -380,8 +384,8 @@ class RegionDice(Metric):
         for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
             if soft and crisp:
                 raise InputError(
-                    f"{name} held labels in {crisp} images and probabilities in {soft}: sums of "
-                    f"both mean nothing; reset the metric, and give it one of the two"
+                    f"{name} held labels in {crisp} images and probabilities in {soft}, which "
+                    f"cannot be added. Reset the metric, and use either labels or probabilities."
                 )
         sums = Sums(
             self.pixels,
@@ -394,7 +398,7 @@ class RegionDice(Metric):
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add what another metric of the same regions has seen.
+        """Add the sums of another metric with the same regions.
 
         Parameters
         ----------
@@ -402,36 +406,37 @@ class RegionDice(Metric):
             Another metric, or its ``metric_state``.
         """
         if isinstance(incoming_state, RegionDice):
-            mine, others = (
+            own, incoming = (
                 (metric.correspondence, metric.regions) for metric in (self, incoming_state)
             )
-            if mine != others:
+            if own != incoming:
                 raise InputError(
-                    f"a metric of {others[1]} regions with correspondence={others[0]!r} cannot be "
-                    f"added to one of {mine[1]} with correspondence={mine[0]!r}"
+                    f"a metric of {incoming[1]} regions with correspondence={incoming[0]!r} cannot "
+                    f"be added to one of {own[1]} with correspondence={own[0]!r}"
                 )
         super().merge_state(incoming_state)
-        self._computed = None  # torchmetrics would give what was computed before
+        self._computed = None  # otherwise torchmetrics would return the previous result
         self._update_count += max(getattr(incoming_state, "_update_count", 1), 1)
 
     @property
     def result(self) -> Comparison:
-        """The comparison over everything that was seen, by all processes."""
+        """The comparison of all data of all processes."""
         if self.correspondence == "image":
             raise InputError(
-                "every image has a correspondence of its own, so that there is no one result; use ",
+                "every image has its own correspondence, so there is no single result. Use ",
                 Option("correspondence", "set"),
+                ".",
             )
         self.compute()
         if self._result is None:
-            raise InputError("there is no result yet: no pixel was seen that is not ignored")
+            raise InputError("there is no result yet: no pixels were added, or all are ignored")
         return self._result
 
     @property
     def mapping(self) -> dict[Label, Label]:
-        """The class of every region of the predictions that has one.
+        """The class of every matched region of the predictions.
 
-        Where classes were merged, the one that was matched stands for all.
+        If classes were merged, it is the class that was matched before merging.
         """
         merged = {merge.region for merge in self.result.merges if merge.side == "reference"}
         mapping: dict[Label, Label] = {}
@@ -441,38 +446,38 @@ class RegionDice(Metric):
         return dict(sorted(mapping.items()))
 
     def plot(self, kind: "Kind" = "correspondence") -> "Figure":
-        """A picture of the result as a Matplotlib figure.
+        """Draw the result as a Matplotlib figure.
 
         Parameters
         ----------
         kind : {"correspondence", "overlap"}, optional
-            Who corresponds to whom, or the Dice of every pair of regions that meets.
+            The correspondence, or the Dice of every pair of overlapping regions.
         """
         return self.result.plot(kind)
 
 
 def _own(states: Tensor) -> Tensor:
-    """The state of this metric, where another one of the same kind is added to it."""
+    """Reduce the digests of several metrics, which are equal, to one."""
     return states[-1]
 
 
 def _number(value: object, name: str) -> int:
-    """A number of regions."""
+    """A number of regions, checked."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
     return value
 
 
 def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """What the classes are called: their numbers without names."""
+    """The labels of the classes: their names, or their numbers."""
     if names is None:
         return tuple(range(count))
     classes = tuple(str(name) for name in names)
     if isinstance(names, str) or len(classes) != count or len(set(classes)) != count:
-        raise InputError(f"names must be {count} different names, one a class, found {names!r}")
+        raise InputError(f"names must be {count} different names, one per class, found {names!r}")
     return classes
 
 
 def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """What the regions of the prediction are called: as the classes, then by their numbers."""
+    """The labels of the prediction's regions: those of the classes, then numbers."""
     return (*classes[:count], *range(len(classes), count))

@@ -1,4 +1,4 @@
-"""The numbers of a comparison by the names that papers use, as one flat dictionary."""
+"""The numbers of a comparison as one flat dictionary, with the names that papers use."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,13 +11,13 @@ from probdice.method.sides import SIDES
 
 __all__ = ["keys", "scalars"]
 
-MEASURES = "accuracy", "dice", "iou"  # of a class
+MEASURES = "accuracy", "dice", "iou"  # per class
 OF_CHANCE = "chance", "adjusted_score"
 OF_LABELS = "explained_reference", "explained_prediction"
 
 
 def keys(classes: Sequence[Label]) -> list[str]:
-    """Every name that `scalars` gives, whatever the input is."""
+    """All keys of `scalars`, which are the same for every input."""
     means = [f"mean_{measure}" for measure in MEASURES]
     of_classes = [f"{measure}_{label}" for measure in MEASURES for label in classes]
     return ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy", *means, *of_classes]
@@ -28,52 +28,52 @@ def scalars(
 ) -> dict[str, float]:
     """The scores of a comparison, and the values of every class of the reference.
 
-    A number that needs the pixels again is NaN. A class that does not occur, or whose group is
-    faint (`Group.faint`), is NaN and left out of the means; an unmatched one is 0. The means leave
-    out the background.
+    A number that needs another pass over the pixels is NaN. A class that does not occur, or whose
+    group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0. The
+    means leave out the background.
     """
     values = dict.fromkeys(keys(classes), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
-        without = result.detach()
-        values |= {"chance": without.chance, "adjusted_score": without.adjusted_score}
+        detached = result.detach()
+        values |= {"chance": detached.chance, "adjusted_score": detached.adjusted_score}
     if result.overlap.crisp:
         values |= {f"explained_{side}": result.explained[side] for side in SIDES}
     of_class = _classes(result)
     values["accuracy"] = _accuracy(result)
     for k, measure in enumerate(MEASURES):
         several = [of_class.get(label, (nan,) * 3)[k] for label in classes]
-        kept = [
+        averaged = [
             value
             for label, value in zip(classes, several, strict=True)
             if label != background and not isnan(value)
         ]
-        values[f"mean_{measure}"] = sum(kept) / len(kept) if kept else nan
+        values[f"mean_{measure}"] = sum(averaged) / len(averaged) if averaged else nan
         named = zip(classes, several, strict=True)
         values |= {f"{measure}_{label}": value for label, value in named}
     return values
 
 
 def _accuracy(result: Comparison) -> float:
-    """The share of pixels that agree; of probabilities, what corresponding regions share."""
+    """The share of pixels that agree; for probabilities, Σ min(p, q) / pixels."""
     if result.similarity.separable:
         return result.score
     return sum(_shared(group) for group in result.groups) / result.pixels
 
 
 def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
-    """Accuracy, Dice and IoU of every class, which are those of its group."""
+    """Accuracy, Dice and IoU of every class, taken from its group."""
     values = {
         label: (_shared(group) / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups
         if not group.faint
         for label in group.reference
     }
-    if result.match == "labels":  # a class that was predicted though it does not occur
+    if result.match == "labels":  # predicted classes that do not occur in the target
         values |= {label: (nan, 0.0, 0.0) for label in result.unmatched["prediction"]}
     return values
 
 
 def _shared(group: Group) -> float:
-    """What both sides of a group have in common, in pixels."""
+    """The intersection of both sides of a group, in pixels."""
     return group.dice * (group.reference_volume + group.prediction_volume) / 2

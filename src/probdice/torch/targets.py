@@ -1,4 +1,4 @@
-"""Targets of a loss as probabilities, and the pixels that count."""
+"""Targets of a loss as probabilities, and the included pixels."""
 
 from collections.abc import Sequence
 
@@ -21,22 +21,22 @@ def read_target(
     ignored: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
-    """Probabilities (N, regions, …), and the pixels (N, …) that count, or None for all.
+    """Probabilities (N, regions, …), and the included pixels (N, …), or None for all.
 
     Parameters
     ----------
     target : Tensor
         Labels (N, …), or probabilities (N, C, …).
     mask : Tensor or None
-        The pixels (N, …) that count.
+        The pixels (N, …) to include.
     axes : int
         Number of axes of an image.
     regions : int or None
-        Number of classes; None for as many as the target has.
+        Number of classes; None to take it from the target.
     ignored : sequence of int
         Labels whose pixels are left out.
     dtype : torch.dtype
-        Of the probabilities.
+        Type of the probabilities.
     """
     if target.is_floating_point():
         return _read_probabilities(target, mask, axes, regions, ignored, dtype)
@@ -47,8 +47,8 @@ def read_target(
         )
     inside = None if mask is None else check_mask(mask, target.shape)
     for label in ignored:
-        kept = target != label
-        inside = kept if inside is None else inside & kept
+        included = target != label
+        inside = included if inside is None else inside & included
     labels = target.long() if inside is None else torch.where(inside, target, 0).long()
     if regions is None:
         regions = int(labels.max()) + 1
@@ -58,7 +58,7 @@ def read_target(
 
 
 def averaged(q: Tensor, inside: Tensor | None, size: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-    """The mean probabilities over the pixels of a coarser grid, and its pixels that count."""
+    """The mean probabilities over the pixels of a coarser grid, and its included pixels."""
     if inside is None:
         return interpolate(q, size, mode="area"), None
     counted = interpolate(inside[:, None].to(q.dtype), size, mode="area")
@@ -77,15 +77,15 @@ def _read_probabilities(
     channels = target.shape[1] if target.dim() == 2 + axes else 0
     foreground = channels == 1 and (regions is None or regions == 2)
     if channels == 0 or not (foreground or regions is None or regions == channels):
-        wanted = "one channel per region" if regions is None else f"{regions} channels"
+        expected = "one channel per region" if regions is None else f"{regions} channels"
         raise InputError(
-            f"target must hold probabilities (N, C, …) of {wanted}, found shape "
-            f"{tuple(target.shape)}; labels must be of an integer type: target.long()"
+            f"target must hold probabilities (N, C, …) with {expected}, found shape "
+            f"{tuple(target.shape)}. For labels, use an integer type: target.long()."
         )
     if ignored:
         raise InputError(
-            f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, and "
-            f"target holds probabilities; use a mask"
+            f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, but "
+            f"target holds probabilities. Use a mask."
         )
     target = target.to(dtype)
     q = torch.cat([1 - target, target], dim=1) if foreground else target
@@ -96,14 +96,14 @@ def _read_probabilities(
 
 
 def _check_labels(labels: Tensor, regions: int) -> None:
-    """Reject labels that no channel has; on other devices, torch does when it runs there."""
+    """Reject labels without a channel. On other devices, torch does so when it runs there."""
     if torch.compiler.is_compiling() or labels.device.type != "cpu" or not labels.numel():
         return
     for label in torch.aminmax(labels):
         if not 0 <= int(label) < regions:
             raise InputError(
-                f"target: label {int(label)}, where preds has channels for the labels 0 to "
-                f"{regions - 1}; leave its pixels out with ignore_index"
+                f"target: found label {int(label)}, but preds has channels for the labels 0 to "
+                f"{regions - 1} only. To leave out its pixels, use ignore_index."
             )
 
 
@@ -111,7 +111,7 @@ def _remedy(target: Tensor, axes: int, regions: int | None) -> str:
     if target.dim() != 2 + axes:
         return ""
     if target.shape[1] == 1:
-        return "; remove the channel of the labels: target.squeeze(1)"
+        return ". Remove the channel axis: target.squeeze(1)."
     if target.shape[1] == regions:
-        return "; convert one-hot values of an integer type: target.argmax(1)"
+        return ". Convert one-hot integers to labels: target.argmax(1)."
     return ""

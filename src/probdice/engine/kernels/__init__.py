@@ -1,4 +1,4 @@
-"""Compiled loops over pixels: contiguous arrays in, sums out. Nothing above is known here."""
+"""Compiled loops over the pixels of contiguous arrays. They import nothing else of probdice."""
 
 from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (

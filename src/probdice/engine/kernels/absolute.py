@@ -44,9 +44,10 @@ def pairs(
     q_likeliest: Indices,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes and Σ min(p_i, q_j) of these pixels; whether each side looks sound.
+    """Add the volumes and Σ min(p_i, q_j) of these pixels.
 
-    The pixels at which a region is the likeliest are added to `p_likeliest` and `q_likeliest`.
+    The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
+    Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True
     sums, largest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
@@ -69,7 +70,7 @@ def pairs(
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
-                # Equal rows share their volume to the last bit, however either was summed.
+                # For equal rows, the sum is exactly their volume, in any order of summation.
                 if (
                     nearly(saving, p_step[i])
                     and nearly(saving, q_step[j])
@@ -99,7 +100,7 @@ def joined(
     p_start: int,
     p_groups: Indices,
     p_members: Indices,
-    spare: Indices,
+    unmatched: Indices,
     q: Rows,
     q_start: int,
     q_groups: Indices,
@@ -107,20 +108,20 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add |p − q| of every group with every spare row of p joined to it."""
+    """Add |p − q| of every group with every unmatched row of p added."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
-    with_spare = np.empty(STEP, p.dtype)
+    with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
         for g in range(p_groups.size - 1):
             a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
             b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
-            for u in range(spare.size):
-                row = p[spare[u], p_from : p_from + step]
+            for u in range(unmatched.size):
+                row = p[unmatched[u], p_from : p_from + step]
                 for k in range(step):
-                    with_spare[k] = a[k] + row[k]
-                into[g, u] += difference(with_spare[:step], b)
+                    with_unmatched[k] = a[k] + row[k]
+                into[g, u] += difference(with_unmatched[:step], b)
 
 
 @kernel
@@ -137,7 +138,7 @@ def pixels(
     differences: Sums,
     into: Rows,
 ) -> None:
-    """f at every pixel between the groups of both sides; the difference of every group is added."""
+    """Write f at every pixel, and add Σ|p − q| of every group."""
     real = p.dtype.type
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):

@@ -30,7 +30,7 @@ from probdice.engine.kernels.rows import (
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of them is visited
-# The logit of certainty: far from all others, and equal to itself, which infinity is not.
+# The logit of probability 1: far from all others, with difference 0 to itself, unlike infinity.
 CERTAIN = 1e30
 UNIT = math.log(2) / math.sqrt(2)  # from a difference of logits in base two to a distance
 UPSCALE = 2.0**64  # lifts what is subnormal to where every bit pattern has an exponent
@@ -45,7 +45,7 @@ def _similar(x: float, y: float) -> float:
 
 @inner
 def _one_more(x: float, y: float) -> float:
-    """1 + f of two logits, or 0 where f is."""
+    """1 + f of two logits, or 0 if f is 0."""
     f = _similar(x, y)
     return f + alike(1.0, x) if f > alike(0.0, x) else alike(0.0, x)
 
@@ -71,10 +71,10 @@ def pairs(
 ) -> tuple[bool, bool]:
     """Add volumes, losses against an empty region, and the savings of every pair.
 
-    The pixels at which a region is the likeliest are added to `p_likeliest` and `q_likeliest`.
+    The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
     A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both are positive,
     with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 there, so that this
-    is ½ (1 + f). Returns whether the values of each side look sound.
+    is ½ (1 + f). Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
@@ -124,7 +124,7 @@ def pairs(
         for a in range(p_listed.size):
             for b in range(q_listed.size):
                 saving = saved[a, b]
-                # Equal rows save all that they lose alone, to the last bit.
+                # For equal rows, the saving is exactly their loss alone.
                 if (
                     floor > 0
                     and nearly(saving, p_losses[a])
@@ -166,7 +166,7 @@ def _logits(
         absences = 0
         for k in range(size):
             value = row[k]
-            # At most one region has more than half; all others leave no digits in the difference.
+            # Only the largest region needs `rest`; for all others, the difference is accurate.
             others[k] = rest[k] if value == largest[k] else (largest[k] - value) + rest[k]
             absences += (value == none) | (others[k] == none)
         if absences == 0 and floor == 0:
@@ -245,7 +245,7 @@ def _logarithm(ratio: float, like: Rows) -> float:
 def _savings(
     p: Rows, p_rows: Indices, q: Rows, q_rows: Indices, size: int, zeros: bool, into: Sums
 ) -> None:
-    """What every pair of logits saves when no floor is set: ½ (1 + f) where both are present."""
+    """The savings of every pair of logits without a floor: ½ (1 + f) where both are present."""
     if zeros:
         _similarities_and_one(p, 0, p_rows, q, 0, q_rows, size, into)
     else:
@@ -267,7 +267,7 @@ def _savings_floor(
     size: int,
     into: Sums,
 ) -> None:
-    """What every pair of logits saves under a floor; 0 where one of the two is absent."""
+    """The savings of every pair of logits with a floor; 0 where one of the two is absent."""
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
     for a in range(p_count):
         p_logit, p_alone = p[a], p_alones[a]
@@ -319,7 +319,7 @@ def _outside(
     rows: Rows, start: int, size: int, groups: Indices, members: Indices, rest: Indices,
     joined: Rows, others_of: Rows, left: Rows,
 ) -> None:  # fmt: skip
-    """Each group's rows joined, the sum of the other groups, and that of the rest."""
+    """The sum of each group's rows, of the other groups, and of the remaining rows."""
     scratch = np.empty(size, rows.dtype)
     count = groups.size - 1
     for g in range(count):
@@ -337,7 +337,7 @@ def joined(
     p_groups: Indices,
     p_members: Indices,
     p_rest: Indices,
-    spare: Indices,
+    unmatched: Indices,
     q: Rows,
     q_start: int,
     q_groups: Indices,
@@ -347,16 +347,16 @@ def joined(
     floor: float,
     into: Sums,
 ) -> None:
-    """Add the loss of every group with every spare row of p joined to it.
+    """Add the loss of every group with every unmatched row of p added.
 
-    `p_rest` lists the rows that are neither spare nor in one of these groups, `q_rest` those in
+    `p_rest` lists the rows that are neither unmatched nor in one of these groups, `q_rest` those in
     none of them.
     """
     count = p_groups.size - 1
     p_joined, q_joined = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
     p_others = np.empty((count + 1, STEP), p.dtype)
     q_others = np.empty((count + 1, STEP), p.dtype)
-    other_spares = np.empty((spare.size + 1, STEP), p.dtype)
+    other_unmatched = np.empty((unmatched.size + 1, STEP), p.dtype)
     p_left, q_left = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     inside, outside = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     logits = np.empty((4, STEP), p.dtype)
@@ -365,14 +365,14 @@ def joined(
         p_from, q_from = p_start + done, q_start + done
         _outside(p, p_from, step, p_groups, p_members, p_rest, p_joined, p_others, p_left)
         _outside(q, q_from, step, q_groups, q_members, q_rest, q_joined, q_others, q_left)
-        others(p, p_from, p_from + step, spare, other_spares)
+        others(p, p_from, p_from + step, unmatched, other_unmatched)
         for g in range(count):
             for k in range(step):
                 outside[k] = q_others[g, k] + q_left[k]
             logit(q_joined[g, :step], outside[:step], floor, logits, 1)
             group, apart = p_joined[g], p_others[g]
-            for u in range(spare.size):
-                row, unjoined = p[spare[u], p_from : p_from + step], other_spares[u]
+            for u in range(unmatched.size):
+                row, unjoined = p[unmatched[u], p_from : p_from + step], other_unmatched[u]
                 for k in range(step):
                     inside[k] = group[k] + row[k]
                     outside[k] = (apart[k] + p_left[k]) + unjoined[k]
@@ -395,9 +395,9 @@ def pixels(
     differences: Sums,
     f: Rows,
 ) -> tuple[float, int]:
-    """f at every pixel between the groups of both sides; its loss in all, and how many are 0.
+    """Write f at every pixel; return the total loss and the number of pixels with f = 0.
 
-    The difference of every group is added on the way: its Dice follows from it.
+    Σ|p − q| of every group is added to the differences, from which its Dice follows.
     """
     real = p.dtype.type
     count = p_groups.size - 1
@@ -450,7 +450,7 @@ def pixels(
 
 @inner
 def _zeros(row: Rows) -> int:
-    """How many values of a row are 0."""
+    """Number of zeros in a row."""
     count = 0
     for k in range(row.size):
         count += row[k] == 0

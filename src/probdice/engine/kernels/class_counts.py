@@ -1,4 +1,4 @@
-"""Label maps whose labels are known beforehand to be 0, 1, … up to some number."""
+"""Counts of label maps whose labels are 0, 1, … up to a known number."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ TABLES = 4  # counted into in turn: an increment of the cell that was just writt
 
 @kernel
 def count(p: Labels, q: Labels, ignored: Indices, tables: NDArray[np.int64]) -> Any:
-    """Count the pairs of labels; the first pixel with an unknown label, or −1.
+    """Count the pairs of labels. Return the first pixel with an unknown label, or −1.
 
-    `tables` are `TABLES` tables whose sum is wanted. Where the label of `p` is ignored, nothing is
-    counted if it is unknown; if it is known, its row of the tables is not to be used.
+    The counts are the sum of the `TABLES` tables. If the label of `p` is ignored, an unknown label
+    is not counted; a known label is counted in its row of the tables, which must not be used.
     """
     rows, columns = np.uint64(tables.shape[1]), np.uint64(tables.shape[2])
     c0, c1 = tables[0].reshape(-1), tables[1].reshape(-1)
     c2, c3 = tables[2].reshape(-1), tables[3].reshape(-1)
     whole = np.uint64(p.size - p.size % TABLES)
     for k in range(np.uint64(0), whole, np.uint64(TABLES)):
-        # What is negative becomes very large.
+        # As unsigned integers, negative labels become very large.
         i0, j0 = np.uint64(p[k]), np.uint64(q[k])
         i1, j1 = np.uint64(p[k + np.uint64(1)]), np.uint64(q[k + np.uint64(1)])
         i2, j2 = np.uint64(p[k + np.uint64(2)]), np.uint64(q[k + np.uint64(2)])
@@ -45,7 +45,7 @@ def count(p: Labels, q: Labels, ignored: Indices, tables: NDArray[np.int64]) -> 
 def _count_some(
     p: Labels, q: Labels, start: Any, stop: Any, ignored: Indices, table: NDArray[np.int64]
 ) -> Any:
-    """The same for a few pixels, of which some may have unknown labels."""
+    """`count` for a few pixels, some of which may have unknown labels."""
     rows, columns = np.uint64(table.shape[0]), np.uint64(table.shape[1])
     for k in range(start, stop):
         i, j = np.uint64(p[k]), np.uint64(q[k])
@@ -60,9 +60,9 @@ def _count_some(
 def codes(
     labels: Labels, ignored: Indices, regions: int, into: NDArray[np.int32], inside: Indices
 ) -> tuple[int, int]:
-    """Labels that are not ignored as codes, and their places.
+    """Write the codes and positions of labels that are not ignored.
 
-    Returns how many there are, and the first pixel with an unknown label, or −1.
+    Returns their number, and the first pixel with an unknown label, or −1.
     """
     kept = 0
     for k in range(labels.size):
@@ -78,7 +78,7 @@ def codes(
 
 @inner
 def _among(label: int, labels: Indices) -> bool:
-    """Whether a label is one of some."""
+    """Whether a label is ignored."""
     found = False
     for one in labels:
         found |= one == label

@@ -1,4 +1,4 @@
-"""How the values of a region are distributed, whatever their places."""
+"""Histograms of the values of regions."""
 
 import math
 
@@ -13,18 +13,18 @@ STEP = 1024  # pixels whose places stay in the cache
 
 @kernel
 def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums: Sums) -> None:
-    """Add how many values of each row lie in each bin of [0, 1], and the sums of these values.
+    """Add the number and the sum of the values of each row in each bin of [0, 1].
 
-    A bin is as wide as its place between the nearest end and the middle: what regions do not hold
-    is close to 0, and what they are sure of close to 1.
+    The width of a bin increases with its distance from the nearest end, because most values are
+    close to 0 or 1.
     """
     places = np.empty((rows.shape[0], STEP), np.int32)
     for done in range(start, start + size, STEP):
         step = min(STEP, start + size - done)
         for i in range(rows.shape[0]):
             _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # Row after row at each pixel: neighbours are alike, and an increment of the cell that was
-        # just written would wait for it.
+        # Visit all rows of a pixel in turn: neighbouring pixels mostly fall into the same cell, and
+        # an increment of the cell that was just written would have to wait.
         for k in range(np.uint64(step)):
             for i in range(np.uint64(rows.shape[0])):
                 place = np.uint64(places[i, k])

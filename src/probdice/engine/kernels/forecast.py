@@ -1,4 +1,4 @@
-"""How far predicted probabilities are borne out."""
+"""Sums for the calibration of predicted probabilities."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,11 @@ def calibrate(
     above: NDArray[np.int64],
     losses: Sums,
 ) -> None:
-    """Add, for groups of rows of the reference p and the prediction q:
+    """Add the sums of groups of rows of the reference p and the prediction q.
 
-    `moments` by group and by the bin that q lies in, bins being open to the left; `likely` the
-    same for the largest q of a pixel alone; `above` how many pixels exceed how many of the
-    thresholds in p and in q; `losses` −Σ p log q where that is finite, and how often it is not.
+    `moments` are by group and by the bin of q; bins are open on the left. `likely` is the same for
+    the largest q of every pixel. `above` counts pixels by the number of thresholds that they exceed
+    in p and in q. `losses` is −Σ p log q where it is finite, and the number of pixels where not.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)
@@ -80,7 +80,7 @@ def _join(rows: Rows, start: int, starts: Indices, members: Indices, step: int, 
 
 @inner
 def _bin(value: float, bins: int) -> int:
-    """The bin of a value: from its left end, which is not in it, to its right end, which is."""
+    """The bin of a value. A bin includes its right end but not its left end."""
     return min(max(int(np.ceil(value * bins)) - 1, 0), bins - 1)
 
 

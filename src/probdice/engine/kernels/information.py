@@ -1,4 +1,4 @@
-"""Mutual information by chance."""
+"""Expected mutual information of shuffled label maps."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ def expected_information(
 ) -> float:
     """Mean mutual information, in nats, of label maps with these volumes and shuffled pixels.
 
-    `reference` and `prediction` are distinct volumes, each with how many regions have it. The
-    overlap of two regions is hypergeometric. Its probabilities follow from each other by ratios,
-    starting at the likeliest, so no factorial of the number of pixels is needed.
+    `reference` and `prediction` are distinct volumes, each with its number of regions. The overlap
+    of two regions is hypergeometric. Its probabilities are computed from their ratios, starting
+    at the most probable one, so no factorial of the number of pixels is needed.
     """
     total = 0.0
     for i in range(reference.size):

@@ -22,7 +22,7 @@ from probdice.engine.kernels.rows import (
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
-# Slots of labels as `encode` fills them, the labels, and the group of each; a last −1 for others.
+# Slots as filled by `encode`, the labels, and the group of each, with a final −1 for other labels.
 GroupOf = tuple[Codes, NDArray[np.unsignedinteger[Any]], Indices]
 
 LONGEST = int(SHORT)  # pixels of a run that are summed at once
@@ -38,10 +38,9 @@ def encode(
     labels: NDArray[np.unsignedinteger[Any]],
     into: Codes,
 ) -> int:
-    """Number the labels as they come, by open addressing; how many there are.
+    """Number the labels in order of occurrence, by open addressing. Return their number.
 
-    `slots` holds −1 where it is free, and its size is a power of two. Returns −1 when `labels`
-    has no room for another label.
+    Free `slots` hold −1, and their number is a power of two. Returns −1 if `labels` is full.
     """
     shift = _shift(slots.size)
     count = start = 0
@@ -60,7 +59,7 @@ def encode(
 def _code(
     value: Any, slots: Codes, shift: Any, labels: NDArray[np.unsignedinteger[Any]], count: int
 ) -> Any:
-    """The code of a label; the next one, `count`, if it is new, and recorded if there is room."""
+    """The code of a label. A new label gets the code `count`, and is stored if there is space."""
     mask = np.uint64(slots.size - 1)
     slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
     code = slots[slot]
@@ -86,7 +85,7 @@ def _shift(slots: int) -> Any:
 
 @inner
 def _run(values: NDArray[Any], start: int) -> int:
-    """Where the run of equal values that begins at `start` ends."""
+    """The end of the run of equal values that begins at `start`."""
     value = values[start]
     stop = start + 1
     while stop < values.size and values[np.uint64(stop)] == value:
@@ -98,10 +97,10 @@ def _run(values: NDArray[Any], start: int) -> int:
 def count_range(
     p: NDArray[np.int64], q: NDArray[np.int64], most: int
 ) -> tuple[Indices, Indices, Indices]:
-    """Count pairs of labels that lie close together, in a table of at most `most` cells.
+    """Count pairs of labels from small ranges, in a table of at most `most` cells.
 
     Returns the labels of both maps with their counts, as two rows each, and the rows, columns and
-    counts of the pairs that occur; nothing where the table would be larger.
+    counts of the pairs that occur. The arrays are empty if the table would be larger.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
@@ -140,7 +139,7 @@ def count_range(
 
 @inner
 def _occurring(counts: Indices, low: int) -> Indices:
-    """Labels that occur and how often; `counts` then has the place of each label."""
+    """Labels that occur, and their counts. `counts` then holds the index of each label."""
     labels = 0
     for count in counts:
         labels += count > 0
@@ -156,10 +155,10 @@ def _occurring(counts: Indices, low: int) -> Indices:
 
 @kernel
 def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
-    """How many pixels have each pair of labels of one byte.
+    """Number of pixels of each pair of labels of one byte.
 
-    Counts into four tables in turn: neighbours mostly agree, and an increment of the cell that was
-    just written would have to wait for it.
+    Counts into four tables in turn: neighbouring pixels are mostly equal, and an increment of the
+    cell that was just written would have to wait.
     """
     c0 = np.zeros((256, 256), np.int32)
     c1, c2, c3 = np.zeros_like(c0), np.zeros_like(c0), np.zeros_like(c0)
@@ -188,11 +187,11 @@ def count_runs(
     q_labels: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """List the pairs of labels as they come, run by run, and count their pixels from `start` on.
+    """List the pairs of labels in order of occurrence, and count their pixels from `start`.
 
-    By open addressing: `slots` are all −1, more than there is room for pairs, and a power of two;
-    so many pairs are listed already. Returns how many there are, and the pixel at which there was
-    no room for another one, or the end.
+    Uses open addressing: all `slots` are −1, their number is a power of two above the capacity for
+    pairs, and some pairs are listed already. Returns the number of pairs, and the pixel at which
+    the list was full, or the end.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):
@@ -224,7 +223,7 @@ def _slot(
     p_labels: NDArray[np.unsignedinteger[Any]],
     q_labels: NDArray[np.unsignedinteger[Any]],
 ) -> Any:
-    """The slot of a pair of labels, or the free one where it would be."""
+    """The slot of a pair of labels, or the free slot for it."""
     spread = np.uint64(i) * np.uint64(GOLDEN) ^ np.uint64(j) * np.uint64(ODD)
     slot, mask = spread >> shift, np.uint64(slots.size - 1)
     pair = slots[slot]
@@ -243,7 +242,7 @@ def agree(
     other: float,
     into: Rows,
 ) -> None:
-    """1 where both labels of a pixel belong to one group, and `other` elsewhere; run by run."""
+    """Write 1 where both labels of a pixel are in the same group, and `other` elsewhere."""
     one, differing = into.dtype.type(1), into.dtype.type(other)
     p_shift, q_shift = _shift(p_groups[0].size), _shift(q_groups[0].size)
     start = 0
@@ -276,7 +275,7 @@ def pairs_absolute(
 ) -> bool:
     """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code.
 
-    The pixels at which a region is the likeliest are added to `likeliest`.
+    The pixels at which a region is the most probable are added to `likeliest`.
     """
     sound = True
     sums, largest = np.empty(absolute.STEP, q.dtype), np.empty(absolute.STEP, q.dtype)
@@ -291,7 +290,7 @@ def pairs_absolute(
             volumes[j] += step_volumes[j]
         step_codes = codes[done : done + step]
         runs = _runs(step_codes, bounds, counts)
-        # A region that is zero throughout shares nothing with any label.
+        # A region that is zero everywhere overlaps no label.
         columns = listed[: active(step_volumes, listed)]
         _group_sums(step_codes, bounds[: runs + 1], q, start, columns, columns, 1.0, savings)
     return sound
@@ -311,7 +310,7 @@ def pairs_aitchison(
 ) -> bool:
     """Add the pixels of each code, the volumes, the losses against an empty region, the savings.
 
-    The pixels at which a region is the likeliest are added to `likeliest`.
+    The pixels at which a region is the most probable are added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP
@@ -343,7 +342,7 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Loss of (a, b) against (0, 1) in all, and at each pixel what a pair with (1, 0) saves."""
+    """Total loss of (a, b) against (0, 1), and the saving of a pair with (1, 0) at each pixel."""
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
@@ -378,9 +377,9 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Where runs of one code begin, and after them the end; how many there are.
+    """Write the starts of runs of one code and the end; return the number of runs.
 
-    Their lengths are added to `counts`.
+    The lengths of the runs are added to `counts`.
     """
     count = start = 0
     while start < codes.size:
@@ -405,10 +404,10 @@ def _group_sums(
     most: float,
     into: Sums,
 ) -> None:
-    """Add the listed rows, each value cut off at `most`, into the code of each run and a column.
+    """Add the listed rows, with values clipped to `most`, by the code of each run.
 
-    Four rows at a time keep sums of short runs from waiting for each other; where fewer are left,
-    the last one is taken again.
+    Four rows are processed at a time, so that sums of short runs do not wait for each other. If
+    fewer are left, the last row is repeated.
     """
     highest, last = rows.dtype.type(most), listed.size - 1
     size = codes.size

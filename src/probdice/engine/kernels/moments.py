@@ -1,4 +1,4 @@
-"""Sums of products, from which covariances follow."""
+"""Sums of products, for covariances."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def products(p: Rows, p_start: int, q: Rows, q_start: int, size: int, into: Sums
 
 @inner
 def _present(rows: Rows, start: int, stop: int, into: Indices) -> int:
-    """List the rows that are not zero throughout; how many there are."""
+    """List the rows that are not zero everywhere, and return their number."""
     count = 0
     for i in range(rows.shape[0]):
         row = rows[i, start:stop]

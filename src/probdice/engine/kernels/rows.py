@@ -1,4 +1,4 @@
-"""What the kernels share about the rows of a block: sums, checks, joins."""
+"""Sums, checks and other functions of the rows of a block that the kernels share."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Pixels that may be summed in float32 before float64 takes over: longer sums of one constant
-# would lose the sixth digit. Unsigned, because an index that could be negative is not vectorised.
+# Pixels that are summed in float32 before the sum is added in float64: longer sums of a constant
+# lose the sixth digit. Unsigned, because loops with possibly negative indices are not vectorised.
 SHORT = np.uint64(256)
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
 TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
@@ -22,11 +22,11 @@ TIED = 1e-6  # how far below the largest probability of a pixel another one coun
 def survey(
     rows: Rows, start: int, stop: int, sums: Rows, largest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """Sum each row into `volumes` and each pixel into `sums`; False where a value looks amiss.
+    """Sum each row into `volumes` and each pixel into `sums`. Return whether values are valid.
 
     `largest` is the largest value of each pixel; the pixels at which a row has it are added to
-    `likeliest`. A value that is negative or not finite, or a pixel that does not sum to 1, looks
-    amiss. (A negative zero also gives False; a closer look finds no fault.)
+    `likeliest`. The result is False for a value that is negative or not finite, and for a pixel
+    that does not sum to 1. (It is also False for a negative zero, which is valid.)
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -55,7 +55,7 @@ def survey(
 def _survey_four(
     a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
 ) -> int:
-    """Four rows a turn spare most of the traffic on `sums`. Negative where any value is."""
+    """Process four rows at a time to reduce memory traffic on `sums`; negative if any value is."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -84,10 +84,11 @@ def _survey_four(
 def survey_rest(
     rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """The same with, at each pixel, the sum of all values but the largest instead of all.
+    """`survey` with, at each pixel, the sum of all values except the largest.
 
-    That sum holds every digit of what is small beside the largest value; for any other region,
-    the sum of the others is more than half of all, and a difference from the total holds them.
+    This sum keeps all digits of values that are small compared with the largest. For any other
+    region, the sum of the others is more than half of the total, so a difference from the total
+    is accurate.
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -116,7 +117,7 @@ def survey_rest(
 def _survey_four_rest(
     a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, rest: Rows, volumes: Sums
 ) -> int:
-    """Four rows a turn, as in `_survey_four`."""
+    """Process four rows at a time, as `_survey_four` does."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -196,7 +197,7 @@ def volume(row: Rows) -> float:
 
 @inner
 def active(volumes: Sums, into: Indices) -> int:
-    """List the rows that are not zero throughout; how many there are."""
+    """List the rows that are not zero everywhere, and return their number."""
     count = 0
     for i in range(volumes.size):
         if volumes[i] != 0:
@@ -207,7 +208,7 @@ def active(volumes: Sums, into: Indices) -> int:
 
 @inner
 def equal(a: Rows, b: Rows) -> bool:
-    """Whether two rows are the same throughout."""
+    """Whether two rows are equal."""
     different = 0
     for k in range(a.size):
         different |= a[k] != b[k]
@@ -216,13 +217,13 @@ def equal(a: Rows, b: Rows) -> bool:
 
 @inner
 def nearly(a: float, b: float) -> bool:
-    """Whether two sums could be of equal rows, for all that rounding does to them."""
+    """Whether two sums are equal up to rounding, so that their rows may be equal."""
     return abs(a - b) <= 1e-4 * abs(b)
 
 
 @inner
 def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
-    """The sum of some rows: `into`, or the row itself where it is the only one."""
+    """The sum of some rows: `into`, or the row itself if there is only one."""
     if members.size == 1:
         return rows[members[0], start:stop]
     size = stop - start
@@ -238,9 +239,9 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """For each listed row the sum of the other listed ones; in the row after them, of all.
+    """For each listed row, the sum of the other listed rows; then, the sum of all.
 
-    By suffix and prefix sums: a difference from the total would lose what is small beside it.
+    Uses suffix and prefix sums, because a difference from the total would lose small values.
     """
     size = stop - start
     count = listed.size
@@ -257,7 +258,7 @@ def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> No
 
 @inner
 def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
-    """Take the running sum, then let it go on by the row."""
+    """Store the running sum, then add the row to it."""
     for k in range(row.size):
         so_far = running[k]
         into[k] = so_far
@@ -266,7 +267,7 @@ def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
 
 @inner
 def _add_on(row: Rows, running: Rows, into: Rows) -> None:
-    """Add the running sum, then let it go on by the row."""
+    """Add the running sum, then add the row to it."""
     for k in range(row.size):
         so_far = running[k]
         into[k] += so_far

@@ -1,4 +1,4 @@
-"""Sums over the pixels for every pair of rows: the one loop that all tables of pairs share."""
+"""Sums over the pixels for every pair of rows, shared by all tables of pairs."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
 
     @inner
     def tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
-        """Eight sums at once, so that each value that is loaded is used several times."""
+        """Compute eight sums at once, so that each loaded value is used several times."""
         size = np.uint64(p0.size)
         into[:] = 0
         for start in range(np.uint64(0), size, SHORT):
@@ -51,7 +51,7 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
         size: int,
         into: Sums,
     ) -> None:
-        """By tiles of two rows against four; where fewer are left, the last one is taken again."""
+        """Use tiles of two rows by four; if fewer are left, the last row is repeated."""
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         for a in range(0, p_rows.size, 2):
             for b in range(0, q_rows.size, 4):
