@@ -430,7 +430,7 @@ def test_an_incomplete_hdf5_file_is_rejected(tmp_path):
         target["labels"] = LABELS
     content = (tmp_path / "a.h5").read_bytes()
     (tmp_path / "a.h5").write_bytes(content[: len(content) // 2])
-    with pytest.raises(FormatError, match=r"a\.h5: is damaged or incomplete"):
+    with pytest.raises(FormatError, match=r"a\.h5: is corrupt or incomplete"):
         read(tmp_path / "a.h5")
 
 

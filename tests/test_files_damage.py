@@ -93,7 +93,7 @@ def test_a_wrong_check_sum_is_said_to_be_damage(name: str, tmp_path: Path) -> No
     content = bytearray((tmp_path / name).read_bytes())
     content[len(content) // 2] ^= 0x04
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(FormatError, match=rf"{name}: .*damaged"):
+    with pytest.raises(FormatError, match=rf"{name}: .*corrupt"):
         read(tmp_path / name)
 
 
@@ -102,7 +102,7 @@ def test_a_packed_size_that_is_wrong(tmp_path: Path) -> None:
     content = (tmp_path / "a.mha").read_bytes()
     line = next(line for line in content.splitlines() if line.startswith(b"CompressedDataSize"))
     (tmp_path / "a.mha").write_bytes(content.replace(line, b"CompressedDataSize = 90"))
-    with pytest.raises(FormatError, match=r"a\.mha: is damaged or incomplete: its packed values"):
+    with pytest.raises(FormatError, match=r"a\.mha: is corrupt or incomplete: its packed values"):
         read(tmp_path / "a.mha")
 
 
@@ -126,7 +126,7 @@ def test_the_notes_at_the_end_of_an_mgz_are_summed_too(tmp_path: Path) -> None:
     damaged = bytearray((tmp_path / "a.mgz").read_bytes())
     damaged[-5] ^= 1
     (tmp_path / "a.mgz").write_bytes(damaged)
-    with pytest.raises(FormatError, match=r"a\.mgz: is gzipped, but incomplete or damaged"):
+    with pytest.raises(FormatError, match=r"a\.mgz: is gzipped, but corrupt or incomplete"):
         read(tmp_path / "a.mgz")
 
 
@@ -182,7 +182,7 @@ def test_numbers_of_a_header_that_are_none(tmp_path: Path) -> None:
     dataset = pydicom.dcmread(tmp_path / "a.dcm")
     dataset.NumberOfFrames = [8, 8]
     dataset.save_as(tmp_path / "a.dcm")
-    with pytest.raises(FormatError, match=r"a\.dcm: .*damaged"):
+    with pytest.raises(FormatError, match=r"a\.dcm: .*corrupt"):
         read(tmp_path / "a.dcm")
 
 
@@ -305,7 +305,7 @@ ASKING: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("name", ASKING)
 def test_a_header_that_asks_for_more_than_there_is(name: str, tmp_path: Path) -> None:
     ASKING[name](tmp_path / name)
-    with pytest.raises(FormatError, match=rf"{name}: .*(damaged|incomplete)"):
+    with pytest.raises(FormatError, match=rf"{name}: .*(corrupt|incomplete)"):
         read(tmp_path / name)
 
 
@@ -560,7 +560,7 @@ def test_rows_that_are_missing_from_a_png(tmp_path: Path) -> None:
         values = chunk(b"IDAT", zlib.compress(bytes(14)))
         content = b"\x89PNG\r\n\x1a\n" + header + values + chunk(b"IEND", b"")
         (tmp_path / "a.png").write_bytes(content)
-        with pytest.raises(FormatError, match=r"a\.png: is damaged or incomplete"):
+        with pytest.raises(FormatError, match=r"a\.png: is corrupt or incomplete"):
             read(tmp_path / "a.png")
 
 
@@ -607,7 +607,7 @@ def test_pages_of_a_tiff_in_a_circle(tmp_path: Path) -> None:
     end = first + 2 + 12 * struct.unpack("<H", content[first : first + 2])[0]
     content[end : end + 4] = struct.pack("<I", first)
     (tmp_path / "a.tif").write_bytes(content)
-    with pytest.raises(FormatError, match=r"a\.tif: .*damaged"):
+    with pytest.raises(FormatError, match=r"a\.tif: .*corrupt"):
         read(tmp_path / "a.tif")
 
 
@@ -716,7 +716,7 @@ def test_codes_of_lzw_that_stand_for_nothing_are_refused(tmp_path, values):
     content = bytearray((tmp_path / "a.tif").read_bytes())
     content[start + 1 : start + 3] = b"\x7f\xff"  # after the code that clears, 511
     (tmp_path / "a.tif").write_bytes(content)
-    with pytest.raises(FormatError, match="is damaged: a part of its values is no stream of LZW"):
+    with pytest.raises(FormatError, match="is corrupt: a part of its values is no stream of LZW"):
         read(tmp_path / "a.tif")
 
 
@@ -734,5 +734,5 @@ def test_lengths_that_a_header_lacks_are_not_taken_from_memory(tmp_path, name, o
     content = path.read_bytes()
     assert old in content
     path.write_bytes(content.replace(old, new, 1))
-    with pytest.raises(FormatError, match=r"header does not say|seems damaged"):
+    with pytest.raises(FormatError, match=r"header does not say|seems corrupt"):
         read(path)

@@ -208,7 +208,7 @@ def test_bmp_of_every_kind(tmp_path: Path) -> None:
         read(tmp_path / "colour.bmp")
     content = (tmp_path / "palette.bmp").read_bytes()
     (tmp_path / "cut.bmp").write_bytes(content[:-4])
-    with pytest.raises(FormatError, match=r"cut\.bmp: is damaged or incomplete: .*truncated"):
+    with pytest.raises(FormatError, match=r"cut\.bmp: is corrupt or incomplete: .*truncated"):
         read(tmp_path / "cut.bmp")
     (tmp_path / "wide.bmp").write_bytes(content[:18] + b"\xff\xff\x01\0" + content[22:])
     with pytest.raises(FormatError, match=r"describes an image of shape \(4, 131071\)"):
@@ -330,7 +330,7 @@ def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
     content[-2000] ^= 0xFF
     (tmp_path / "a.h5").write_bytes(content)
     segmentation = read(tmp_path / "a.h5")
-    with pytest.raises(FormatError, match=r"a\.h5: is damaged or incomplete"):
+    with pytest.raises(FormatError, match=r"a\.h5: is corrupt or incomplete"):
         whole(segmentation)
 
 
@@ -345,7 +345,7 @@ def test_a_damaged_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> N
         with pytest.raises(FormatError) as caught:
             read(f"{tmp_path}/a.h5{inside}")
         assert str(caught.value).count("a.h5") == 1
-        assert str(caught.value).startswith(f"{tmp_path}/a.h5{inside}: is damaged or incomplete")
+        assert str(caught.value).startswith(f"{tmp_path}/a.h5{inside}: is corrupt or incomplete")
 
 
 # MATLAB

@@ -241,7 +241,7 @@ def test_a_mistake_in_a_call_into_a_library_is_told_from_an_error_of_that_librar
         raise TypeError("from deep\ninside")
 
     monkeypatch.setattr(np, "load", fails_on_damaged_files)
-    with pytest.raises(FormatError, match=r"a\.npy: is damaged or incomplete: from deep inside"):
+    with pytest.raises(FormatError, match=r"a\.npy: is corrupt or incomplete: from deep inside"):
         read(tmp_path / "a.npy")
 
 

@@ -69,7 +69,7 @@ def _image(path: Path, max_bytes: int) -> Image:
         raise FormatError("its frames do not make one regular volume, so it is no one image")
     slices = int(geometry.spatial_shape[0])
     if slices > MOST_EMPTY * frames:
-        raise FormatError(f"is damaged: its {frames} frames lie {slices} slices apart")
+        raise FormatError(f"is corrupt: its {frames} frames lie {slices} slices apart")
     shape = tuple(int(length) for length in geometry.spatial_shape)
     regions = len(seg.segment_numbers) if fractional else 1
     needed = math.prod(shape) * regions * (4 if fractional else 1)

@@ -239,7 +239,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:
         if len(chunks) != len(shape):
-            raise FormatError(f"is damaged: its shape is {shape} in chunks of {chunks}")
+            raise FormatError(f"is corrupt: its shape is {shape} in chunks of {chunks}")
         check_crumbs(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
         # Chunks that were never written cost no space, but time.

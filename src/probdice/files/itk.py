@@ -247,7 +247,7 @@ def _itk_call() -> Iterator[None]:
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
         reason = f" ({reasons[-1]})" if reasons else ""
         raise FormatError(
-            f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
+            f"SimpleITK cannot read it: it seems corrupt or incomplete{reason}"
         ) from error
 
 
@@ -266,7 +266,7 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
     packed = source.gzipped
     pixels = None if packed else _pixels_said(source.head, io)
     if pixels == 0 or pixels not in (None, math.prod(reader.GetSize())):
-        raise FormatError("is damaged: its header does not say how many pixels it has")
+        raise FormatError("is corrupt: its header does not say how many pixels it has")
     shape = _shape(reader)
     components = reader.GetNumberOfComponents()
     needed = math.prod(shape) * components * _dtype(sitk, reader).itemsize
@@ -349,11 +349,11 @@ def _affine(image: Any) -> NDArray[np.float64]:
     affine = np.eye(space + 1)
     spacing, origin = image.GetSpacing()[:space], image.GetOrigin()[:space]
     if not np.all(np.isfinite([*spacing, *origin])) or not np.all(np.isfinite(direction)):
-        raise FormatError(f"is damaged: it lies at {origin} with a spacing of {spacing}")
+        raise FormatError(f"is corrupt: it lies at {origin} with a spacing of {spacing}")
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
     if np.linalg.matrix_rank(affine) <= space:
         raise FormatError(
-            f"is damaged: its spacing is {spacing}, its direction {direction.tolist()}"
+            f"is corrupt: its spacing is {spacing}, its direction {direction.tolist()}"
         )
     return lps_to_ras(affine) if space == 3 else affine

@@ -132,7 +132,7 @@ def _unpacked_size(file: str, max_bytes: int) -> int:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
     if order is None:
-        raise FormatError("is damaged or incomplete: its header does not say its byte order")
+        raise FormatError("is corrupt or incomplete: its header does not say its byte order")
     total, start = 0, HEADER
     while start + TAG <= len(content):
         kind, size = struct.unpack(f"{order}2I", content[start : start + TAG])

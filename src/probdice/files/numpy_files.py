@@ -184,14 +184,14 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
         if dtype.hasobject:
             raise FormatError(OBJECTS)
         if any(length < 0 for length in shape):
-            raise FormatError(f"is damaged: {name} has shape {shape}")
+            raise FormatError(f"is corrupt: {name} has shape {shape}")
         needed = dtype.itemsize * math.prod(shape)
         check_size(needed, info.compress_size, shape, ratio=ratio)
         check_memory(needed, shape, max_bytes)
         # The check sum is verified with the last byte, so nothing may be left over.
         if stream.tell() + needed != info.file_size:
             raise FormatError(
-                f"is damaged: {name} has {info.file_size} bytes, expected "
+                f"is corrupt: {name} has {info.file_size} bytes, expected "
                 f"{stream.tell() + needed} for {shape} values of {dtype}"
             )
         content = np.empty(needed, np.uint8)

@@ -149,13 +149,13 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         kind = bytes(view[start + 4 : start + 8])
         if stop > len(content):
             raise FormatError(
-                f"is damaged or incomplete: it ends after {len(content)} bytes, in the middle of "
+                f"is corrupt or incomplete: it ends after {len(content)} bytes, in the middle of "
                 f"a chunk; copy or write it again"
             )
         expected = int.from_bytes(view[stop - 4 : stop], "big")
         if zlib.crc32(view[start + 4 : stop - 4]) != expected:
             raise FormatError(
-                f"is damaged: the check sum of its chunk {_shown(kind)} at byte {start} "
+                f"is corrupt: the check sum of its chunk {_shown(kind)} at byte {start} "
                 f"is wrong; copy or write it again"
             )
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
@@ -164,7 +164,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
                 values.append(view[start + 8 : stop - 4])
         start = stop
     if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
-        raise FormatError("is damaged: it does not start with a header")
+        raise FormatError("is corrupt: it does not start with a header")
     width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
     shape = (height, width)
@@ -177,7 +177,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         unpacked += len(piece)
         if unpacked >= needed:
             return b"".join(kept)
-    raise FormatError("is damaged or incomplete: its packed values end too early")
+    raise FormatError("is corrupt or incomplete: its packed values end too early")
 
 
 def _shown(kind: bytes) -> str:
@@ -247,7 +247,7 @@ def _read_tiff(source: Source) -> Image:
             palette = NO_PALETTE
             if colours is not None:
                 if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
-                    raise FormatError("is damaged: its colour map is none of red, green and blue")
+                    raise FormatError("is corrupt: its colour map is none of red, green and blue")
                 palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
@@ -255,7 +255,7 @@ def _read_tiff(source: Source) -> Image:
             with library_call():
                 metadata = file.shaped_metadata or ({},)
     if complaints:
-        raise FormatError(f"is damaged or incomplete: {complaints[0]}")
+        raise FormatError(f"is corrupt or incomplete: {complaints[0]}")
     description = metadata[0].get(DESCRIPTION)
     image = _tiff_image(array, axes, palette)
     return described(image, description) if isinstance(description, str) else image
@@ -289,7 +289,7 @@ def _check_planes(file: Any) -> None:
         planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
         if planes > size:
             raise FormatError(
-                f"is damaged: its OME metadata describe {planes} planes, but it has {size} bytes"
+                f"is corrupt: its OME metadata describe {planes} planes, but it has {size} bytes"
             )
 
 
@@ -298,7 +298,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:
-        raise FormatError("is damaged, or holds values of a type that tifffile does not know")
+        raise FormatError("is corrupt, or holds values of a type that tifffile does not know")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
         offset = whole_number(offset, "StripOffsets")
@@ -316,7 +316,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
                 complete &= 0 < length <= page.parent.filehandle.size - start
     if not complete:  # tifffile would fill in zeros
         raise FormatError(
-            "is damaged or incomplete: parts of its values are not in the file; write it again, "
+            "is corrupt or incomplete: parts of its values are not in the file; write it again, "
             "and not as a sparse file"
         )
     compression = whole_number(compression, "compression")
@@ -339,7 +339,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
             if page.keyframe.fillorder == 2:  # the lowest bit comes first
                 packed = np.packbits(np.unpackbits(packed, bitorder="little"))
             if not is_sound(packed):
-                raise FormatError("is damaged: a part of its values is no stream of LZW")
+                raise FormatError("is corrupt: a part of its values is no stream of LZW")
 
 
 @contextmanager
@@ -355,7 +355,7 @@ def _complaints() -> Iterator[list[str]]:
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
             errors.append(record.getMessage())
             # There may be one for every page of a damaged count, so that the first ends it.
-            raise FormatError(f"is damaged or incomplete: {errors[0]}")
+            raise FormatError(f"is corrupt or incomplete: {errors[0]}")
         return False
 
     logger = logging.getLogger("tifffile")

@@ -79,7 +79,7 @@ def _metadata() -> Iterator[None]:
         raise
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(
-            f"is damaged: its metadata cannot be understood ({type(error).__name__}: {error})"
+            f"is corrupt: its metadata cannot be understood ({type(error).__name__}: {error})"
         ) from error
 
 
@@ -152,7 +152,7 @@ def _check_chunks(node: Any) -> None:
         or size > max(LARGE, PADDED * image)
     ):
         raise FormatError(
-            f"is damaged: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
+            f"is corrupt: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
         )
 
 
@@ -279,7 +279,7 @@ def _multiscale(group: Any) -> dict[str, Any] | None:
     if not isinstance(scales, list) or not scales:
         return None
     if not isinstance(scales[0], Mapping) or not scales[0].get("datasets"):
-        raise FormatError("is damaged: its multiscales list no datasets")
+        raise FormatError("is corrupt: its multiscales list no datasets")
     description = group.attrs.get(DESCRIPTION)
     return dict(scales[0]) | {"attributes": attributes, "description": description}
 
@@ -353,7 +353,7 @@ def _axes(level: Mapping[str, Any], count: int) -> list[tuple[str, str, str]]:
         usual = {"t": "time", "c": "channel"}.get(name, "space")
         axes.append((name, str(entry.get("type", usual)), str(entry.get("unit", ""))))
     if len(axes) != count:
-        raise FormatError(f"is damaged: it names {len(axes)} axes for an array of {count}")
+        raise FormatError(f"is corrupt: it names {len(axes)} axes for an array of {count}")
     return axes
 
 
@@ -439,7 +439,7 @@ def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
 def _text(entry: Any, name: str) -> str:
     value = entry.get(name) if isinstance(entry, Mapping) else None
     if not isinstance(value, str) or not value:
-        raise FormatError(f"is damaged: expected a {name}, found {entry!r}")
+        raise FormatError(f"is corrupt: expected a {name}, found {entry!r}")
     return value
 
 
