@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
-from probdice.errors import FormatError, InputError
+from probdice.errors import FormatError, InputError, Option
 from probdice.files.interpretation import beyond_one
 from probdice.files.lazy import blocks
 from probdice.files.model import as_colour, as_label
@@ -80,8 +80,9 @@ def called(segmentation: Segmentation, name: str) -> Segmentation:
     if not segmentation.crisp:
         if segmentation.reading != "foreground":
             raise InputError(
-                f"contains {len(segmentation.regions)} regions, but {name!r} names only one. Use "
-                f"names=… for several"
+                f"contains {len(segmentation.regions)} regions, but {name!r} names only one. To "
+                f"name several, use ",
+                Option("names", "FILE", python="names=…"),
             )
         return replace(segmentation, names={0: "background", 1: name})
     other = beyond_one(segmentation.array)
