@@ -122,7 +122,7 @@ def laid_on(
         if not apart <= tolerance:
             reason = "the grids differ in size for every order of the axes"
             if np.isfinite(apart):
-                reason = f"corners are up to {apart:.3g} pixels apart"
+                reason = f"corners lie up to {apart:.3g} pixels apart"
             raise GeometryError(
                 f"the background image is not on the grid of the segmentations: {reason}. "
                 f"Resample it onto that grid"

@@ -240,7 +240,7 @@ def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[N
 def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
     return InputError(
         Option("priority", ",".join(priority), python=f"priority={tuple(priority)}"),
-        f" applies to masks of 0 and 1, found {value:g}. For probabilities, use ",
+        f" applies to masks of 0 and 1, found {value:g}. For probabilities, pass ",
         NORMALISE,
         " or ",
         BACKGROUND,

@@ -49,7 +49,7 @@ class Claims:
             f"{self.text}, so their label is ambiguous. To give them to the first of several "
             f"regions, use ",
             self.option,
-            ". To divide them equally, use ",
+            ". To divide them equally, pass ",
             BACKGROUND,
         )
 

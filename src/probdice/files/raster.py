@@ -333,7 +333,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
 
 def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
     """Reject LZW streams with undefined codes, which crash imagecodecs."""
-    from probdice.files.lzw import is_sound
+    from probdice.files.lzw import is_valid
 
     content = np.memmap(source.path, np.uint8, "r")
     for page in pages:
@@ -341,7 +341,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
             packed = np.array(content[int(start) : int(start) + int(length)])
             if page.keyframe.fillorder == 2:  # lowest bit first
                 packed = np.packbits(np.unpackbits(packed, bitorder="little"))
-            if not is_sound(packed):
+            if not is_valid(packed):
                 raise FormatError("is corrupt: a part of its values is not a valid LZW stream")
 
 
