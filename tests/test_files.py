@@ -269,7 +269,9 @@ def test_content_counts_more_than_the_name(kind: Kind, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_a_name_without_the_content_is_refused(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / kind.file).write_bytes(b"this is not an image at all")
-    with pytest.raises(FormatError, match=r"named like a .* but is a text that starts with"):
+    with pytest.raises(
+        FormatError, match=r"not a .* file despite its name: it is text starting with"
+    ):
         read(tmp_path / kind.file)
 
 

@@ -76,7 +76,7 @@ def test_slicer_names_its_segments(tmp_path: Path) -> None:
 def test_layers_that_overlap_need_a_word(tmp_path: Path) -> None:
     layers = np.stack([LABELS > 1, LABELS > 2]).astype(np.uint8)
     path = save_layers(tmp_path / "a.seg.nrrd", layers, [("big", 1, 0), ("small", 1, 1)])
-    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are claimed by several"):
+    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are in several masks"):
         read(path)
     segmentation = read(path, sums="normalise")
     assert segmentation.regions == ("big", "small", "background")
@@ -171,12 +171,14 @@ def test_palettes_give_colours_and_grey_ramps_none(tmp_path: Path) -> None:
 
 def test_tiff_that_is_not_one_segmentation(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((8, 8, 3), np.uint8), photometric="rgb")
-    with pytest.raises(FormatError, match=r"a\.tif: is a colour picture.*palette"):
+    with pytest.raises(FormatError, match=r"a\.tif: is a colour image.*palette"):
         read(tmp_path / "a.tif")
     with tifffile.TiffWriter(tmp_path / "b.tif") as writer:
         writer.write(np.zeros((8, 8), np.uint8))
         writer.write(np.zeros((6, 6), np.uint8))
-    with pytest.raises(FormatError, match=r"holds 2 images \(\(8, 8\), \(6, 6\)\), expected one"):
+    with pytest.raises(
+        FormatError, match=r"contains 2 images \(\(8, 8\), \(6, 6\)\), expected one"
+    ):
         read(tmp_path / "b.tif")
 
 
@@ -192,7 +194,7 @@ def test_png_of_every_kind(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "palette.png")), flat)
     for mode in ("RGB", "RGBA", "LA"):
         Pillow.new(mode, (4, 4)).save(tmp_path / "colour.png")
-        with pytest.raises(FormatError, match=rf"is a colour picture.*\(found mode {mode}\)"):
+        with pytest.raises(FormatError, match=rf"is a colour image.*\(found mode {mode}\)"):
             read(tmp_path / "colour.png")
 
 
@@ -204,7 +206,7 @@ def test_bmp_of_every_kind(tmp_path: Path) -> None:
     indexed = read(tmp_path / "palette.bmp")
     assert np.array_equal(whole(indexed), flat) and indexed.colours[1] == "#00C800"
     Pillow.new("RGB", (4, 4)).save(tmp_path / "colour.bmp")
-    with pytest.raises(FormatError, match=r"is a colour picture.*\(found mode RGB\)"):
+    with pytest.raises(FormatError, match=r"is a colour image.*\(found mode RGB\)"):
         read(tmp_path / "colour.bmp")
     content = (tmp_path / "palette.bmp").read_bytes()
     (tmp_path / "cut.bmp").write_bytes(content[:-4])
@@ -230,7 +232,7 @@ def test_png_of_four_bits_keeps_its_labels(tmp_path: Path) -> None:
 
 def test_jpeg_is_refused_with_the_reason(tmp_path: Path) -> None:
     Pillow.new("L", (8, 8)).save(tmp_path / "a.jpg")
-    with pytest.raises(FormatError, match=r"a\.jpg: is a JPEG picture; .* Use PNG or TIFF"):
+    with pytest.raises(FormatError, match=r"a\.jpg: is a JPEG image.* Use PNG or TIFF"):
         read(tmp_path / "a.jpg")
 
 
@@ -255,7 +257,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", objects, allow_pickle=True)
     np.savez(tmp_path / "a.npz", a=objects)
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(FormatError, match=rf"{name}: holds pickled Python objects"):
+        with pytest.raises(FormatError, match=rf"{name}: contains pickled Python objects"):
             read(tmp_path / name)
     np.save(tmp_path / "text.npy", np.array(["a", "b"]))
     with pytest.raises(FormatError, match=r"text\.npy: values must be integers or floating"):
@@ -264,10 +266,12 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
 
 def test_npz_with_several_arrays_asks_which(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", image=SHARES, labels=LABELS)
-    with pytest.raises(FormatError, match=r"holds 2 arrays \(image, labels\): say which one"):
+    with pytest.raises(FormatError, match=r"contains 2 arrays \(image, labels\)\. Select one"):
         read(tmp_path / "a.npz")
     assert np.array_equal(whole(read(f"{tmp_path}/a.npz:labels")), LABELS)
-    with pytest.raises(FormatError, match="has no array 'mask'; it holds image, labels"):
+    with pytest.raises(
+        FormatError, match="contains no array 'mask'. Available arrays: image, labels"
+    ):
         read(f"{tmp_path}/a.npz:mask")
 
 
@@ -311,12 +315,14 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), BOTH)
     assert segmentation.source == f"{path}:/exported"
     with pytest.raises(
-        FormatError, match=r"holds 4 data sets \(/exported \(4, 3, 2, 2\), /volumes"
+        FormatError, match=r"contains 4 data sets \(/exported \(4, 3, 2, 2\), /volumes"
     ):
         read(path)
-    with pytest.raises(FormatError, match="has no data set '/volumes'; it holds /exported"):
+    with pytest.raises(
+        FormatError, match="contains no data set '/volumes'. Available data sets: /exported"
+    ):
         read(f"{path}:/volumes")
-    with pytest.raises(FormatError, match="axistags that are not those of ilastik"):
+    with pytest.raises(FormatError, match="axistags that are not in ilastik's format"):
         read(f"{path}:/wrong")
     with pytest.raises(FormatError, match=r"none\.h5:/a: no such file"):
         read(f"{tmp_path}/none.h5:/a")
@@ -367,10 +373,12 @@ def test_bsds_cells(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(f"{path}:groundTruth/1")), LABELS[:, :, 1])
     boundaries = whole(read(f"{path}:groundTruth/0/Boundaries"))
     assert np.array_equal(boundaries, LABELS[:, :, 0] > 2)
-    with pytest.raises(FormatError, match=r"holds 2 arrays \(groundTruth/0, groundTruth/1\): say"):
+    with pytest.raises(
+        FormatError, match=r"contains 2 arrays \(groundTruth/0, groundTruth/1\)\. Select"
+    ):
         read(path)
     for wrong in ("groundTruth/2", "segmentation", "groundTruth/0/Colour", "groundTruth"):
-        with pytest.raises(FormatError, match=r"it holds groundTruth/0, groundTruth/1"):
+        with pytest.raises(FormatError, match=r"Available arrays: groundTruth/0, groundTruth/1"):
             read(f"{path}:{wrong}")
 
 
@@ -387,5 +395,5 @@ def test_matlab_7_3(tmp_path: Path) -> None:
     with (tmp_path / "a.mat").open("r+b") as stream:
         stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
     assert np.array_equal(whole(read(tmp_path / "a.mat")), LABELS)
-    with pytest.raises(FormatError, match=r"version 7\.3 and holds /segmentation: say which"):
+    with pytest.raises(FormatError, match=r"version 7\.3 file with /segmentation\. Select one"):
         read(f"{tmp_path}/a.mat:other")

@@ -51,7 +51,9 @@ def test_a_name_may_be_given_with_the_file(tmp_path):
 def test_several_values_a_pixel_are_refused(tmp_path):
     series = np.zeros((*SHAPE, 5), np.int16)
     nibabel.save(nibabel.Nifti1Image(series, HERE.affine), tmp_path / "bold.nii.gz")
-    with pytest.raises(FormatError, match=r"bold\.nii\.gz: holds 5 values a pixel, expected one"):
+    with pytest.raises(
+        FormatError, match=r"bold\.nii\.gz: contains 5 values per voxel, expected one"
+    ):
         read_underlay(tmp_path / "bold.nii.gz")
 
 
@@ -64,21 +66,25 @@ def test_axes_are_turned_as_those_of_a_segmentation():
 
 def test_what_lies_elsewhere_is_refused():
     far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
-    with pytest.raises(GeometryError, match="corners lie up to 9 pixels apart; resample it"):
+    with pytest.raises(GeometryError, match="corners lie up to 9 pixels apart. Resample it"):
         onto(Underlay(SCAN, False, far))
     finer = Geometry((4, 6, 8), np.diag([0.5, 1.0, 1.5, 1.0]))
-    with pytest.raises(GeometryError, match="in no order of the axes"):
+    with pytest.raises(GeometryError, match="for every order of the axes"):
         onto(Underlay(np.zeros((4, 6, 8)), False, finer))
     assert onto(Underlay(SCAN, False, far), tolerance=10).geometry == HERE
 
 
 def test_a_place_is_known_of_both_or_of_none():
-    with pytest.raises(GeometryError, match="it has no geometry but the segmentations do"):
+    with pytest.raises(
+        GeometryError, match="background image has no geometry, but the segmentations"
+    ):
         onto(Underlay(SCAN, False))
-    with pytest.raises(GeometryError, match="the segmentations have no geometry but it does"):
+    with pytest.raises(
+        GeometryError, match="the segmentations have no geometry, but the background image"
+    ):
         onto(Underlay(SCAN, False, HERE), geometry=None)
     assert onto(Underlay(SCAN, False), placed=False).array is SCAN
-    with pytest.raises(InputError, match=r"shape \(3, 4\) but the segmentations have shape"):
+    with pytest.raises(InputError, match=r"shape \(3, 4\), but the segmentations have shape"):
         onto(Underlay(SCAN[0], False), placed=False)
 
 
@@ -88,7 +94,7 @@ def test_a_photograph_whose_check_sum_is_wrong_is_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[-20] ^= 1  # of the packed values
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"photo\.png: .* check sum of its chunk IDAT"):
+    with pytest.raises(FormatError, match=r"photo\.png: .* wrong checksum of chunk IDAT"):
         read_underlay(path)
 
 

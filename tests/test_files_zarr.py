@@ -183,11 +183,11 @@ def test_labels_inside_of_an_image(tmp_path):
     ome(image / "labels" / "cells", LABELS, extra={"image-label": {}})
     assert read(image / "labels" / "cells").shape == (4, 6, 8)
     assert read(image / "labels").shape == (4, 6, 8)
-    with pytest.raises(FormatError, match=r"holds an image of uint16 and labels of it .cells."):
+    with pytest.raises(FormatError, match=r"contains a uint16 image and label images .cells."):
         read(image)
     assert read(image / "0").array.dtype == np.uint16
     with pytest.raises(
-        FormatError, match=r"has no Zarr array or group; .*v.zarr/labels holds cells"
+        FormatError, match=r"no Zarr array or group found; .*v.zarr/labels contains cells"
     ):
         read(image / "labels" / "nuclei")
 
@@ -197,7 +197,7 @@ def test_a_group_of_several_arrays_lists_them(tmp_path):
     zarr.create_group(group)
     plain(group, "first", LABELS)
     ome(group / "second", LABELS)
-    with pytest.raises(FormatError, match=r"holds 2 images or arrays \(first, second\)"):
+    with pytest.raises(FormatError, match=r"contains 2 images or arrays \(first, second\)"):
         read(group)
     assert [content.inside for content in contents_of(str(group))] == ["/first", "/second"]
 
@@ -220,8 +220,8 @@ def test_a_damaged_chunk_is_named(tmp_path):
     "attributes, message",
     [
         ({"multiscales": [{"datasets": []}]}, "list no datasets"),
-        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "expected a path, found"),
-        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "names 1 axes"),
+        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "metadata need a path, found"),
+        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "name 1 axes"),
         (
             {
                 "multiscales": [
@@ -233,7 +233,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
                     }
                 ]
             },
-            "a coordinate transformation that is not read",
+            "an unsupported coordinate transformation",
         ),
         (
             {
@@ -251,7 +251,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
                     }
                 ]
             },
-            "pixels without a length",
+            "pixel spacing must be finite",
         ),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_store_on_a_server(server, tmp_path):
         assert np.allclose(segmentation.geometry.spacing, (2e-3, 1e-3, 1e-3))
         assert compare(f"{server}/{name}", str(tmp_path / name)).score == 1
         assert read(f"{server}/{name}/1").shape == (2, 3, 4)
-    with pytest.raises(FormatError, match=r"nothing.zarr: has no Zarr array or group"):
+    with pytest.raises(FormatError, match=r"nothing.zarr: no Zarr array or group found"):
         read(f"{server}/nothing.zarr")
 
 
@@ -366,7 +366,7 @@ def test_without_geometry_it_is_a_plain_array(tmp_path):
 def test_a_rotated_image_is_refused(tmp_path):
     turn = np.eye(4)
     turn[:2, :2] = [[0.8, -0.6], [0.6, 0.8]]
-    with pytest.raises(InputError, match=r"this image is rotated; write .nii.gz"):
+    with pytest.raises(InputError, match=r"this image is rotated. Write .nii.gz"):
         write(tmp_path / "a.zarr", LABELS, Geometry((4, 6, 8), turn))
     assert not list(tmp_path.iterdir())
 
@@ -377,7 +377,7 @@ def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
     assert read(tmp_path / "a.zarr").shape == (2, 6, 8)
     (tmp_path / "b.zarr").mkdir()
     (tmp_path / "b.zarr" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match="is no Zarr store, so it is not replaced"):
+    with pytest.raises(InputError, match="is not a Zarr store, so it is not replaced"):
         write(tmp_path / "b.zarr", LABELS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
 
@@ -459,7 +459,7 @@ def test_a_chunk_that_unpacks_to_too_much_is_refused_before_it_does(tmp_path, ve
     assert read(path).array[:].tolist() == (np.arange(64) // 9).tolist()
     packer = numcodecs.get_codec({"id": codec.removeprefix("numcodecs.")})
     chunk.write_bytes(packer.encode(np.zeros(1 << 25, np.uint8)))
-    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(FormatError, match="decompresses to more than the 64 bytes of a chunk"):
         read(path).array[:]
 
 
@@ -476,7 +476,7 @@ def test_a_chunk_inside_a_shard_is_held_against_its_own_size_wherever_it_is_read
     places = np.array([[0, len(bomb)], [0, len(bomb)]], "<u8").tobytes()
     shard.write_bytes(bomb + places + crc32c(places).to_bytes(4, "little"))
     for values in (stored, pickle.loads(pickle.dumps(stored))):
-        with pytest.raises(FormatError, match="unpacks to more than the 32 bytes of a chunk"):
+        with pytest.raises(FormatError, match="decompresses to more than the 32 bytes of a chunk"):
             values[:]
 
 
@@ -492,7 +492,7 @@ def test_frames_of_zstandard_that_do_not_say_their_size_are_read_and_bounded(tmp
     assert read(path).array[:].tolist() == [7] * 64
     bomb = b"".join(repeated(1 << 17, k == 255) for k in range(256))
     chunk.write_bytes(magic + nothing_said + bomb)
-    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(FormatError, match="decompresses to more than the 64 bytes of a chunk"):
         read(path).array[:]
 
 
@@ -501,7 +501,7 @@ def test_arrays_that_the_user_opened_are_held_to_the_same(tmp_path):
     array = zarr.open_array(tmp_path / "a.zarr", mode="r")
     assert compare(array, np.arange(64) // 9).score == 1
     chunk.write_bytes(numcodecs.Zstd().encode(np.zeros(1 << 25, np.uint8)))
-    with pytest.raises(ValueError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(ValueError, match="decompresses to more than the 64 bytes of a chunk"):
         compare(array, np.arange(64) // 9)
 
 
@@ -568,7 +568,7 @@ def test_values_that_were_read_stay_what_they_are(tmp_path):
 def test_chunks_that_nobody_stores_are_refused(tmp_path, shape, chunks):
     zarr.create_array(tmp_path / "a.zarr", shape=shape, chunks=chunks, dtype="u1")
     with pytest.raises(
-        FormatError, match=r"its shape is .* in chunks of|store it in larger chunks"
+        FormatError, match=r"its shape is .* in chunks of|Store it in larger chunks"
     ):
         read(tmp_path / "a.zarr")
 

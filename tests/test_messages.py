@@ -116,6 +116,8 @@ def test_cifti_is_refused_by_name(tmp_path: Path, kind: str) -> None:
     if kind == ">":
         header = nibabel.load(path).nifti_header.as_byteswapped(kind)
         path.write_bytes(header.binaryblock + path.read_bytes()[540:])
-    with pytest.raises(FormatError, match=r"a\.dlabel\.nii: is CIFTI, which holds .*-volume-all"):
+    with pytest.raises(
+        FormatError, match=r"a\.dlabel\.nii: is CIFTI, which contains .*-volume-all"
+    ):
         read(path)
     assert "is CIFTI" in said("info", path)

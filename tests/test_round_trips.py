@@ -93,16 +93,16 @@ NPY_KEEPS += ("foreground", "whole foreground")
 
 
 def refusal(suffix: str, kind: str, shape: tuple[int, ...], placed: bool) -> str:
-    """Why this format cannot hold that segmentation; "" where it can."""
+    """Return why this format cannot store that segmentation; "" if it can."""
     crisp = kind in ("labels", "names", "negative", "boolean", "one label")
     if suffix == ".npy" and (placed or kind not in NPY_KEEPS):
-        return "NPY holds an array and nothing else, so"
+        return "NPY stores only an array, so"
     if suffix == ".png" and not crisp:
-        return "PNG holds whole numbers only"
+        return "PNG stores only whole numbers"
     if suffix == ".png" and len(shape) != 2:
-        return "PNG holds 2 axes"
+        return "PNG stores 2 axes"
     if suffix == ".png" and kind == "negative":
-        return "PNG holds labels from 0 to 65535, found -17"
+        return "PNG stores labels from 0 to 65535, found -17"
     return ""
 
 
@@ -176,7 +176,7 @@ def test_no_label_is_changed(suffix: str, extreme: int, tmp_path: Path) -> None:
         write(path, Segmentation.from_labels(labels))
     except InputError as error:
         assert suffix in (".mgh", ".mgz", ".png")
-        assert "holds labels from" in str(error) and str(extreme) in str(error)
+        assert "stores labels from" in str(error) and str(extreme) in str(error)
         assert not -(2**31) <= extreme < 2**31 or suffix == ".png"
     else:
         stored = read(path).array[:, :]
@@ -189,7 +189,7 @@ def test_relabelling_to_mgz_refuses_labels_that_it_would_change(tmp_path: Path) 
     words = ["compare", str(tmp_path / "a.nii.gz"), str(tmp_path / "a.nii.gz")]
     done = CliRunner().invoke(app, [*words, "--relabelled", str(tmp_path / "b.mgz")])
     assert done.exit_code == 1
-    assert "MGH holds labels from −2³¹ to 2³¹ − 1" in " ".join(done.stderr.split())
+    assert "MGH stores labels from −2³¹ to 2³¹ − 1" in " ".join(done.stderr.split())
     assert not (tmp_path / "b.mgz").exists()
 
 
@@ -345,5 +345,5 @@ def test_npy_output_is_refused_before_the_work(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [command, *files, option, str(output)])
         assert done.exit_code == 1
         said = " ".join(done.stderr.split())
-        assert "so the geometry would be lost; write .npz, which holds all" in said
+        assert "so the geometry would be lost. Write .npz instead" in said
         assert not output.exists()

@@ -147,14 +147,14 @@ def test_plain_lists_are_arrays():
         ),
         (
             lambda: Segmentation.from_probabilities(np.zeros(3), axis=None, sums="normalise"),
-            "does not go with axis=None",
+            "cannot be combined with axis=None",
         ),
         (lambda: Segmentation.from_logits(np.zeros((2, 3), int)), "logits must be floating"),
         (
             lambda: Segmentation.from_labels([1, 2], geometry=Geometry((3,), np.eye(2))),
-            r"shape \(3,\), found shape \(2,\)",
+            r"shape \(3,\), but the image has shape \(2,\)",
         ),
-        (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array of one shape"),
+        (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array with rows of equal length"),
         (lambda: Segmentation.from_labels([1], ignore=["a"]), "ignore must hold whole numbers"),
         (lambda: Segmentation.from_labels([1], ignore=[1.5]), r"whole numbers, found 1\.5"),
         (lambda: Segmentation.from_labels([1], names={"x": "a"}), "names must hold whole numbers"),
@@ -168,7 +168,7 @@ def test_plain_lists_are_arrays():
             "names must be a list of 2 names",
         ),
         (lambda: Geometry((2, 2), np.eye(4)), "must be 3 × 3"),
-        (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "give every axis a direction"),
+        (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "must be finite and invertible"),
     ],
 )
 def test_structure_is_checked_at_once(make, message):
@@ -324,10 +324,10 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
         ),
         (
             lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 1), names={2: "a"}),
-            "names must be those of 2 channels",
+            "keys of names must be channels from 0 to 1",
         ),
         (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="sum"), "reading must"),
-        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "use from_labels"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "Use from_labels"),
         (lambda: Segmentation([[1]], crisp=False, labels=(0,), reading="softmax"), "floating"),
         (lambda: Segmentation(1.0, crisp=False, labels=(0,)), "found a single number"),
         (
@@ -396,7 +396,7 @@ def test_images_of_any_shape_become_one():
     )
     for wrong, message in (
         ([], "images is empty"),
-        ([images[0], soft[0]], "images must be alike"),
+        ([images[0], soft[0]], "images must have the same kind and regions"),
         ([images[0], Segmentation.from_labels([1], ignore=1)], "ignore the same labels"),
         ([images[0], Segmentation.from_labels([1], names={1: "a"})], "must have the same names"),
     ):
