@@ -1,4 +1,4 @@
-"""Damaged files: check sums that are wrong, headers that ask for too much, one byte changed."""
+"""Corrupt files: wrong checksums, headers that describe too much data, one changed byte."""
 
 import gzip
 import struct
@@ -88,7 +88,7 @@ def test_a_flipped_bit_is_never_read_as_other_values(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["a.nii.gz", "a.nrrd", "a.mha", "a.png", "a.npz", "a.mat"])
-def test_a_wrong_check_sum_is_said_to_be_damage(name: str, tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_reported_as_corrupt(name: str, tmp_path: Path) -> None:
     SUMMED[name](tmp_path / name, NOISE)
     content = bytearray((tmp_path / name).read_bytes())
     content[len(content) // 2] ^= 0x04
@@ -108,7 +108,7 @@ def test_a_packed_size_that_is_wrong(tmp_path: Path) -> None:
         read(tmp_path / "a.mha")
 
 
-def test_comments_of_a_png_do_not_matter_but_their_check_sums_do(tmp_path: Path) -> None:
+def test_checksums_of_png_comments_are_verified(tmp_path: Path) -> None:
     save_png(tmp_path / "a.png", NOISE)
     content = (tmp_path / "a.png").read_bytes()
     comment = b"zTXt" + b"note\0\0" + zlib.compress(b" " * (1 << 22))
@@ -311,7 +311,7 @@ def test_a_header_that_asks_for_more_than_there_is(name: str, tmp_path: Path) ->
         read(tmp_path / name)
 
 
-def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path: Path) -> None:
+def test_a_small_file_that_decompresses_to_a_large_one_is_rejected(tmp_path: Path) -> None:
     write_nibabel(tmp_path / "a.nii", NOISE)
     with gzip.open(tmp_path / "b.nii.gz", "wb", compresslevel=1) as stream:
         stream.write((tmp_path / "a.nii").read_bytes())
@@ -331,7 +331,7 @@ def test_parts_of_a_tiff_that_are_not_in_the_file(tmp_path: Path) -> None:
         read(tmp_path / "a.tif")
 
 
-def test_a_gzipped_array_is_not_called_pickled(tmp_path: Path) -> None:
+def test_a_gzipped_array_is_not_reported_as_pickled(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", NOISE)
     (tmp_path / "a.npy.gz").write_bytes(gzip.compress((tmp_path / "a.npy").read_bytes()))
     with pytest.raises(FormatError, match=r"a\.npy\.gz: is a gzipped NPY file.*Decompress it"):
@@ -418,7 +418,7 @@ def test_no_changed_byte_of_a_mat_file_ends_the_process(
 
 
 @pytest.mark.parametrize("command", ["info", "compare"])
-def test_a_mat_file_that_ended_the_process(command: str, tmp_path: Path) -> None:
+def test_a_mat_file_that_crashed_the_process_is_rejected(command: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     save_numbers(path)
     content = bytearray(path.read_bytes())
@@ -458,7 +458,7 @@ def test_mat_files_of_the_other_byte_order(tmp_path: Path) -> None:
     assert whole(read(tmp_path / "a.mat")).tolist() == [[1, 3, 5], [2, 4, 600]]
 
 
-def test_what_scipy_reads_of_numbers_is_what_is_read(tmp_path: Path) -> None:
+def test_numbers_of_mat_files_equal_those_of_scipy(tmp_path: Path) -> None:
     for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "i8", "u8", "f4", "f8", "?"):
         for packed in (False, True):
             scipy.io.savemat(tmp_path / "a.mat", {"a": NOISE.astype(dtype)}, do_compression=packed)
@@ -496,7 +496,9 @@ def metaimage(path: Path, *lines: str, values: bytes = b"") -> Path:
         ("DimSize = 3 3", "but the file contains 6"),
     ],
 )
-def test_metaimage_headers_that_ended_the_process(line: str, message: str, tmp_path: Path) -> None:
+def test_metaimage_headers_that_crashed_the_process_are_rejected(
+    line: str, message: str, tmp_path: Path
+) -> None:
     path = metaimage(tmp_path / "a.mha", line, values=bytes(6))
     with pytest.raises(FormatError, match=rf"a\.mha: .*{message}"):
         read(path)
@@ -512,7 +514,7 @@ def test_metaimage_without_pixels_in_several_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
-def test_what_simpleitk_reads_of_a_metaimage_is_what_is_read(
+def test_values_of_a_metaimage_equal_those_of_simpleitk(
     dtype: str, packed: bool, tmp_path: Path
 ) -> None:
     import SimpleITK as sitk
@@ -650,7 +652,7 @@ def test_an_array_without_regions(tmp_path: Path) -> None:
         read(tmp_path / "a.npy")
 
 
-def test_what_a_file_says_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
+def test_text_of_a_file_is_escaped_for_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "names.json").write_text('{"1": "grey\\u001b[2J"}')
     np.save(tmp_path / "a.npy", NOISE)
     names = read(tmp_path / "a.npy", names=tmp_path / "names.json").names
@@ -670,7 +672,7 @@ def packed_files(folder: Path) -> Iterator[Path]:
         yield folder / name
 
 
-def test_max_bytes_holds_for_whatever_is_unpacked(tmp_path: Path) -> None:
+def test_max_bytes_limits_decompressed_values(tmp_path: Path) -> None:
     for path in packed_files(tmp_path):
         needed = NOISE[:, :, 0].size if path.suffix == ".png" else NOISE.size
         with pytest.raises(
@@ -680,7 +682,7 @@ def test_max_bytes_holds_for_whatever_is_unpacked(tmp_path: Path) -> None:
         assert read(path, max_bytes=2 * needed + 1000).crisp
 
 
-def test_max_bytes_is_not_for_what_stays_on_disk(tmp_path: Path) -> None:
+def test_max_bytes_does_not_limit_values_that_stay_on_disk(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", NOISE)
     write_nibabel(tmp_path / "a.nii", NOISE)
     for name in ("a.npy", "a.nii"):
@@ -711,7 +713,7 @@ def test_a_short_file_is_not_completed_from_memory(
 
 
 @pytest.mark.parametrize("values", [2, 256])
-def test_codes_of_lzw_that_stand_for_nothing_are_refused(tmp_path, values):
+def test_undefined_lzw_codes_are_rejected(tmp_path, values):
     """In the library that unpacks them they end the process, sometimes."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, values, (300, 200)).astype(np.uint8)  # more than one table of codes
@@ -735,7 +737,7 @@ def test_codes_of_lzw_that_stand_for_nothing_are_refused(tmp_path, values):
         ("a.mrc", (12).to_bytes(4, "little"), bytes(4)),
     ],
 )
-def test_lengths_that_a_header_lacks_are_not_taken_from_memory(tmp_path, name, old, new):
+def test_missing_lengths_in_a_header_are_rejected(tmp_path, name, old, new):
     path = tmp_path / name
     write_itk(path, NOISE)
     assert whole(read(path)).shape == NOISE.shape

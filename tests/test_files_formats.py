@@ -1,4 +1,4 @@
-"""What is particular to ITK's formats, TIFF, PNG, NumPy's, HDF5 and MATLAB."""
+"""Properties of the ITK formats, TIFF, PNG, NumPy files, HDF5 and MATLAB."""
 
 import json
 import struct
@@ -73,7 +73,7 @@ def test_slicer_names_its_segments(tmp_path: Path) -> None:
     assert (again.names, again.colours) == (segmentation.names, segmentation.colours)
 
 
-def test_layers_that_overlap_need_a_word(tmp_path: Path) -> None:
+def test_overlapping_layers_need_an_option(tmp_path: Path) -> None:
     layers = np.stack([LABELS > 1, LABELS > 2]).astype(np.uint8)
     path = save_layers(tmp_path / "a.seg.nrrd", layers, [("big", 1, 0), ("small", 1, 1)])
     with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are in several masks"):
@@ -114,7 +114,7 @@ def test_flat_images_keep_their_two_axes(tmp_path: Path) -> None:
     assert segmentation.geometry.spacing == (0.5, 0.25)
 
 
-def test_nrrd_without_directions_has_no_place(tmp_path: Path) -> None:
+def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     header = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 3 2\nencoding: raw\n\n"
     (tmp_path / "a.nrrd").write_bytes(header + LABELS.tobytes(order="F"))
     segmentation = read(tmp_path / "a.nrrd")
@@ -230,7 +230,7 @@ def test_png_of_four_bits_keeps_its_labels(tmp_path: Path) -> None:
     assert whole(read(tmp_path / "a.png")).tolist() == [[0, 1, 2, 3], [4, 15, 0, 0]]
 
 
-def test_jpeg_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_jpeg_is_rejected_with_the_reason(tmp_path: Path) -> None:
     Pillow.new("L", (8, 8)).save(tmp_path / "a.jpg")
     with pytest.raises(FormatError, match=r"a\.jpg: is a JPEG image.* Use PNG or TIFF"):
         read(tmp_path / "a.jpg")
@@ -239,7 +239,7 @@ def test_jpeg_is_refused_with_the_reason(tmp_path: Path) -> None:
 # NumPy
 
 
-def test_npy_means_what_the_array_means(tmp_path: Path) -> None:
+def test_an_npy_file_is_interpreted_like_the_array(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS == 1)
     assert read(tmp_path / "a.npy").crisp
     np.save(tmp_path / "b.npy", BOTH[:, 0, 0])
@@ -264,18 +264,18 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
         read(tmp_path / "text.npy")
 
 
-def test_npz_with_several_arrays_asks_which(tmp_path: Path) -> None:
+def test_npz_with_several_arrays_lists_them_in_the_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", image=SHARES, labels=LABELS)
     with pytest.raises(FormatError, match=r"contains 2 arrays \(image, labels\)\. Select one"):
         read(tmp_path / "a.npz")
     assert np.array_equal(whole(read(f"{tmp_path}/a.npz:labels")), LABELS)
     with pytest.raises(
-        FormatError, match="contains no array 'mask'. Available arrays: image, labels"
+        FormatError, match=r"contains no array 'mask'. Available arrays: image, labels"
     ):
         read(f"{tmp_path}/a.npz:mask")
 
 
-def test_nnunet_probabilities_lie_where_their_labels_lie(tmp_path: Path) -> None:
+def test_nnunet_probabilities_have_the_geometry_of_their_label_image(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "case.npz", probabilities=BOTH.transpose(0, 3, 2, 1))
     segmentation = read(tmp_path / "case.npz")
     assert segmentation.geometry is None
@@ -319,7 +319,7 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
     ):
         read(path)
     with pytest.raises(
-        FormatError, match="contains no data set '/volumes'. Available data sets: /exported"
+        FormatError, match=r"contains no data set '/volumes'. Available data sets: /exported"
     ):
         read(f"{path}:/volumes")
     with pytest.raises(FormatError, match="axistags that are not in ilastik's format"):
@@ -328,7 +328,7 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
         read(f"{tmp_path}/none.h5:/a")
 
 
-def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 200, (64, 64, 4)).astype(np.uint8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("a", data=noise, chunks=(32, 32, 4), fletcher32=True)
@@ -340,7 +340,7 @@ def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
         whole(segmentation)
 
 
-def test_a_damaged_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> None:
     whole_numbers = np.random.default_rng(0).integers(0, 9, (64, 64)).astype(np.float32)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("a", data=whole_numbers, chunks=(64, 64), fletcher32=True)

@@ -1,4 +1,4 @@
-"""Masks that overlap: how many pixels are claimed twice, and who gets them."""
+"""Overlapping masks: counting and assigning the shared pixels."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def files(request, tmp_path):
     return [tmp_path / "kidney.npy", tmp_path / "tumour.npy"]
 
 
-def test_overlapping_masks_need_a_word_which_the_message_has(files):
+def test_overlapping_masks_need_an_option_that_the_message_names(files):
     with pytest.raises(FormatError) as caught:
         read(files)
     error = caught.value
@@ -42,7 +42,7 @@ def test_shared_pixels_are_a_note(files):
     assert "--priority tumour,kidney" in in_command(note.message)
 
 
-def test_priority_settles_them(files):
+def test_priority_assigns_shared_pixels(files):
     segmentation = read(files, priority=("tumour", "kidney"))
     assert segmentation.crisp
     assert segmentation.names == {0: "background", 1: "kidney", 2: "tumour"}
@@ -81,7 +81,7 @@ def test_masks_that_do_not_overlap_are_a_label_map_by_priority(tmp_path):
     assert segmentation.notes == ()
 
 
-def test_what_priority_leaves_open_is_refused(tmp_path):
+def test_shared_pixels_that_priority_does_not_decide_are_rejected(tmp_path):
     for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR), ("other", OTHER)):
         np.save(tmp_path / f"{name}.npy", mask)
     files = [tmp_path / f"{name}.npy" for name in ("kidney", "tumour", "other")]

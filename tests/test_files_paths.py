@@ -1,4 +1,4 @@
-"""What `read` understands of paths, and of several files as regions of one segmentation."""
+"""Paths that `read` accepts, and several files as regions of one segmentation."""
 
 import os
 from pathlib import Path
@@ -35,17 +35,17 @@ def test_missing_files_folders_and_empty_files(tmp_path: Path) -> None:
         read(tmp_path / "empty.nii.gz")
     with pytest.raises(FormatError, match=r"\*\.nii\.gz: no file matches this pattern"):
         read(tmp_path / "x" / "*.nii.gz")
-    with pytest.raises(InputError, match="path must be the path of .* found nothing"):
+    with pytest.raises(InputError, match=r"path must be the path of .* found nothing"):
         read([])
 
 
-def test_unknown_formats_are_told_what_is_known(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary")
     with pytest.raises(FormatError, match="not a segmentation file: it is text starting"):
         read(tmp_path / "notes.txt")
 
 
-def test_wrong_options_are_refused(tmp_path: Path) -> None:
+def test_wrong_options_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", PROBABILITIES)
     with pytest.raises(InputError, match="scale must be a positive number"):
         read(tmp_path / "a.npy", scale=0)
@@ -86,7 +86,7 @@ def test_regions_that_are_stored_another_way_round(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), PROBABILITIES)
 
 
-def test_regions_must_lie_on_one_grid(tmp_path: Path) -> None:
+def test_regions_must_be_on_the_same_grid(tmp_path: Path) -> None:
     shifted = AFFINE.copy()
     shifted[0, 3] += 1.0
     paths = write_regions(tmp_path, ["a", "b"], [AFFINE, shifted])
@@ -117,7 +117,7 @@ def test_masks_one_per_file(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), np.stack([LABELS == 1, LABELS == 2]))
 
 
-def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
+def test_label_maps_one_per_file_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS)
     np.save(tmp_path / "b.npy", LABELS == 2)
     np.save(tmp_path / "p.npy", PROBABILITIES)
@@ -151,7 +151,9 @@ def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_regions_are_named_after_what_differs(files: list[str], names: list[str | int]) -> None:
+def test_regions_are_named_after_the_differing_parts_of_file_names(
+    files: list[str], names: list[str | int]
+) -> None:
     assert region_names(files) == names
 
 
@@ -189,12 +191,12 @@ def test_a_list_of_paths_longer_than_a_file_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 3, [], [None], b"a.npy", "", [b"a.npy"], 2.5, [[]]])
-def test_what_is_no_path_is_refused(path: Any) -> None:
+def test_invalid_paths_are_rejected(path: Any) -> None:
     with pytest.raises(InputError, match=r"^path .*expected|^path must be the path of a file"):
         read(path)
 
 
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.nii")
     with pytest.raises(FormatError, match=r"a\.nii: is a pipe, a socket or a device"):
         read(tmp_path / "a.nii")
@@ -202,7 +204,7 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         read("/dev/null")
 
 
-def test_a_pipe_beside_a_header_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_beside_a_header_is_rejected(tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Pair(LABELS, AFFINE), tmp_path / "a.img")
     (tmp_path / "a.img").unlink()
     os.mkfifo(tmp_path / "a.img")
@@ -231,7 +233,7 @@ def test_errors_of_our_own_code_are_not_the_fault_of_the_file(
         read(tmp_path / "a.npy")
 
 
-def test_a_mistake_in_a_call_into_a_library_is_told_from_an_error_of_that_library(
+def test_programming_errors_are_not_reported_as_corrupt_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "a.npy", LABELS)

@@ -1,4 +1,4 @@
-"""What holds no segmentation is called by its name."""
+"""Errors for unsupported files name the type of the file."""
 
 import pickle
 import zipfile
@@ -32,7 +32,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("file", STRANGERS)
-def test_a_stranger_is_named(file, tmp_path):
+def test_the_type_of_an_unsupported_file_is_named(file, tmp_path):
     content, message = STRANGERS[file]
     (tmp_path / file).write_bytes(content)
     with pytest.raises(FormatError, match=message):
@@ -49,7 +49,7 @@ def test_a_stranger_is_named(file, tmp_path):
         ("a.zip", ["a.nii.gz"], r"a zip archive without NumPy arrays \(it contains a\.nii\.gz\)"),
     ],
 )
-def test_what_an_archive_holds_is_named(file, members, message, tmp_path):
+def test_the_content_of_an_unsupported_archive_is_named(file, members, message, tmp_path):
     with zipfile.ZipFile(tmp_path / file, "w") as archive:
         for member in members:
             archive.writestr(member, b"x")
@@ -57,7 +57,7 @@ def test_what_an_archive_holds_is_named(file, members, message, tmp_path):
         read(tmp_path / file)
 
 
-def test_the_command_line_reads_of_its_own_option(tmp_path):
+def test_the_command_line_names_its_own_option(tmp_path):
     (tmp_path / "names.csv").write_text("index,name\n1,grey\n")
     with pytest.raises(FormatError) as caught:
         read(tmp_path / "names.csv")

@@ -1,4 +1,4 @@
-"""`write`: what is stored, where it lies, and that no half of a file ever appears."""
+"""`write`: stored values, geometry, and atomic replacement of files."""
 
 import errno
 import os
@@ -71,7 +71,7 @@ def test_a_map_comes_back_with_its_nan(name: str, tmp_path: Path) -> None:
     assert np.array_equal(stored, values.astype(np.float32), equal_nan=True)
 
 
-def test_other_tools_agree_where_it_lies(tmp_path: Path) -> None:
+def test_other_tools_read_the_same_geometry(tmp_path: Path) -> None:
     write(tmp_path / "a.nii.gz", LABELS, HERE)
     image = nibabel.load(tmp_path / "a.nii.gz")
     assert image.affine == pytest.approx(AFFINE)
@@ -145,7 +145,7 @@ def test_flat_images(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(Pillow.open(tmp_path / "a.png")), LABELS[:, :, 0] * 300)
 
 
-def test_what_a_format_cannot_hold(tmp_path: Path) -> None:
+def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.png: PNG stores only whole numbers. Write a map as"):
         write(tmp_path / "a.png", SHARES[:, :, 0])
     with pytest.raises(InputError, match="PNG stores 2 axes, found 3"):
@@ -180,7 +180,7 @@ def test_what_a_format_cannot_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*EVERY, "a.png"])
-def test_a_full_disk_leaves_what_was_there(
+def test_a_full_disk_keeps_the_existing_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_text("precious")
@@ -268,7 +268,7 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "out.npz")), BOTH)
 
 
-def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_lazy_array_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
     """Never whole: a consensus of raters is computed where it is read."""
     values = np.random.default_rng(0).dirichlet(np.ones(3), (6, 5, 4)).transpose(3, 0, 1, 2)
     asked: list[tuple[int, ...]] = []
@@ -290,7 +290,7 @@ def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: 
         write(tmp_path / "a.nii.gz", segmentation)
 
 
-def test_nothing_to_divide_is_refused_with_its_pixel(tmp_path: Path) -> None:
+def test_probabilities_that_are_all_zero_are_rejected_with_their_pixel(tmp_path: Path) -> None:
     values = np.array([[0.5, 0.0, 0.0], [0.25, 0.0, 0.0]])
     stored = Segmentation.from_probabilities(values, sums="normalise")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Where an image lies."""
+"""Geometry of an image."""
 
 import math
 
@@ -10,7 +10,7 @@ from probdice import Geometry, GeometryError, ProbdiceError, Segmentation, compa
 AFFINE = np.array([[0, -2.0, 5], [3, 0, -1], [0, 0, 1]])
 
 
-def test_what_an_affine_says():
+def test_properties_of_an_affine():
     geometry = Geometry((4, 6), AFFINE)
     assert geometry.spacing == (3, 2)
     assert geometry.origin == (5, -1)
@@ -55,7 +55,7 @@ def test_an_affine_is_copied_and_read_only():
         ((2.5,), np.eye(2), "shape must contain whole numbers"),
     ],
 )
-def test_what_is_no_geometry(shape, affine, message):
+def test_invalid_geometries_are_rejected(shape, affine, message):
     with pytest.raises(ProbdiceError, match=message):
         Geometry(shape, affine)
 

@@ -1,4 +1,4 @@
-"""Whatever people have, as a segmentation."""
+"""Conversion of all supported inputs to a segmentation."""
 
 import os
 from pathlib import Path
@@ -263,7 +263,7 @@ def test_a_floating_mask_in_a_plain_file_has_no_regions(tmp_path):
         as_mask(["a.npy", "b.npy"])
 
 
-def test_a_scaled_nibabel_image_means_what_its_file_does(tmp_path):
+def test_a_scaled_nibabel_image_is_read_like_its_file(tmp_path):
     nibabel = pytest.importorskip("nibabel")
     image = nibabel.Nifti1Image(np.array([[[0, 51, 255]]], np.uint8), AFFINE)
     image.header.set_slope_inter(1 / 255, 0)
@@ -276,7 +276,7 @@ def test_a_scaled_nibabel_image_means_what_its_file_does(tmp_path):
     assert as_segmentation(loaded, "reference").source.endswith("scaled.nii")
 
 
-def test_a_nibabel_image_that_does_not_know_its_place_has_none(tmp_path):
+def test_a_nibabel_image_without_geometry_gets_none(tmp_path):
     nibabel = pytest.importorskip("nibabel")
     image = nibabel.Nifti1Image(LABELS, None)
     assert as_segmentation(image, "reference").geometry is None

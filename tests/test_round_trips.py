@@ -1,4 +1,4 @@
-"""What `write` stores, `read` returns as the same segmentation, or `write` refuses it."""
+"""`read` returns the segmentation that `write` stored, or `write` rejects it."""
 
 import json
 from collections.abc import Callable
@@ -143,7 +143,7 @@ def check_same(source: Segmentation, stored: Segmentation) -> None:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_segmentation_comes_back_or_is_refused(
+def test_a_segmentation_is_read_back_or_rejected(
     suffix: str, kind: str, shape: tuple[int, ...], placed: bool, tmp_path: Path
 ) -> None:
     source = SOURCES[kind](shape)
@@ -183,7 +183,7 @@ def test_no_label_is_changed(suffix: str, extreme: int, tmp_path: Path) -> None:
         assert [int(label) for label in np.asarray(stored).ravel()] == labels.ravel().tolist()
 
 
-def test_relabelling_to_mgz_refuses_labels_that_it_would_change(tmp_path: Path) -> None:
+def test_relabelling_to_mgz_rejects_labels_that_it_would_change(tmp_path: Path) -> None:
     labels = np.array([[-(2**40), 1], [1, 1]])[..., None]
     write(tmp_path / "a.nii.gz", labels)
     words = ["compare", str(tmp_path / "a.nii.gz"), str(tmp_path / "a.nii.gz")]
@@ -302,7 +302,7 @@ def test_another_program_finds_names_and_values(tmp_path: Path) -> None:
         '{"kind":"probabilities","shape":[2,2,2],"labels":[1,2],"names":[null,null],"colours":5}',
     ],
 )
-def test_a_damaged_description_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_corrupt_description_is_rejected_by_name(text: str, tmp_path: Path) -> None:
     values = np.full((2, 2, 2, 2), 0.5, np.float32)
     np.savez(tmp_path / "a.npz", regions=values, probdice=np.array(text))
     with pytest.raises(InputError, match=r"a\.npz: "):
@@ -335,7 +335,7 @@ def test_names_in_npz_files_of_older_versions_are_read(tmp_path: Path) -> None:
     assert read(tmp_path / "b.npz").regions == (17, "white", 0)
 
 
-def test_npy_output_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_npy_output_is_rejected_before_the_comparison(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / f"{name}.nii.gz", numbers((5, 4, 3)), place((5, 4, 3)))
     files = [str(tmp_path / "a.nii.gz"), str(tmp_path / "b.nii.gz")]

@@ -1,4 +1,4 @@
-"""Making segmentations: what is kept as it is, and what is refused at once."""
+"""Creating segmentations: arrays are not copied, and invalid structure is rejected at once."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_arrays_are_kept_as_they_are():
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_the_regions_may_lie_along_any_axis(axis):
+def test_regions_may_be_along_any_axis(axis):
     p = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
     array = np.moveaxis(p, -1, axis)
     segmentation = Segmentation.from_probabilities(array, axis=axis)
@@ -76,7 +76,7 @@ def test_a_single_foreground_has_a_complement():
     assert compare(segmentation, np.stack([1 - foreground, foreground]), match="labels").score == 1
 
 
-def test_a_background_is_what_is_missing():
+def test_a_background_gets_the_missing_probability():
     p = np.array([[0.5, 0.0, 0.7], [0.3, 0.0, 0.7]])
     segmentation = Segmentation.from_probabilities(p, names=["grey", "white"], sums="background")
     expected = np.array([[0.5, 0, 0.5], [0.3, 0, 0.5], [0.2, 1, 0]])
@@ -228,7 +228,7 @@ def test_grids_are_the_same_to_a_tenth_of_a_pixel(change, same, scale):
             compare(reference, moved)
 
 
-def test_one_side_without_geometry_is_refused_unless_it_is_dropped():
+def test_one_side_without_geometry_is_rejected_unless_it_is_dropped():
     here = Segmentation.from_labels([[1, 2]], geometry=Geometry((1, 2), np.eye(3)))
     with pytest.raises(ProbdiceError, match="prediction has no geometry"):
         compare(here, [[1, 2]])
@@ -237,7 +237,7 @@ def test_one_side_without_geometry_is_refused_unless_it_is_dropped():
     assert compare(here.without_geometry(), [[1, 2]]).score == 1
 
 
-def test_what_can_only_be_sliced_is_reordered_in_blocks():
+def test_lazy_arrays_are_reordered_in_blocks():
     class Sliced:
         def __init__(self, array):
             self.inner, self.shape, self.dtype = array, array.shape, array.dtype
@@ -255,7 +255,7 @@ def test_what_can_only_be_sliced_is_reordered_in_blocks():
     assert compare(reference, lazy, match="labels").score == 1
 
 
-def test_the_mask_lies_on_the_same_grid():
+def test_the_mask_must_be_on_the_same_grid():
     labels = np.random.default_rng(0).integers(0, 3, (4, 5, 6))
     reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
     mask = (labels > 0).astype(np.uint8)
@@ -336,12 +336,12 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
         ),
     ],
 )
-def test_the_constructor_checks_what_it_is_given(make, message):
+def test_the_constructor_checks_its_arguments(make, message):
     with pytest.raises(ProbdiceError, match=message):
         make()
 
 
-def test_the_constructor_takes_what_the_makers_take():
+def test_the_constructor_accepts_the_arguments_of_the_class_methods():
     assert Segmentation([1, 2], crisp=True, ignore=2).ignore == (2,)
     soft = Segmentation([[1.0], [0.0]], crisp=False, labels=[None, 1], names={0: "a"})
     assert soft.regions == ("a", 1)
@@ -444,7 +444,7 @@ def test_a_probability_of_0_has_no_coordinates_but_for_a_floor():
     assert certain.to_ilr(floor=1e-3)[0, 0, 0] == pytest.approx(np.log(1000) / np.sqrt(2))
 
 
-def test_coordinates_of_one_region_or_of_integers_are_refused():
+def test_coordinates_of_one_region_or_of_integers_are_rejected():
     with pytest.raises(InputError, match="at least two regions"):
         Segmentation.from_labels([1, 1]).to_ilr()
     with pytest.raises(InputError, match="coordinates must be floating"):

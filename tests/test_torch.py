@@ -779,7 +779,7 @@ def test_values_that_cannot_be_are_refused_with_their_pixel(preds, target, messa
         ),
         (torch.zeros(2, 4), torch.zeros(2, 4).long(), r"must be of an integer type: preds.long"),
         (torch.zeros(2), torch.zeros(2).long(), "logits of 5 regions along axis 1"),
-        (torch.tensor(1), torch.tensor(1), "preds must contain labels|target must contain labels"),
+        (torch.tensor(1), torch.tensor(1), "preds must hold labels|target must hold labels"),
         (np.zeros(3), torch.zeros(3).long(), "preds must be a torch.Tensor, found ndarray"),
         (torch.zeros(2, 4).long(), torch.zeros(2, 4, device="meta").long(), "move one of them"),
     ],

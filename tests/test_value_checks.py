@@ -1,4 +1,4 @@
-"""Values that cannot be are refused with their side, their place and a remedy."""
+"""Invalid values are rejected with the side, the pixel and a fix."""
 
 import math
 
@@ -31,7 +31,7 @@ def spoilt(index, value, array=GOOD):
         (1.75, r"prediction: probability 1.75 at pixel \(1, 2\) is above 1"),
         (
             0.25,
-            r'sum to 0.75 at pixel \(1, 2\). To divide by the sum, pass sums="normalise".*sums="background"',
+            r'sum to 0.75 at pixel \(1, 2\)\. .* pass sums="normalise".*sums="background"',
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_whole_numbers_are_labels():
 
 
 @pytest.mark.parametrize(("full", "name"), [(100, "percentages"), (255, "values up to 255")])
-def test_percentages_and_bytes_are_to_be_divided(full, name):
+def test_the_error_suggests_dividing_percentages_and_bytes(full, name):
     scaled = np.array([[0.9, 0.25], [0.1, 0.75]]) * full
     with pytest.raises(ProbdiceError, match=f"Divide {name} by {full}"):
         compare([0, 1], scaled)
@@ -136,7 +136,7 @@ def test_logits_must_be_finite():
         compare([0, 1], Segmentation.from_logits([[math.nan, 0.0], [1.0, -1e6]]))
 
 
-def test_a_foreground_lies_between_0_and_1():
+def test_a_foreground_is_between_0_and_1():
     with pytest.raises(ProbdiceError, match=r"probability 1.5 at pixel \(1,\) is above 1"):
         compare([0, 1], Segmentation.from_probabilities([0.2, 1.5], axis=None))
     with pytest.raises(ProbdiceError, match=r"probability -0.5 at pixel \(0,\) is negative"):
@@ -183,7 +183,7 @@ def test_a_foreground_lies_between_0_and_1():
         ),
     ],
 )
-def test_arguments_that_do_not_fit(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ProbdiceError, match=message):
         call()
 
@@ -199,7 +199,7 @@ def test_nan_in_a_mask_is_outside_and_a_note():
     assert str(note) == "2 pixels are NaN in the mask and counted as outside"
 
 
-def test_masked_arrays_are_refused_with_the_remedy():
+def test_masked_arrays_are_rejected_with_the_fix():
     masked = np.ma.array([1, 2, 3], mask=[False, False, True])
     remedy = r"masked array.*array\.data and mask=~array\.mask"
     for call, name in (
@@ -275,7 +275,7 @@ def test_a_map_of_bytes_is_noted():
     assert "--scale prediction:255" in in_command(note.message)
 
 
-def test_kernels_and_messages_agree_on_what_sums_to_one():
+def test_kernels_and_messages_use_the_same_tolerance_of_sums():
     from probdice.data.value_checks import TOLERANCE
     from probdice.engine.kernels import rows
 
@@ -321,7 +321,7 @@ def test_fixes_are_written_for_python_and_for_the_command_line(values, python, c
         (np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
     ],
 )
-def test_arrays_that_were_misread_are_told_in_the_words_of_the_command(pair):
+def test_hints_on_misread_arrays_use_the_words_of_the_command_line(pair):
     with pytest.raises(InputError, match=r"Segmentation\.from_") as refused:
         compare(*pair)
     assert "Segmentation" not in refused.value.in_command()
