@@ -168,7 +168,7 @@ def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_pa
         read(labels, names=tmp_path / "a.csv")
     with pytest.raises(InputError, match="names none of the labels"):
         read(labels, names={1: "csf"})
-    with pytest.raises(InputError, match="names must be those of whole numbers, found grey"):
+    with pytest.raises(InputError, match="the keys of names must be whole numbers, found grey"):
         read(labels, names={"grey": "white"})
     with pytest.raises(InputError, match="names must be a mapping of labels to names"):
         read(labels, names=3)
@@ -206,7 +206,9 @@ def test_a_name_stands_before_its_file(maps, tmp_path):
         InputError, match=r"pve_1\.npy has no region name, .* Write name=file for all"
     ):
         read(f"csf={files[0]},{files[1]}")
-    with pytest.raises(FormatError, match="3 files match this pattern, but 'csf' is the name of"):
+    with pytest.raises(
+        FormatError, match="3 files match this pattern, but region 'csf' needs one file"
+    ):
         read(f"csf={maps}")
     with pytest.raises(FormatError, match=r"none\.npy: no such file"):
         read("csf=none.npy,grey=other.npy")
@@ -231,5 +233,5 @@ def test_one_named_file_is_one_region(tmp_path):
     assert read(f"tumour={tmp_path}/map.npy").regions == ("background", "tumour")
     with pytest.raises(InputError, match=r"labels\.npy: contains label 5, but 'tumour' names"):
         read(f"tumour={tmp_path}/labels.npy")
-    with pytest.raises(InputError, match=r"three\.npy: holds 3 regions, but 'tumour' is the name"):
+    with pytest.raises(InputError, match=r"three\.npy: contains 3 regions, but 'tumour' names"):
         read(f"tumour={tmp_path}/three.npy")

@@ -310,8 +310,11 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
     ("make", "message"),
     [
         (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
-        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map has no channels"),
-        (lambda: Segmentation([1, 2], crisp=True, reading="softmax"), "no reading"),
+        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map must not have labels"),
+        (
+            lambda: Segmentation([1, 2], crisp=True, reading="softmax"),
+            "must not have labels or reading",
+        ),
         (lambda: Segmentation([1, 2], crisp=True, names=["a"]), "names must be a mapping"),
         (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore must hold whole numbers"),
         (lambda: Segmentation([1, 2], crisp=True, geometry="here"), "geometry must be a Geometry"),
