@@ -170,7 +170,7 @@ def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_pa
         read(labels, names={1: "csf"})
     with pytest.raises(InputError, match="the keys of names must be whole numbers, found grey"):
         read(labels, names={"grey": "white"})
-    with pytest.raises(InputError, match="names must be a mapping of labels to names"):
+    with pytest.raises(InputError, match="names must be a mapping from labels to names"):
         read(labels, names=3)
 
 

@@ -179,7 +179,7 @@ ROWS = {
     "a memory map": (mapped, "both", False),
     "a torch tensor": (tensor, "both", False),
     "a JAX array": (jax_array, "both", False),
-    "an array that speaks DLPack": (lambda _, a: dlpack(a), "both", False),
+    "an array that supports DLPack": (lambda _, a: dlpack(a), "both", False),
     "an xarray DataArray": (data_array, "both", False),
     "a Zarr array": (zarr_array, "both", False),
     "a Dask array": (dask_array, "both", False),
