@@ -891,7 +891,7 @@ def test_overlapping_masks_are_settled_by_priority(tmp_path: Path) -> None:
     side = ",".join(map(str, paths))
     assert "use --priority tumour,kidney" in refused(side, side)
     shared = noted(side, side, "--sums", "background")
-    assert any("4 pixels are claimed" in note and "--priority" in note for note in shared)
+    assert any("4 pixels are in several masks" in note and "--priority" in note for note in shared)
     result = compared(side, side, "--priority", "tumour,kidney")
     volumes = {group.reference: group.reference_volume for group in result.groups}
     assert volumes == {("background",): 8, ("kidney",): 4, ("tumour",): 4}
