@@ -1,4 +1,4 @@
-"""Arrays of other libraries as NumPy's."""
+"""Conversion of arrays of other libraries to NumPy."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ class Copying:
         return self.array
 
 
-def test_what_numpy_has_is_kept():
+def test_numpy_arrays_are_not_copied():
     for array in (ROWS, ROWS[:, ::2], np.asfortranarray(ROWS)):
         assert as_array(array) is array
 
@@ -63,7 +63,7 @@ def test_numbers_and_lists_become_arrays():
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_what_speaks_dlpack_is_read(elsewhere):
+def test_arrays_with_dlpack_are_converted(elsewhere):
     assert np.array_equal(as_array(Exchanged(ROWS, elsewhere=elsewhere)), ROWS)
 
 
@@ -106,7 +106,7 @@ def test_a_dimension_of_regions_is_their_axis(name):
         assert segmentation.regions == ("grey", "white")
         assert segmentation.shape == (3,)
     assert Segmentation.from_probabilities(array, names=["a", "b"]).regions == ("a", "b")
-    with pytest.raises(InputError, match="one of them of regions; use from_probabilities"):
+    with pytest.raises(InputError, match=r"one of them of regions. Use from_probabilities"):
         Segmentation.from_labels(array)
 
 
@@ -120,30 +120,30 @@ def test_dimensions_without_names_for_regions_are_axes():
     numbered = library.DataArray(ROWS, dims=("class", "x"), coords={"class": [3.0, 4.0]})
     assert region_dimension(numbered) == (0, (3, 4))
     several = library.DataArray(ROWS, dims=("class", "label"))
-    with pytest.raises(InputError, match="several dimensions that are named like one of regions"):
+    with pytest.raises(InputError, match="several dimensions have the name of a region axis"):
         region_dimension(several)
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a.nii.gz", r"found a path, 'a.nii.gz', where an array is expected; read it first"),
+        ("a.nii.gz", r"expected an array, found a path, 'a.nii.gz'. Read it first"),
         (object(), "must be an array of numbers, found object"),
         ([object()], "must be an array of numbers, found a list of object"),
         ({"a": 1}, "must be an array of numbers, found dict"),
-        ([[1], [2, 3]], "must be an array of one shape"),
+        ([[1], [2, 3]], "must be an array with rows of equal length"),
         (np.ma.masked_array([1, 2], [True, False]), "is a NumPy masked array"),
     ],
 )
-def test_what_is_no_array_is_refused_by_name(value, message):
+def test_values_that_are_not_arrays_are_rejected_by_name(value, message):
     with pytest.raises(InputError, match=message):
         as_array(value)
 
 
-def test_images_of_other_libraries_are_sent_to_read():
+def test_images_of_other_libraries_are_rejected_with_a_hint_to_use_read():
     nibabel = pytest.importorskip("nibabel")
     image = nibabel.Nifti1Image(np.zeros((2, 2, 2), np.uint8), np.eye(4))
-    with pytest.raises(InputError, match=r"found nibabel.Nifti1Image .* probdice.read\(image\)"):
+    with pytest.raises(InputError, match=r"found nibabel.Nifti1Image, .* probdice.read\(image\)"):
         Segmentation.from_labels(image)
 
 

@@ -285,7 +285,10 @@ def test_mask_and_ignored_labels(tmp_path: Path, reference: Path, prediction: Pa
     assert (result.pixels, result.reference_labels) == (8, (2,))
     soft = save(tmp_path / "soft.nii.gz", SURE)
     said = refused(soft, prediction, "--ignore", 1, "--ignore", 3)
-    assert "--ignore 1 --ignore 3 names labels" in said and "leave pixels out with --mask" in said
+    assert (
+        "--ignore 1 --ignore 3 applies to label maps" in said
+        and "To exclude voxels, use --mask" in said
+    )
     empty = save(tmp_path / "empty.nii.gz", np.zeros_like(LABELS))
     assert refused(reference, prediction, "--mask", empty).endswith("no pixels are left to compare")
 
@@ -328,7 +331,7 @@ def test_aitchison_says_when_most_is_infinitely_far(reference: Path, unsure: Pat
 def test_sums_for_both_sides_or_one(tmp_path: Path, reference: Path) -> None:
     thin = save(tmp_path / "thin.nii.gz", UNSURE * np.float32(0.5))
     said = refused(reference, thin)
-    assert "sum to 0.5" in said and "pass --sums normalise, which divides by the sum" in said
+    assert "sum to 0.5" in said and "To divide by the sum, pass --sums normalise" in said
     assert compared(reference, thin, "--sums", "normalise").score == pytest.approx(0.9)
     result = compared(
         thin, thin, "--sums", "reference:background", "--sums", "prediction:normalise"
@@ -558,8 +561,8 @@ def test_outputs_are_looked_at_before_the_work(
     twice = tmp_path / "a.nii"
     said = refused(*both, "--map", twice, "--relabelled", twice, code=2)
     assert "also written by --map" in said
-    assert "PNG holds whole numbers only" in refused(*both, "--map", tmp_path / "a.png")
-    assert "PNG holds 2 axes" in refused(*both, "--relabelled", tmp_path / "a.png")
+    assert "PNG stores only whole numbers" in refused(*both, "--map", tmp_path / "a.png")
+    assert "PNG stores 2 axes" in refused(*both, "--relabelled", tmp_path / "a.png")
     assert not list(tmp_path.glob("a*"))
 
 
@@ -717,7 +720,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path: Path, reference: Path)
             "incomplete",
         ),
         (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "is a text that starts"),
-        (corrupt(tmp_path / "text.txt", b"hello, this is text"), "is no segmentation"),
+        (corrupt(tmp_path / "text.txt", b"hello, this is text"), "not a segmentation file"),
         (tmp_path / "rgb.png", "RGB"),
         (save(tmp_path / "series.nii.gz", np.full((8, 2, 1, 5), 300, np.int16)), "time series"),
     ]
@@ -893,9 +896,9 @@ def test_overlapping_masks_are_settled_by_priority(tmp_path: Path) -> None:
     tumour[1:3] = 1
     paths = [save(tmp_path / "kidney.nii.gz", kidney), save(tmp_path / "tumour.nii.gz", tumour)]
     side = ",".join(map(str, paths))
-    assert "--priority tumour,kidney to say which region" in refused(side, side)
+    assert "use --priority tumour,kidney" in refused(side, side)
     shared = noted(side, side, "--sums", "background")
-    assert any("4 pixels are claimed" in note and "--priority" in note for note in shared)
+    assert any("4 pixels are in several masks" in note and "--priority" in note for note in shared)
     result = compared(side, side, "--priority", "tumour,kidney")
     volumes = {group.reference: group.reference_volume for group in result.groups}
     assert volumes == {("background",): 8, ("kidney",): 4, ("tumour",): 4}

@@ -1,4 +1,4 @@
-"""The contract that every format keeps, with files made by the field's own writers."""
+"""The contract of every format, tested with files from third-party writers."""
 
 import subprocess
 import sys
@@ -267,9 +267,11 @@ def test_content_counts_more_than_the_name(kind: Kind, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_a_name_without_the_content_is_refused(kind: Kind, tmp_path: Path) -> None:
+def test_a_name_without_the_content_is_rejected(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / kind.file).write_bytes(b"this is not an image at all")
-    with pytest.raises(FormatError, match=r"named like a .* but is a text that starts with"):
+    with pytest.raises(
+        FormatError, match=r"not a .* file despite its name: it is text starting with"
+    ):
         read(tmp_path / kind.file)
 
 
@@ -317,7 +319,9 @@ def test_a_missing_extra_is_named(
         read(tmp_path / file)
 
 
-def test_what_does_not_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_does_not_fit_in_memory_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     np.save(tmp_path / "a.npy", LABELS)
 
     def exhausted(*arguments: object, **options: object) -> None:

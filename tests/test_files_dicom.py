@@ -84,7 +84,7 @@ def test_binary_segments_are_labels_with_names(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), LEFT + 2 * TOP)
 
 
-def test_segments_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_segments_with_the_same_name_are_numbered(tmp_path: Path) -> None:
     path = save(tmp_path / "a.dcm", "BINARY", {"lesion": LEFT, "lesion ": TOP})
     found = read(path)
     assert found.names == {1: "lesion", 2: "lesion"}

@@ -1,4 +1,4 @@
-"""What is particular to ITK's formats, TIFF, PNG, NumPy's, HDF5 and MATLAB."""
+"""Properties of the ITK formats, TIFF, PNG, NumPy files, HDF5 and MATLAB."""
 
 import json
 import struct
@@ -73,10 +73,10 @@ def test_slicer_names_its_segments(tmp_path: Path) -> None:
     assert (again.names, again.colours) == (segmentation.names, segmentation.colours)
 
 
-def test_layers_that_overlap_need_a_word(tmp_path: Path) -> None:
+def test_overlapping_layers_need_an_option(tmp_path: Path) -> None:
     layers = np.stack([LABELS > 1, LABELS > 2]).astype(np.uint8)
     path = save_layers(tmp_path / "a.seg.nrrd", layers, [("big", 1, 0), ("small", 1, 1)])
-    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are claimed by several"):
+    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are in several masks"):
         read(path)
     segmentation = read(path, sums="normalise")
     assert segmentation.regions == ("big", "small", "background")
@@ -114,7 +114,7 @@ def test_flat_images_keep_their_two_axes(tmp_path: Path) -> None:
     assert segmentation.geometry.spacing == (0.5, 0.25)
 
 
-def test_nrrd_without_directions_has_no_place(tmp_path: Path) -> None:
+def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     header = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 4 3 2\nencoding: raw\n\n"
     (tmp_path / "a.nrrd").write_bytes(header + LABELS.tobytes(order="F"))
     segmentation = read(tmp_path / "a.nrrd")
@@ -171,12 +171,14 @@ def test_palettes_give_colours_and_grey_ramps_none(tmp_path: Path) -> None:
 
 def test_tiff_that_is_not_one_segmentation(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", np.zeros((8, 8, 3), np.uint8), photometric="rgb")
-    with pytest.raises(FormatError, match=r"a\.tif: is a colour picture.*palette"):
+    with pytest.raises(FormatError, match=r"a\.tif: is a colour image.*palette"):
         read(tmp_path / "a.tif")
     with tifffile.TiffWriter(tmp_path / "b.tif") as writer:
         writer.write(np.zeros((8, 8), np.uint8))
         writer.write(np.zeros((6, 6), np.uint8))
-    with pytest.raises(FormatError, match=r"holds 2 images \(\(8, 8\), \(6, 6\)\), expected one"):
+    with pytest.raises(
+        FormatError, match=r"contains 2 images \(\(8, 8\), \(6, 6\)\), expected one"
+    ):
         read(tmp_path / "b.tif")
 
 
@@ -192,7 +194,7 @@ def test_png_of_every_kind(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "palette.png")), flat)
     for mode in ("RGB", "RGBA", "LA"):
         Pillow.new(mode, (4, 4)).save(tmp_path / "colour.png")
-        with pytest.raises(FormatError, match=rf"is a colour picture.*\(found mode {mode}\)"):
+        with pytest.raises(FormatError, match=rf"is a colour image.*\(found mode {mode}\)"):
             read(tmp_path / "colour.png")
 
 
@@ -204,11 +206,11 @@ def test_bmp_of_every_kind(tmp_path: Path) -> None:
     indexed = read(tmp_path / "palette.bmp")
     assert np.array_equal(whole(indexed), flat) and indexed.colours[1] == "#00C800"
     Pillow.new("RGB", (4, 4)).save(tmp_path / "colour.bmp")
-    with pytest.raises(FormatError, match=r"is a colour picture.*\(found mode RGB\)"):
+    with pytest.raises(FormatError, match=r"is a colour image.*\(found mode RGB\)"):
         read(tmp_path / "colour.bmp")
     content = (tmp_path / "palette.bmp").read_bytes()
     (tmp_path / "cut.bmp").write_bytes(content[:-4])
-    with pytest.raises(FormatError, match=r"cut\.bmp: is damaged or incomplete: .*truncated"):
+    with pytest.raises(FormatError, match=r"cut\.bmp: is corrupt or incomplete: .*truncated"):
         read(tmp_path / "cut.bmp")
     (tmp_path / "wide.bmp").write_bytes(content[:18] + b"\xff\xff\x01\0" + content[22:])
     with pytest.raises(FormatError, match=r"describes an image of shape \(4, 131071\)"):
@@ -228,16 +230,16 @@ def test_png_of_four_bits_keeps_its_labels(tmp_path: Path) -> None:
     assert whole(read(tmp_path / "a.png")).tolist() == [[0, 1, 2, 3], [4, 15, 0, 0]]
 
 
-def test_jpeg_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_jpeg_is_rejected_with_the_reason(tmp_path: Path) -> None:
     Pillow.new("L", (8, 8)).save(tmp_path / "a.jpg")
-    with pytest.raises(FormatError, match=r"a\.jpg: is a JPEG picture; .* Use PNG or TIFF"):
+    with pytest.raises(FormatError, match=r"a\.jpg: is a JPEG image.* Use PNG or TIFF"):
         read(tmp_path / "a.jpg")
 
 
 # NumPy
 
 
-def test_npy_means_what_the_array_means(tmp_path: Path) -> None:
+def test_an_npy_file_is_interpreted_like_the_array(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS == 1)
     assert read(tmp_path / "a.npy").crisp
     np.save(tmp_path / "b.npy", BOTH[:, 0, 0])
@@ -255,23 +257,25 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", objects, allow_pickle=True)
     np.savez(tmp_path / "a.npz", a=objects)
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(FormatError, match=rf"{name}: holds pickled Python objects"):
+        with pytest.raises(FormatError, match=rf"{name}: contains pickled Python objects"):
             read(tmp_path / name)
     np.save(tmp_path / "text.npy", np.array(["a", "b"]))
     with pytest.raises(FormatError, match=r"text\.npy: values must be integers or floating"):
         read(tmp_path / "text.npy")
 
 
-def test_npz_with_several_arrays_asks_which(tmp_path: Path) -> None:
+def test_npz_with_several_arrays_lists_them_in_the_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", image=SHARES, labels=LABELS)
-    with pytest.raises(FormatError, match=r"holds 2 arrays \(image, labels\): say which one"):
+    with pytest.raises(FormatError, match=r"contains 2 arrays \(image, labels\)\. Select one"):
         read(tmp_path / "a.npz")
     assert np.array_equal(whole(read(f"{tmp_path}/a.npz:labels")), LABELS)
-    with pytest.raises(FormatError, match="has no array 'mask'; it holds image, labels"):
+    with pytest.raises(
+        FormatError, match=r"contains no array 'mask'. Available arrays: image, labels"
+    ):
         read(f"{tmp_path}/a.npz:mask")
 
 
-def test_nnunet_probabilities_lie_where_their_labels_lie(tmp_path: Path) -> None:
+def test_nnunet_probabilities_have_the_geometry_of_their_label_image(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "case.npz", probabilities=BOTH.transpose(0, 3, 2, 1))
     segmentation = read(tmp_path / "case.npz")
     assert segmentation.geometry is None
@@ -311,18 +315,20 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), BOTH)
     assert segmentation.source == f"{path}:/exported"
     with pytest.raises(
-        FormatError, match=r"holds 4 data sets \(/exported \(4, 3, 2, 2\), /volumes"
+        FormatError, match=r"contains 4 data sets \(/exported \(4, 3, 2, 2\), /volumes"
     ):
         read(path)
-    with pytest.raises(FormatError, match="has no data set '/volumes'; it holds /exported"):
+    with pytest.raises(
+        FormatError, match=r"contains no data set '/volumes'. Available data sets: /exported"
+    ):
         read(f"{path}:/volumes")
-    with pytest.raises(FormatError, match="axistags that are not those of ilastik"):
+    with pytest.raises(FormatError, match="axistags that are not in ilastik's format"):
         read(f"{path}:/wrong")
     with pytest.raises(FormatError, match=r"none\.h5:/a: no such file"):
         read(f"{tmp_path}/none.h5:/a")
 
 
-def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 200, (64, 64, 4)).astype(np.uint8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("a", data=noise, chunks=(32, 32, 4), fletcher32=True)
@@ -330,11 +336,11 @@ def test_a_damaged_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
     content[-2000] ^= 0xFF
     (tmp_path / "a.h5").write_bytes(content)
     segmentation = read(tmp_path / "a.h5")
-    with pytest.raises(FormatError, match=r"a\.h5: is damaged or incomplete"):
+    with pytest.raises(FormatError, match=r"a\.h5: is corrupt or incomplete"):
         whole(segmentation)
 
 
-def test_a_damaged_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> None:
+def test_a_corrupt_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> None:
     whole_numbers = np.random.default_rng(0).integers(0, 9, (64, 64)).astype(np.float32)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("a", data=whole_numbers, chunks=(64, 64), fletcher32=True)
@@ -345,7 +351,7 @@ def test_a_damaged_chunk_that_is_read_at_once_is_named_once(tmp_path: Path) -> N
         with pytest.raises(FormatError) as caught:
             read(f"{tmp_path}/a.h5{inside}")
         assert str(caught.value).count("a.h5") == 1
-        assert str(caught.value).startswith(f"{tmp_path}/a.h5{inside}: is damaged or incomplete")
+        assert str(caught.value).startswith(f"{tmp_path}/a.h5{inside}: is corrupt or incomplete")
 
 
 # MATLAB
@@ -367,10 +373,12 @@ def test_bsds_cells(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(f"{path}:groundTruth/1")), LABELS[:, :, 1])
     boundaries = whole(read(f"{path}:groundTruth/0/Boundaries"))
     assert np.array_equal(boundaries, LABELS[:, :, 0] > 2)
-    with pytest.raises(FormatError, match=r"holds 2 arrays \(groundTruth/0, groundTruth/1\): say"):
+    with pytest.raises(
+        FormatError, match=r"contains 2 arrays \(groundTruth/0, groundTruth/1\)\. Select"
+    ):
         read(path)
     for wrong in ("groundTruth/2", "segmentation", "groundTruth/0/Colour", "groundTruth"):
-        with pytest.raises(FormatError, match=r"it holds groundTruth/0, groundTruth/1"):
+        with pytest.raises(FormatError, match=r"Available arrays: groundTruth/0, groundTruth/1"):
             read(f"{path}:{wrong}")
 
 
@@ -387,5 +395,5 @@ def test_matlab_7_3(tmp_path: Path) -> None:
     with (tmp_path / "a.mat").open("r+b") as stream:
         stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
     assert np.array_equal(whole(read(tmp_path / "a.mat")), LABELS)
-    with pytest.raises(FormatError, match=r"version 7\.3 and holds /segmentation: say which"):
+    with pytest.raises(FormatError, match=r"version 7\.3 file with /segmentation\. Select one"):
         read(f"{tmp_path}/a.mat:other")

@@ -1,4 +1,4 @@
-"""Masks that overlap: how many pixels are claimed twice, and who gets them."""
+"""Overlapping masks: counting and assigning the shared pixels."""
 
 import numpy as np
 import pytest
@@ -23,26 +23,26 @@ def files(request, tmp_path):
     return [tmp_path / "kidney.npy", tmp_path / "tumour.npy"]
 
 
-def test_overlapping_masks_need_a_word_which_the_message_has(files):
+def test_overlapping_masks_need_an_option_that_the_message_names(files):
     with pytest.raises(FormatError) as caught:
         read(files)
     error = caught.value
-    assert "kidney.npy and 1 more: 3 pixels are claimed by several of the masks" in str(error)
-    assert 'pass priority=("tumour", "kidney") to say which region comes first' in str(error)
-    assert "pass --priority tumour,kidney to say which region comes first" in error.in_command()
-    assert "--sums background to share such pixels equally" in error.in_command()
+    assert "kidney.npy and 1 more: 3 pixels are in several masks" in str(error)
+    assert 'of several regions, use priority=("tumour", "kidney")' in str(error)
+    assert "of several regions, use --priority tumour,kidney" in error.in_command()
+    assert "To divide them equally, pass --sums background" in error.in_command()
 
 
 def test_shared_pixels_are_a_note(files):
     segmentation = read(files, sums="background")
     assert segmentation.probabilities()[:, 1, 0].tolist() == [0.5, 0.5, 0.0]
     note, _ = (n for n in compare(segmentation, segmentation).notes if n.kind == "claimed")
-    assert str(note).startswith("reference: 3 pixels are claimed by several of the masks")
-    assert "shared equally" in str(note)
+    assert str(note).startswith("reference: 3 pixels are in several masks")
+    assert "divided equally" in str(note)
     assert "--priority tumour,kidney" in in_command(note.message)
 
 
-def test_priority_settles_them(files):
+def test_priority_assigns_shared_pixels(files):
     segmentation = read(files, priority=("tumour", "kidney"))
     assert segmentation.crisp
     assert segmentation.names == {0: "background", 1: "kidney", 2: "tumour"}
@@ -54,7 +54,7 @@ def test_priority_settles_them(files):
     result = compare(segmentation, segmentation)
     notes = [str(note) for note in result.notes if note.kind == "claimed"]
     assert notes == [
-        f"{side}: 3 pixels were claimed by several masks and went to the first of tumour, kidney"
+        f"{side}: 3 pixels were in several masks and went to the first of tumour, kidney"
         for side in ("reference", "prediction")
     ]
 
@@ -81,13 +81,15 @@ def test_masks_that_do_not_overlap_are_a_label_map_by_priority(tmp_path):
     assert segmentation.notes == ()
 
 
-def test_what_priority_leaves_open_is_refused(tmp_path):
+def test_shared_pixels_that_priority_does_not_decide_are_rejected(tmp_path):
     for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR), ("other", OTHER)):
         np.save(tmp_path / f"{name}.npy", mask)
     files = [tmp_path / f"{name}.npy" for name in ("kidney", "tumour", "other")]
     assert read(files, priority=("tumour", "other")).array[1].tolist() == [2, 2, 2, 1]
     assert read(files, priority="tumour").array[1].tolist() == [2, 2, 2, 1]
-    with pytest.raises(InputError, match=r"leaves 2 pixels that several of the other masks claim"):
+    with pytest.raises(
+        InputError, match=r"does not decide 2 pixels that are in several other masks"
+    ):
         read(files, priority="other")
     with pytest.raises(InputError, match="names cyst, but the regions are kidney, tumour, other"):
         read(files, priority=("cyst",))
@@ -103,7 +105,7 @@ def test_priority_is_for_masks(tmp_path):
     np.save(tmp_path / "both.npy", np.full((2, 3), 0.5))
     np.save(tmp_path / "labels.npy", np.array([0, 1, 2]))
     for path in (str(tmp_path / "p_*.npy"), tmp_path / "both.npy"):
-        with pytest.raises(InputError, match=r"is for masks of 0 and 1, found 0\.5"):
+        with pytest.raises(InputError, match=r"applies to masks of 0 and 1, found 0\.5"):
             read(path, priority=("0", "1"))
     assert read(tmp_path / "labels.npy", priority="0").array.tolist() == [0, 1, 2]
 

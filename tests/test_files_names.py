@@ -1,4 +1,4 @@
-"""What labels are called: tables of names, and names that the user says."""
+"""Names of labels from tables and from the user."""
 
 import json
 
@@ -46,7 +46,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("file", TABLES)
-def test_every_table_says_the_same(file, tmp_path):
+def test_all_table_formats_give_the_same_names(file, tmp_path):
     (tmp_path / file).write_text(TABLES[file])
     names = {label: entry.name for label, entry in read_names(tmp_path / file).items()}
     assert names == EXPECTED
@@ -64,7 +64,7 @@ def test_every_table_says_the_same(file, tmp_path):
         "by_label.json": None,
     }.items(),
 )
-def test_a_table_says_the_colours_as_well(file, white, tmp_path):
+def test_a_table_also_gives_colours(file, white, tmp_path):
     (tmp_path / file).write_text(TABLES[file])
     assert read_names(tmp_path / file)[2].colour == white
 
@@ -76,7 +76,7 @@ def test_colours_in_json_are_written_or_numbers(colour, tmp_path):
 
 
 @pytest.mark.parametrize("colour", ["blue", [0, 114], [0, 0, 300], ["red", 0, 0], None])
-def test_what_is_no_colour_is_left_out(colour, tmp_path):
+def test_invalid_colours_are_dropped(colour, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps([{"index": 1, "name": "grey", "color": colour}]))
     assert read_names(tmp_path / "a.json")[1] == ("grey", None)
 
@@ -109,16 +109,16 @@ def test_a_list_in_json_starts_with_label_0(tmp_path):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"\x93NUMPY\x01\x00", "is no table of names"),
-        (b"dear diary", "is no table of names: it starts with 'dear diary'"),
+        (b"\x93NUMPY\x01\x00", "not a table of names"),
+        (b"dear diary", "not a table of names: it starts with 'dear diary'"),
         (b"1,2\n3,4\n", "has no column of names"),
-        (b"{", "is not JSON"),
-        (b"{}", "holds no names"),
-        (b'{"1": [1, 2]}', r"'1' must have a name, found \[1, 2\]"),
+        (b"{", "is not valid JSON"),
+        (b"{}", "contains no names"),
+        (b'{"1": [1, 2]}', r"the name of '1' must be text, found \[1, 2\]"),
         (b'[{"name": "grey"}]', "has an entry without a label or a name"),
     ],
 )
-def test_what_is_no_table_is_refused(content, message, tmp_path):
+def test_files_that_are_not_tables_are_rejected(content, message, tmp_path):
     (tmp_path / "names.txt").write_bytes(content)
     with pytest.raises(FormatError, match=rf"names\.txt: {message}"):
         read_names(tmp_path / "names.txt")
@@ -142,14 +142,14 @@ def test_a_table_names_the_labels_that_are_there(labels, tmp_path):
     assert result.to_dict()["groups"][2]["reference"] == ["ctx_lh_G"]
 
 
-def test_names_that_are_said_stay_where_no_pixel_has_the_label(labels):
+def test_explicit_names_of_absent_labels_are_kept(labels):
     segmentation = read(labels, names={2: "white", 5: "lesion"})
     assert segmentation.names == {2: "white", 5: "lesion"}
     assert compare(segmentation, labels).empty["reference"] == ("lesion",)
     assert read(labels, names=["air", "bone", "tissue"]).names[2] == "tissue"
 
 
-def test_a_name_that_two_labels_share_is_told_apart_in_a_table(labels, tmp_path):
+def test_a_name_shared_by_two_labels_is_numbered(labels, tmp_path):
     (tmp_path / "a.csv").write_text("0,air\n2,tissue\n11101,tissue\n")
     named = read(labels, names=tmp_path / "a.csv")
     assert named.names == {0: "air", 2: "tissue", 11101: "tissue"}
@@ -160,14 +160,17 @@ def test_a_name_that_two_labels_share_is_told_apart_in_a_table(labels, tmp_path)
 
 def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_path):
     (tmp_path / "a.csv").write_text("1,csf\n3,grey\n")
-    message = r"a\.csv: names none of the labels: the image has 0, 2, 11101, .* for 1=csf, 3=grey"
+    message = (
+        r"a\.csv: names none of the labels: the image has 0, 2, 11101, "
+        r"but the names are 1=csf, 3=grey"
+    )
     with pytest.raises(InputError, match=message):
         read(labels, names=tmp_path / "a.csv")
     with pytest.raises(InputError, match="names none of the labels"):
         read(labels, names={1: "csf"})
-    with pytest.raises(InputError, match="names must be those of whole numbers, found grey"):
+    with pytest.raises(InputError, match="the keys of names must be whole numbers, found grey"):
         read(labels, names={"grey": "white"})
-    with pytest.raises(InputError, match="names must be a mapping of labels to names"):
+    with pytest.raises(InputError, match="names must be a mapping from labels to names"):
         read(labels, names=3)
 
 
@@ -186,9 +189,7 @@ def test_regions_are_named_by_a_list_a_mapping_or_a_table(maps, tmp_path):
     assert read(maps, names=tmp_path / "t.tsv").regions == ("csf", "grey", "white")
     named = read(maps, names=["csf", "grey", "white"], sums="background")
     assert named.regions == ("csf", "grey", "white", "background")
-    with pytest.raises(
-        InputError, match="names must be a list of 3 names, one per region, found 1"
-    ):
+    with pytest.raises(InputError, match="names must have 3 names, one per region, found 1"):
         read(maps, names=["csf"])
     with pytest.raises(InputError, match="names none of the regions: the image has 0, 1, 2"):
         read(maps, names={7: "csf"})
@@ -201,9 +202,13 @@ def test_a_name_stands_before_its_file(maps, tmp_path):
     mapping = dict(zip(("csf", "grey", "white"), files, strict=True))
     assert read(mapping).regions == ("csf", "grey", "white")
     assert read(f"csf={tmp_path}/pve_0*.npy,grey={files[1]},white={files[2]}").regions[0] == "csf"
-    with pytest.raises(InputError, match=r"pve_1\.npy has none; write name=file for each"):
+    with pytest.raises(
+        InputError, match=r"pve_1\.npy has no region name, .* Write name=file for all"
+    ):
         read(f"csf={files[0]},{files[1]}")
-    with pytest.raises(FormatError, match="3 files match this pattern, but 'csf' is the name of"):
+    with pytest.raises(
+        FormatError, match="3 files match this pattern, but region 'csf' needs one file"
+    ):
         read(f"csf={maps}")
     with pytest.raises(FormatError, match=r"none\.npy: no such file"):
         read("csf=none.npy,grey=other.npy")
@@ -226,7 +231,7 @@ def test_one_named_file_is_one_region(tmp_path):
     np.save(tmp_path / "three.npy", np.full((3, 4), 1 / 3))
     assert read(f"tumour={tmp_path}/mask.npy").names == {0: "background", 1: "tumour"}
     assert read(f"tumour={tmp_path}/map.npy").regions == ("background", "tumour")
-    with pytest.raises(InputError, match=r"labels\.npy: holds the label 5, but 'tumour' is the"):
+    with pytest.raises(InputError, match=r"labels\.npy: contains label 5, but 'tumour' names"):
         read(f"tumour={tmp_path}/labels.npy")
-    with pytest.raises(InputError, match=r"three\.npy: holds 3 regions, but 'tumour' is the name"):
+    with pytest.raises(InputError, match=r"three\.npy: contains 3 regions, but 'tumour' names"):
         read(f"tumour={tmp_path}/three.npy")

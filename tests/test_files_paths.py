@@ -1,4 +1,4 @@
-"""What `read` understands of paths, and of several files as regions of one segmentation."""
+"""Paths that `read` accepts, and several files as regions of one segmentation."""
 
 import os
 from pathlib import Path
@@ -35,23 +35,23 @@ def test_missing_files_folders_and_empty_files(tmp_path: Path) -> None:
         read(tmp_path / "empty.nii.gz")
     with pytest.raises(FormatError, match=r"\*\.nii\.gz: no file matches this pattern"):
         read(tmp_path / "x" / "*.nii.gz")
-    with pytest.raises(InputError, match="path is empty"):
+    with pytest.raises(InputError, match=r"path must be the path of .* found nothing"):
         read([])
 
 
-def test_unknown_formats_are_told_what_is_known(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary")
-    with pytest.raises(FormatError, match="is no segmentation: it is a text that starts"):
+    with pytest.raises(FormatError, match="not a segmentation file: it is text starting"):
         read(tmp_path / "notes.txt")
 
 
-def test_wrong_options_are_refused(tmp_path: Path) -> None:
+def test_wrong_options_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", PROBABILITIES)
     with pytest.raises(InputError, match="scale must be a positive number"):
         read(tmp_path / "a.npy", scale=0)
     with pytest.raises(InputError, match="sums must be"):
         read(tmp_path / "a.npy", sums="whatever")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"a\.npy: ignore=\[1\] names labels"):
+    with pytest.raises(InputError, match=r"a\.npy: ignore=\[1\] applies to label maps"):
         read(tmp_path / "a.npy", ignore=[1])
 
 
@@ -86,11 +86,13 @@ def test_regions_that_are_stored_another_way_round(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), PROBABILITIES)
 
 
-def test_regions_must_lie_on_one_grid(tmp_path: Path) -> None:
+def test_regions_must_be_on_the_same_grid(tmp_path: Path) -> None:
     shifted = AFFINE.copy()
     shifted[0, 3] += 1.0
     paths = write_regions(tmp_path, ["a", "b"], [AFFINE, shifted])
-    with pytest.raises(GeometryError, match=r"b\.nii\.gz: does not lie .* origin 11 20 -30, exp"):
+    with pytest.raises(
+        GeometryError, match=r"b\.nii\.gz: is not on the grid .* origin 11 20 -30, exp"
+    ):
         read(paths)
     paths = write_regions(tmp_path, ["a", "b"], [AFFINE, None])
     with pytest.raises(GeometryError, match=r"b\.nii\.gz: has no geometry but"):
@@ -115,7 +117,7 @@ def test_masks_one_per_file(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), np.stack([LABELS == 1, LABELS == 2]))
 
 
-def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
+def test_label_maps_one_per_file_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS)
     np.save(tmp_path / "b.npy", LABELS == 2)
     np.save(tmp_path / "p.npy", PROBABILITIES)
@@ -124,9 +126,9 @@ def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(GeometryError, match=r"p\.npy: has shape \(3, 4, 3, 2\), expected"):
         read([tmp_path / "b.npy", tmp_path / "p.npy"])
     nibabel.save(nibabel.Nifti1Image(PROBABILITIES.T, None), tmp_path / "p.nii")
-    with pytest.raises(FormatError, match=r"p\.nii: one file per region .* holds 3 regions"):
+    with pytest.raises(FormatError, match=r"p\.nii: one file per region .* contains 3 regions"):
         read([tmp_path / "b.npy", tmp_path / "p.nii"])
-    with pytest.raises(InputError, match="2 files are one region each"):
+    with pytest.raises(InputError, match="2 files hold one region each"):
         read([tmp_path / "b.npy", tmp_path / "p.npy"], ignore=[1])
 
 
@@ -149,7 +151,9 @@ def test_label_maps_one_per_file_are_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_regions_are_named_after_what_differs(files: list[str], names: list[str | int]) -> None:
+def test_regions_are_named_after_the_differing_parts_of_file_names(
+    files: list[str], names: list[str | int]
+) -> None:
     assert region_names(files) == names
 
 
@@ -187,12 +191,12 @@ def test_a_list_of_paths_longer_than_a_file_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 3, [], [None], b"a.npy", "", [b"a.npy"], 2.5, [[]]])
-def test_what_is_no_path_is_refused(path: Any) -> None:
+def test_invalid_paths_are_rejected(path: Any) -> None:
     with pytest.raises(InputError, match=r"^path .*expected|^path must be the path of a file"):
         read(path)
 
 
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.nii")
     with pytest.raises(FormatError, match=r"a\.nii: is a pipe, a socket or a device"):
         read(tmp_path / "a.nii")
@@ -200,7 +204,7 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         read("/dev/null")
 
 
-def test_a_pipe_beside_a_header_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_beside_a_header_is_rejected(tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Pair(LABELS, AFFINE), tmp_path / "a.img")
     (tmp_path / "a.img").unlink()
     os.mkfifo(tmp_path / "a.img")
@@ -208,7 +212,7 @@ def test_a_pipe_beside_a_header_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "a.hdr")
     header = "ObjectType = Image\nNDims = 2\nDimSize = 2 2\nElementType = MET_UCHAR\n"
     (tmp_path / "b.mhd").write_text(header + "ElementDataFile = a.img\n")
-    with pytest.raises(FormatError, match=r"b\.mhd: its values should lie in a\.img"):
+    with pytest.raises(FormatError, match=r"b\.mhd: its values should be in a\.img"):
         read(tmp_path / "b.mhd")
 
 
@@ -229,7 +233,7 @@ def test_errors_of_our_own_code_are_not_the_fault_of_the_file(
         read(tmp_path / "a.npy")
 
 
-def test_a_mistake_in_a_call_into_a_library_is_told_from_an_error_of_that_library(
+def test_programming_errors_are_not_reported_as_corrupt_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "a.npy", LABELS)
@@ -241,7 +245,7 @@ def test_a_mistake_in_a_call_into_a_library_is_told_from_an_error_of_that_librar
         raise TypeError("from deep\ninside")
 
     monkeypatch.setattr(np, "load", fails_on_damaged_files)
-    with pytest.raises(FormatError, match=r"a\.npy: is damaged or incomplete: from deep inside"):
+    with pytest.raises(FormatError, match=r"a\.npy: is corrupt or incomplete: from deep inside"):
         read(tmp_path / "a.npy")
 
 

@@ -1,4 +1,4 @@
-"""Images to show under a segmentation: what is read, and what does not lie on it."""
+"""Background images: reading them, and rejecting those on another grid."""
 
 import nibabel
 import numpy as np
@@ -18,7 +18,7 @@ def onto(underlay, *, geometry=HERE, shape=SHAPE, tolerance=0.1, placed=True):
     return laid_on(underlay, geometry, shape, tolerance=tolerance, placed=placed)
 
 
-def test_a_scan_is_read_with_its_slope_and_its_place(tmp_path):
+def test_a_scan_is_read_with_its_slope_and_geometry(tmp_path):
     image = nibabel.Nifti1Image(SCAN, HERE.affine)
     image.header.set_slope_inter(2, -1000)
     nibabel.save(image, tmp_path / "ct.nii.gz")
@@ -48,10 +48,12 @@ def test_a_name_may_be_given_with_the_file(tmp_path):
     assert underlay.name == "T1" and underlay.shape == SHAPE
 
 
-def test_several_values_a_pixel_are_refused(tmp_path):
+def test_several_values_per_voxel_are_rejected(tmp_path):
     series = np.zeros((*SHAPE, 5), np.int16)
     nibabel.save(nibabel.Nifti1Image(series, HERE.affine), tmp_path / "bold.nii.gz")
-    with pytest.raises(FormatError, match=r"bold\.nii\.gz: holds 5 values a pixel, expected one"):
+    with pytest.raises(
+        FormatError, match=r"bold\.nii\.gz: contains 5 values per voxel, expected one"
+    ):
         read_underlay(tmp_path / "bold.nii.gz")
 
 
@@ -62,37 +64,41 @@ def test_axes_are_turned_as_those_of_a_segmentation():
     np.testing.assert_array_equal(laid.array, SCAN)
 
 
-def test_what_lies_elsewhere_is_refused():
+def test_what_lies_elsewhere_is_rejected():
     far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
-    with pytest.raises(GeometryError, match="corners lie up to 9 pixels apart; resample it"):
+    with pytest.raises(GeometryError, match=r"corners lie up to 9 pixels apart. Resample it"):
         onto(Underlay(SCAN, False, far))
     finer = Geometry((4, 6, 8), np.diag([0.5, 1.0, 1.5, 1.0]))
-    with pytest.raises(GeometryError, match="in no order of the axes"):
+    with pytest.raises(GeometryError, match="for every order of the axes"):
         onto(Underlay(np.zeros((4, 6, 8)), False, finer))
     assert onto(Underlay(SCAN, False, far), tolerance=10).geometry == HERE
 
 
-def test_a_place_is_known_of_both_or_of_none():
-    with pytest.raises(GeometryError, match="it has no geometry but the segmentations do"):
+def test_both_or_neither_must_have_a_geometry():
+    with pytest.raises(
+        GeometryError, match="background image has no geometry, but the segmentations"
+    ):
         onto(Underlay(SCAN, False))
-    with pytest.raises(GeometryError, match="the segmentations have no geometry but it does"):
+    with pytest.raises(
+        GeometryError, match="the segmentations have no geometry, but the background image"
+    ):
         onto(Underlay(SCAN, False, HERE), geometry=None)
     assert onto(Underlay(SCAN, False), placed=False).array is SCAN
-    with pytest.raises(InputError, match=r"shape \(3, 4\) but the segmentations have shape"):
+    with pytest.raises(InputError, match=r"shape \(3, 4\), but the segmentations have shape"):
         onto(Underlay(SCAN[0], False), placed=False)
 
 
-def test_a_photograph_whose_check_sum_is_wrong_is_refused(tmp_path):
+def test_a_photograph_with_a_wrong_checksum_is_rejected(tmp_path):
     path = tmp_path / "photo.png"
     Image.fromarray(np.arange(300, dtype=np.uint8).reshape(10, 10, 3)).save(path)
     content = bytearray(path.read_bytes())
     content[-20] ^= 1  # of the packed values
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"photo\.png: .* check sum of its chunk IDAT"):
+    with pytest.raises(FormatError, match=r"photo\.png: .* wrong checksum of chunk IDAT"):
         read_underlay(path)
 
 
-def test_a_photograph_that_says_it_is_far_larger_than_its_file_is_refused(tmp_path):
+def test_a_photograph_header_far_larger_than_its_file_is_rejected(tmp_path):
     path = tmp_path / "photo.jpg"
     Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(path)
     content = path.read_bytes()

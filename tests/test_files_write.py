@@ -1,4 +1,4 @@
-"""`write`: what is stored, where it lies, and that no half of a file ever appears."""
+"""`write`: stored values, geometry, and atomic replacement of files."""
 
 import errno
 import os
@@ -71,7 +71,7 @@ def test_a_map_comes_back_with_its_nan(name: str, tmp_path: Path) -> None:
     assert np.array_equal(stored, values.astype(np.float32), equal_nan=True)
 
 
-def test_other_tools_agree_where_it_lies(tmp_path: Path) -> None:
+def test_other_tools_read_the_same_geometry(tmp_path: Path) -> None:
     write(tmp_path / "a.nii.gz", LABELS, HERE)
     image = nibabel.load(tmp_path / "a.nii.gz")
     assert image.affine == pytest.approx(AFFINE)
@@ -145,40 +145,42 @@ def test_flat_images(tmp_path: Path) -> None:
     assert np.array_equal(np.asarray(Pillow.open(tmp_path / "a.png")), LABELS[:, :, 0] * 300)
 
 
-def test_what_a_format_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.png: PNG holds whole numbers only; write a map as"):
+def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.png: PNG stores only whole numbers. Write a map as"):
         write(tmp_path / "a.png", SHARES[:, :, 0])
-    with pytest.raises(InputError, match="PNG holds 2 axes, found 3"):
+    with pytest.raises(InputError, match="PNG stores 2 axes, found 3"):
         write(tmp_path / "a.png", LABELS)
-    with pytest.raises(InputError, match="PNG holds labels from 0 to 65535, found 0 to 70000"):
+    with pytest.raises(InputError, match="PNG stores labels from 0 to 65535, found 0 to 70000"):
         write(tmp_path / "a.png", np.array([[0, 70000]]))
-    with pytest.raises(InputError, match="holds images of up to 3 axes, found 4"):
+    with pytest.raises(InputError, match="store images of up to 3 axes, found 4"):
         write(tmp_path / "a.nii", np.zeros((2, 2, 2, 2)))
-    with pytest.raises(InputError, match="holds images of 2 or 3 axes, found 4"):
+    with pytest.raises(InputError, match="store images of 2 or 3 axes, found 4"):
         write(tmp_path / "a.mha", np.zeros((2, 2, 2, 2)))
-    with pytest.raises(InputError, match="holds images of 2 to 4 axes, found 5"):
+    with pytest.raises(InputError, match="stores images of 2 to 4 axes, found 5"):
         write(tmp_path / "a.tif", np.zeros((1,) * 5))
-    message = r"a\.mgz: MGH holds labels from −2³¹ to 2³¹ − 1, found"
-    with pytest.raises(InputError, match=f"{message} 0 to 2147483648; write .nii.gz or .npz"):
+    message = r"a\.mgz: MGH stores labels from −2³¹ to 2³¹ − 1, found"
+    with pytest.raises(InputError, match=f"{message} 0 to 2147483648. Write .nii.gz or .npz"):
         write(tmp_path / "a.mgz", np.array([[[0, 1 << 31]]]))
     with pytest.raises(InputError, match=f"{message} -1099511627776 to 5"):
         write(tmp_path / "a.mgz", np.array([[[-(1 << 40), 5]]]))
-    with pytest.raises(InputError, match="NIfTI holds up to 32767 voxels or regions along an axis"):
+    with pytest.raises(
+        InputError, match="NIfTI stores up to 32767 voxels or regions along an axis"
+    ):
         write(tmp_path / "a.nii", np.zeros((2, 40000), np.uint8))
     for name in ("a.dcm", "a.mhd", "a.hdr", "a.jpg", "a"):
-        with pytest.raises(InputError, match=rf"{name}: has no suffix that .* \.nii\.gz,"):
+        with pytest.raises(InputError, match=rf"{name}: unsupported file name suffix.* \.nii\.gz,"):
             write(tmp_path / name, LABELS)
     with pytest.raises(InputError, match="labels must be whole numbers, found a fraction or NaN"):
         write(tmp_path / "a.nii", Segmentation.from_labels(SHARES))
-    with pytest.raises(InputError, match=r"geometry is that of an image of shape \(4, 3, 2\)"):
+    with pytest.raises(InputError, match=r"geometry has shape \(4, 3, 2\)"):
         write(tmp_path / "a.nii", LABELS[1:], HERE)
-    with pytest.raises(InputError, match="expected labels or a map of numbers, found <U1"):
+    with pytest.raises(InputError, match="expected labels or a numeric map, found <U1"):
         write(tmp_path / "a.nii", np.array(["a"]))
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", [*EVERY, "a.png"])
-def test_a_full_disk_leaves_what_was_there(
+def test_a_full_disk_keeps_the_existing_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_text("precious")
@@ -266,7 +268,7 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "out.npz")), BOTH)
 
 
-def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_lazy_array_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
     """Never whole: a consensus of raters is computed where it is read."""
     values = np.random.default_rng(0).dirichlet(np.ones(3), (6, 5, 4)).transpose(3, 0, 1, 2)
     asked: list[tuple[int, ...]] = []
@@ -284,17 +286,17 @@ def test_what_is_read_in_parts_is_written_in_parts(tmp_path: Path, monkeypatch: 
     assert asked == [(3, 2, 5, 4)] * 3
     assert np.array_equal(read(tmp_path / "a.nii.gz").probabilities(), values)
     values[1, 3, 2, 1] = np.nan
-    with pytest.raises(InputError, match=r"nan at pixel \(3, 2, 1\)"):
+    with pytest.raises(InputError, match=r"nan at voxel \(3, 2, 1\)"):
         write(tmp_path / "a.nii.gz", segmentation)
 
 
-def test_nothing_to_divide_is_refused_with_its_pixel(tmp_path: Path) -> None:
+def test_probabilities_that_are_all_zero_are_rejected_with_their_pixel(tmp_path: Path) -> None:
     values = np.array([[0.5, 0.0, 0.0], [0.25, 0.0, 0.0]])
     stored = Segmentation.from_probabilities(values, sums="normalise")
     with pytest.raises(
         InputError,
         match=r"a\.npy: all probabilities are 0 at pixel \(1,\) \(the first of 2 such pixels\), so "
-        r'the sum divides none; pass sums="background"',
+        r'they cannot be divided by their sum\. To add .* pass sums="background"',
     ):
         write(tmp_path / "a.npy", stored)
     assert os.listdir(tmp_path) == []
@@ -321,7 +323,7 @@ def test_regions_keep_their_numbers(tmp_path: Path) -> None:
 
 
 def test_no_path_to_write_to() -> None:
-    with pytest.raises(InputError, match="path must be that of the file to write, found None"):
+    with pytest.raises(InputError, match="path must be the path of the file to write, found None"):
         write(None, LABELS)  # type: ignore[arg-type]
 
 
@@ -333,6 +335,6 @@ def test_a_single_region_comes_back_from_every_format(tmp_path: Path) -> None:
 
 
 def test_a_line_of_labels_is_no_tiff(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.tif: TIFF holds images of 2 to 4 axes, found 1"):
+    with pytest.raises(InputError, match=r"a\.tif: TIFF stores images of 2 to 4 axes, found 1"):
         write(tmp_path / "a.tif", np.array([0, 1, 2]))
     assert list(tmp_path.iterdir()) == []

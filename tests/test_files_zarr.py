@@ -183,11 +183,11 @@ def test_labels_inside_of_an_image(tmp_path):
     ome(image / "labels" / "cells", LABELS, extra={"image-label": {}})
     assert read(image / "labels" / "cells").shape == (4, 6, 8)
     assert read(image / "labels").shape == (4, 6, 8)
-    with pytest.raises(FormatError, match=r"holds an image of uint16 and labels of it .cells."):
+    with pytest.raises(FormatError, match=r"contains a uint16 image and label images .cells."):
         read(image)
     assert read(image / "0").array.dtype == np.uint16
     with pytest.raises(
-        FormatError, match=r"has no Zarr array or group; .*v.zarr/labels holds cells"
+        FormatError, match=r"no Zarr array or group found; .*v.zarr/labels contains cells"
     ):
         read(image / "labels" / "nuclei")
 
@@ -197,19 +197,19 @@ def test_a_group_of_several_arrays_lists_them(tmp_path):
     zarr.create_group(group)
     plain(group, "first", LABELS)
     ome(group / "second", LABELS)
-    with pytest.raises(FormatError, match=r"holds 2 images or arrays \(first, second\)"):
+    with pytest.raises(FormatError, match=r"contains 2 images or arrays \(first, second\)"):
         read(group)
     assert [content.inside for content in contents_of(str(group))] == ["/first", "/second"]
 
 
-def test_what_lies_elsewhere_is_not_compared(tmp_path):
+def test_images_on_different_grids_are_not_compared(tmp_path):
     here = ome(tmp_path / "a.zarr", LABELS)
     there = ome(tmp_path / "b.zarr", LABELS, translation=[5.0, 0.0, 0.0])
     with pytest.raises(GeometryError, match="do not lie on the same grid"):
         compare(here, there)
 
 
-def test_a_damaged_chunk_is_named(tmp_path):
+def test_a_corrupt_chunk_is_named(tmp_path):
     path = plain(tmp_path, "a.zarr", LABELS)
     (path / "c" / "1" / "0" / "1").write_bytes(b"damaged")
     with pytest.raises(FormatError, match=r"a.zarr: chunk \(1, 0, 1\) cannot be read"):
@@ -220,8 +220,8 @@ def test_a_damaged_chunk_is_named(tmp_path):
     "attributes, message",
     [
         ({"multiscales": [{"datasets": []}]}, "list no datasets"),
-        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "expected a path, found"),
-        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "names 1 axes"),
+        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "metadata need a path, found"),
+        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "name 1 axes"),
         (
             {
                 "multiscales": [
@@ -233,7 +233,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
                     }
                 ]
             },
-            "a coordinate transformation that is not read",
+            "an unsupported coordinate transformation",
         ),
         (
             {
@@ -251,11 +251,11 @@ def test_a_damaged_chunk_is_named(tmp_path):
                     }
                 ]
             },
-            "pixels without a length",
+            "pixel spacing must be finite",
         ),
     ],
 )
-def test_damaged_metadata(attributes, message, tmp_path):
+def test_corrupt_metadata(attributes, message, tmp_path):
     group = zarr.create_group(tmp_path / "v.zarr", attributes=attributes)
     group.create_array("0", shape=(4, 6, 8), dtype="uint8")
     with pytest.raises(FormatError, match=message):
@@ -292,7 +292,7 @@ def test_a_store_on_a_server(server, tmp_path):
         assert np.allclose(segmentation.geometry.spacing, (2e-3, 1e-3, 1e-3))
         assert compare(f"{server}/{name}", str(tmp_path / name)).score == 1
         assert read(f"{server}/{name}/1").shape == (2, 3, 4)
-    with pytest.raises(FormatError, match=r"nothing.zarr: has no Zarr array or group"):
+    with pytest.raises(FormatError, match=r"nothing.zarr: no Zarr array or group found"):
         read(f"{server}/nothing.zarr")
 
 
@@ -315,7 +315,7 @@ def test_an_address_that_needs_another_package(monkeypatch):
 # -- writing -------------------------------------------------------------------------------------
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_a_written_image_is_read_back(tmp_path):
     affine = np.diag([0.5, 1.0, 2.0, 1.0])
     affine[:3, 3] = 3, 4, 5
     geometry = Geometry((4, 6, 8), affine)
@@ -363,10 +363,10 @@ def test_without_geometry_it_is_a_plain_array(tmp_path):
     assert read(tmp_path / "a.zarr").geometry is None
 
 
-def test_a_rotated_image_is_refused(tmp_path):
+def test_a_rotated_image_is_rejected(tmp_path):
     turn = np.eye(4)
     turn[:2, :2] = [[0.8, -0.6], [0.6, 0.8]]
-    with pytest.raises(InputError, match=r"this image is rotated; write .nii.gz"):
+    with pytest.raises(InputError, match=r"this image is rotated. Write .nii.gz"):
         write(tmp_path / "a.zarr", LABELS, Geometry((4, 6, 8), turn))
     assert not list(tmp_path.iterdir())
 
@@ -377,7 +377,7 @@ def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
     assert read(tmp_path / "a.zarr").shape == (2, 6, 8)
     (tmp_path / "b.zarr").mkdir()
     (tmp_path / "b.zarr" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match="is no Zarr store, so it is not replaced"):
+    with pytest.raises(InputError, match="is not a Zarr store, so it is not replaced"):
         write(tmp_path / "b.zarr", LABELS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
 
@@ -415,7 +415,7 @@ def test_metadata_of_other_kinds_than_they_should_be(steps, tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value"), [("shape", [2**31, 6, 8]), ("chunks", [2, 0, 4])])
-def test_chunks_that_nobody_stores(key, value, tmp_path):
+def test_invalid_chunks(key, value, tmp_path):
     path = plain(tmp_path, "a.zarr", LABELS, zarr_format=2)
     metadata = json.loads((path / ".zarray").read_text()) | {key: value}
     (path / ".zarray").write_text(json.dumps(metadata))
@@ -453,17 +453,17 @@ BLOSC = {"typesize": 1, "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "bloc
 
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr")
 @pytest.mark.parametrize(("version", "codec"), [(v, c) for v, cs in CODECS.items() for c in cs])
-def test_a_chunk_that_unpacks_to_too_much_is_refused_before_it_does(tmp_path, version, codec):
+def test_a_chunk_that_decompresses_to_too_much_is_rejected_first(tmp_path, version, codec):
     path = tmp_path / "a.zarr"
     chunk = with_codec(path, version, codec)
     assert read(path).array[:].tolist() == (np.arange(64) // 9).tolist()
     packer = numcodecs.get_codec({"id": codec.removeprefix("numcodecs.")})
     chunk.write_bytes(packer.encode(np.zeros(1 << 25, np.uint8)))
-    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(FormatError, match="decompresses to more than the 64 bytes of a chunk"):
         read(path).array[:]
 
 
-def test_a_chunk_inside_a_shard_is_held_against_its_own_size_wherever_it_is_read(tmp_path):
+def test_a_chunk_inside_a_shard_is_limited_to_its_own_size(tmp_path):
     path = tmp_path / "a.zarr"
     array = zarr.create_array(
         path, shape=(64,), chunks=(32,), shards=(64,), dtype="u1", compressors=GzipCodec()
@@ -476,11 +476,11 @@ def test_a_chunk_inside_a_shard_is_held_against_its_own_size_wherever_it_is_read
     places = np.array([[0, len(bomb)], [0, len(bomb)]], "<u8").tobytes()
     shard.write_bytes(bomb + places + crc32c(places).to_bytes(4, "little"))
     for values in (stored, pickle.loads(pickle.dumps(stored))):
-        with pytest.raises(FormatError, match="unpacks to more than the 32 bytes of a chunk"):
+        with pytest.raises(FormatError, match="decompresses to more than the 32 bytes of a chunk"):
             values[:]
 
 
-def test_frames_of_zstandard_that_do_not_say_their_size_are_read_and_bounded(tmp_path):
+def test_zstandard_frames_without_a_declared_size_are_read_and_limited(tmp_path):
     path = tmp_path / "a.zarr"
     chunk = with_codec(path, 3, "zstd")
     magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window, no size
@@ -492,21 +492,21 @@ def test_frames_of_zstandard_that_do_not_say_their_size_are_read_and_bounded(tmp
     assert read(path).array[:].tolist() == [7] * 64
     bomb = b"".join(repeated(1 << 17, k == 255) for k in range(256))
     chunk.write_bytes(magic + nothing_said + bomb)
-    with pytest.raises(FormatError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(FormatError, match="decompresses to more than the 64 bytes of a chunk"):
         read(path).array[:]
 
 
-def test_arrays_that_the_user_opened_are_held_to_the_same(tmp_path):
+def test_arrays_opened_by_the_user_have_the_same_limits(tmp_path):
     chunk = with_codec(tmp_path / "a.zarr", 3, "zstd")
     array = zarr.open_array(tmp_path / "a.zarr", mode="r")
     assert compare(array, np.arange(64) // 9).score == 1
     chunk.write_bytes(numcodecs.Zstd().encode(np.zeros(1 << 25, np.uint8)))
-    with pytest.raises(ValueError, match="unpacks to more than the 64 bytes of a chunk"):
+    with pytest.raises(ValueError, match="decompresses to more than the 64 bytes of a chunk"):
         compare(array, np.arange(64) // 9)
 
 
 @pytest.mark.parametrize("place", ["{}", "file://{}"])
-def test_chunks_of_this_machine_are_unpacked_on_the_thread_that_asks(place, tmp_path, monkeypatch):
+def test_local_chunks_are_decompressed_on_the_calling_thread(place, tmp_path, monkeypatch):
     with_codec(tmp_path / "a.zarr", 3, "zstd")
     opened = zarr.open_array(place.format(tmp_path / "a.zarr"), mode="r")
     array, threads = chunk_reading.bounded(opened), []
@@ -565,15 +565,15 @@ def test_values_that_were_read_stay_what_they_are(tmp_path):
     ("shape", "chunks"),
     [((7, 6, 32768), (3, 3, 3)), ((7, 6, 5), (4096, 4096, 3)), ((7, 6, 2**22), (7, 6, 1))],
 )
-def test_chunks_that_nobody_stores_are_refused(tmp_path, shape, chunks):
+def test_invalid_chunk_shapes_are_rejected(tmp_path, shape, chunks):
     zarr.create_array(tmp_path / "a.zarr", shape=shape, chunks=chunks, dtype="u1")
     with pytest.raises(
-        FormatError, match=r"its shape is .* in chunks of|store it in larger chunks"
+        FormatError, match=r"its shape is .* in chunks of|Store it in larger chunks"
     ):
         read(tmp_path / "a.zarr")
 
 
-def test_a_chunk_that_takes_more_memory_than_allowed_is_refused(tmp_path):
+def test_a_chunk_that_takes_more_memory_than_allowed_is_rejected(tmp_path):
     path = plain(tmp_path, "a.zarr", np.zeros((64, 64), np.uint8), chunks=(64, 32))
     assert read(path, max_bytes=2048).shape == (64, 64)
     with pytest.raises(TooLargeError, match=r"\(64, 32\), which takes 2048 bytes"):

@@ -1,4 +1,4 @@
-"""A short run of what `make fuzz`, `make torture` and `make kills` do for hours."""
+"""A short run of `make fuzz`, `make torture` and `make kills`."""
 
 import locale
 from math import inf
@@ -18,7 +18,7 @@ MUTANTS = {"dicom": 40, "journal": 60}  # of the slow ones
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_mutants_are_read_or_refused_by_name(target: str, tmp_path: Path) -> None:
+def test_mutants_are_read_or_rejected_by_name(target: str, tmp_path: Path) -> None:
     before = locale.setlocale(locale.LC_ALL)
     child = Child(target, tmp_path)
     by_number(child, seed=0, start=0, stop=MUTANTS.get(target, 150))
@@ -29,7 +29,7 @@ def test_mutants_are_read_or_refused_by_name(target: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_honest_files_are_used_without_a_fault(target: str, tmp_path: Path) -> None:
+def test_valid_files_are_read_without_a_fault(target: str, tmp_path: Path) -> None:
     child = Child(target, tmp_path)
     refused = 0
     for number, seed in enumerate(child.seeds):
@@ -46,7 +46,7 @@ def test_honest_files_are_used_without_a_fault(target: str, tmp_path: Path) -> N
     "file",
     sorted(str(file.relative_to(REGRESSIONS)) for file in REGRESSIONS.rglob("*") if file.is_file()),
 )
-def test_what_was_found_once_is_no_fault_any_more(file: str, tmp_path: Path) -> None:
+def test_earlier_faults_stay_fixed(file: str, tmp_path: Path) -> None:
     target, _, name = file.partition("/")
     part = name.partition("-")[2]  # of a store where it is in a folder
     seed = Seed(part.partition("/")[0], (REGRESSIONS / file).read_bytes(), part=part)
@@ -54,7 +54,7 @@ def test_what_was_found_once_is_no_fault_any_more(file: str, tmp_path: Path) -> 
     assert executed(TARGETS[target], seed, seed.content, tmp_path).faults == ()
 
 
-def test_random_comparisons_are_those_of_the_slow_twin() -> None:
+def test_random_comparisons_equal_the_reference_implementation() -> None:
     for number in range(80):
         case = torture.case_of(0, number)
         check = torture.CHECKS[number % len(torture.CHECKS)]

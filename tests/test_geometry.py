@@ -1,4 +1,4 @@
-"""Where an image lies."""
+"""Geometry of an image."""
 
 import math
 
@@ -10,7 +10,7 @@ from probdice import Geometry, GeometryError, ProbdiceError, Segmentation, compa
 AFFINE = np.array([[0, -2.0, 5], [3, 0, -1], [0, 0, 1]])
 
 
-def test_what_an_affine_says():
+def test_properties_of_an_affine():
     geometry = Geometry((4, 6), AFFINE)
     assert geometry.spacing == (3, 2)
     assert geometry.origin == (5, -1)
@@ -48,14 +48,14 @@ def test_an_affine_is_copied_and_read_only():
     ("shape", "affine", "message"),
     [
         ((2, 2), np.eye(4), "affine must be 3 × 3 for an image of 2 axes"),
-        ((2, 2), np.diag([1, 0, 1]), "give every axis a direction"),
+        ((2, 2), np.diag([1, 0, 1]), "must be finite and invertible"),
         ((2,), [[math.nan, 0], [0, 1]], "must be finite"),
-        ((2,), "abc", "affine numbers, found"),
-        (2, np.eye(2), "shape must hold whole numbers"),
-        ((2.5,), np.eye(2), "shape must hold whole numbers"),
+        ((2,), "abc", "affine must contain numbers, found"),
+        (2, np.eye(2), "shape must contain whole numbers"),
+        ((2.5,), np.eye(2), "shape must contain whole numbers"),
     ],
 )
-def test_what_is_no_geometry(shape, affine, message):
+def test_invalid_geometries_are_rejected(shape, affine, message):
     with pytest.raises(ProbdiceError, match=message):
         Geometry(shape, affine)
 

@@ -1,4 +1,4 @@
-"""Whatever people have, as a segmentation."""
+"""Conversion of all supported inputs to a segmentation."""
 
 import os
 from pathlib import Path
@@ -44,15 +44,15 @@ def test_errors_name_the_side():
     for side in ("reference", "prediction"):
         with pytest.raises(FormatError, match=f"{side}: missing.npy: no such file"):
             as_segmentation("missing.npy", side)
-        with pytest.raises(InputError, match=f"{side}: must hold labels .* found complex128"):
+        with pytest.raises(InputError, match=f"{side}: must contain labels .* found complex128"):
             as_segmentation(np.zeros(3, complex), side)
-        with pytest.raises(InputError, match=f"{side}: must be an array of one shape"):
+        with pytest.raises(InputError, match=f"{side}: must be an array with rows of equal length"):
             as_segmentation([[1], [2, 3]], side)
         with pytest.raises(InputError, match=f"{side}: must be an array of numbers, found None"):
             as_segmentation(None, side)
     with pytest.raises(FormatError, match=r"mask: missing.npy: no such file"):
         as_mask("missing.npy")
-    with pytest.raises(InputError, match="mask: must be an array of one shape"):
+    with pytest.raises(InputError, match="mask: must be an array with rows of equal length"):
         as_mask([[1], []])
 
 
@@ -259,11 +259,11 @@ def test_a_mask_is_taken_in_every_container(make, dtype, tmp_path):
 def test_a_floating_mask_in_a_plain_file_has_no_regions(tmp_path):
     np.save(tmp_path / "mask.npy", (LABELS != 0).astype(np.float32))
     assert compare(LABELS, LABELS, mask=tmp_path / "mask.npy").pixels == np.count_nonzero(LABELS)
-    with pytest.raises(InputError, match="mask: a mask is one file, found 2"):
+    with pytest.raises(InputError, match="mask: expected one mask file, found 2"):
         as_mask(["a.npy", "b.npy"])
 
 
-def test_a_scaled_nibabel_image_means_what_its_file_does(tmp_path):
+def test_a_scaled_nibabel_image_is_read_like_its_file(tmp_path):
     nibabel = pytest.importorskip("nibabel")
     image = nibabel.Nifti1Image(np.array([[[0, 51, 255]]], np.uint8), AFFINE)
     image.header.set_slope_inter(1 / 255, 0)
@@ -276,12 +276,14 @@ def test_a_scaled_nibabel_image_means_what_its_file_does(tmp_path):
     assert as_segmentation(loaded, "reference").source.endswith("scaled.nii")
 
 
-def test_a_nibabel_image_that_does_not_know_its_place_has_none(tmp_path):
+def test_a_nibabel_image_without_geometry_gets_none(tmp_path):
     nibabel = pytest.importorskip("nibabel")
     image = nibabel.Nifti1Image(LABELS, None)
     assert as_segmentation(image, "reference").geometry is None
     surface = nibabel.gifti.GiftiImage()
-    with pytest.raises(FormatError, match=r"reference: .*nibabel.GiftiImage, which is no image on"):
+    with pytest.raises(
+        FormatError, match=r"reference: .*nibabel.GiftiImage, which is not an image on"
+    ):
         as_segmentation(surface, "reference")
 
 

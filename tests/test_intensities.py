@@ -70,7 +70,7 @@ def test_regions_away_from_the_middle_are_not_judged():
     assert "intensities" not in [note.kind for note in compare(labels, labels).notes]
 
 
-def test_a_photograph_with_the_histogram_of_bytes_is_told_both_remedies(tmp_path):
+def test_a_photograph_that_looks_like_8_bit_probabilities_gets_both_fixes(tmp_path):
     x, y = np.meshgrid(np.arange(300), np.arange(200), indexing="ij")
     photograph = np.clip(127.5 * (1 + np.sin(x / 31) * np.cos(y / 17)), 0, 255)
     photograph += np.random.default_rng(2).normal(0, 8, photograph.shape)

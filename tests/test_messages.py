@@ -1,4 +1,4 @@
-"""Messages name files by what tells them apart, and say what to do."""
+"""Messages shorten file names to their differing parts, and state a fix."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_equal_file_names_are_told_apart_by_their_folders(tmp_path: Path) -> Non
     assert "reference (truth/a.nii.gz) and prediction (net/a.nii.gz) do not lie on" in message
 
 
-def test_a_mask_on_another_grid_is_refused_side_by_side(tmp_path: Path) -> None:
+def test_a_mask_on_another_grid_is_rejected_side_by_side(tmp_path: Path) -> None:
     reference = save(tmp_path / "a.nii.gz", LABELS)
     mask = save(tmp_path / "mask.nii.gz", LABELS, np.diag([1.0, 1, 1.5, 1]) + np.eye(4, k=3) * 2)
     message = said("compare", reference, reference, "--mask", mask)
@@ -107,7 +107,7 @@ def test_a_folder_of_bids_gets_a_pattern_that_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["<", ">"])
-def test_cifti_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+def test_cifti_is_rejected_by_name(tmp_path: Path, kind: str) -> None:
     labels = nibabel.cifti2.LabelAxis(["parcels"], [{k: (f"p{k}", (0, 0, 0, 1)) for k in range(5)}])
     surface = nibabel.cifti2.BrainModelAxis.from_mask(np.ones(2000, bool), "CortexLeft")
     image = nibabel.Cifti2Image(np.arange(2000)[None] % 5, header=(labels, surface))
@@ -116,6 +116,8 @@ def test_cifti_is_refused_by_name(tmp_path: Path, kind: str) -> None:
     if kind == ">":
         header = nibabel.load(path).nifti_header.as_byteswapped(kind)
         path.write_bytes(header.binaryblock + path.read_bytes()[540:])
-    with pytest.raises(FormatError, match=r"a\.dlabel\.nii: is CIFTI, which holds .*-volume-all"):
+    with pytest.raises(
+        FormatError, match=r"a\.dlabel\.nii: is CIFTI, which contains .*-volume-all"
+    ):
         read(path)
     assert "is CIFTI" in said("info", path)

@@ -438,7 +438,9 @@ def test_an_image_is_reduced_before_label_maps_are_and_the_page_says_so(tmp_path
 
 
 def test_an_image_elsewhere_is_refused_by_name(tmp_path):
-    with pytest.raises(InputError, match=r"image: it has shape \(5, 7\) but the segmentations"):
+    with pytest.raises(
+        InputError, match=r"image: the background image has shape \(5, 7\), but the segmentations"
+    ):
         underlaid(tmp_path, np.zeros((5, 7)))
     with pytest.raises(FormatError, match=r"image 2: .*gone\.nii\.gz: no such file"):
         underlaid(tmp_path, [np.zeros((6, 7)), "gone.nii.gz"])

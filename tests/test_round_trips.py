@@ -1,4 +1,4 @@
-"""What `write` stores, `read` returns as the same segmentation, or `write` refuses it."""
+"""`read` returns the segmentation that `write` stored, or `write` rejects it."""
 
 import json
 from collections.abc import Callable
@@ -93,16 +93,16 @@ NPY_KEEPS += ("foreground", "whole foreground")
 
 
 def refusal(suffix: str, kind: str, shape: tuple[int, ...], placed: bool) -> str:
-    """Why this format cannot hold that segmentation; "" where it can."""
+    """Return why this format cannot store that segmentation; "" if it can."""
     crisp = kind in ("labels", "names", "negative", "boolean", "one label")
     if suffix == ".npy" and (placed or kind not in NPY_KEEPS):
-        return "NPY holds an array and nothing else, so"
+        return "NPY stores only an array, so"
     if suffix == ".png" and not crisp:
-        return "PNG holds whole numbers only"
+        return "PNG stores only whole numbers"
     if suffix == ".png" and len(shape) != 2:
-        return "PNG holds 2 axes"
+        return "PNG stores 2 axes"
     if suffix == ".png" and kind == "negative":
-        return "PNG holds labels from 0 to 65535, found -17"
+        return "PNG stores labels from 0 to 65535, found -17"
     return ""
 
 
@@ -143,7 +143,7 @@ def check_same(source: Segmentation, stored: Segmentation) -> None:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_segmentation_comes_back_or_is_refused(
+def test_a_segmentation_is_read_back_or_rejected(
     suffix: str, kind: str, shape: tuple[int, ...], placed: bool, tmp_path: Path
 ) -> None:
     source = SOURCES[kind](shape)
@@ -176,20 +176,20 @@ def test_no_label_is_changed(suffix: str, extreme: int, tmp_path: Path) -> None:
         write(path, Segmentation.from_labels(labels))
     except InputError as error:
         assert suffix in (".mgh", ".mgz", ".png")
-        assert "holds labels from" in str(error) and str(extreme) in str(error)
+        assert "stores labels from" in str(error) and str(extreme) in str(error)
         assert not -(2**31) <= extreme < 2**31 or suffix == ".png"
     else:
         stored = read(path).array[:, :]
         assert [int(label) for label in np.asarray(stored).ravel()] == labels.ravel().tolist()
 
 
-def test_relabelling_to_mgz_refuses_labels_that_it_would_change(tmp_path: Path) -> None:
+def test_relabelling_to_mgz_rejects_labels_that_it_would_change(tmp_path: Path) -> None:
     labels = np.array([[-(2**40), 1], [1, 1]])[..., None]
     write(tmp_path / "a.nii.gz", labels)
     words = ["compare", str(tmp_path / "a.nii.gz"), str(tmp_path / "a.nii.gz")]
     done = CliRunner().invoke(app, [*words, "--relabelled", str(tmp_path / "b.mgz")])
     assert done.exit_code == 1
-    assert "MGH holds labels from −2³¹ to 2³¹ − 1" in " ".join(done.stderr.split())
+    assert "MGH stores labels from −2³¹ to 2³¹ − 1" in " ".join(done.stderr.split())
     assert not (tmp_path / "b.mgz").exists()
 
 
@@ -302,7 +302,7 @@ def test_another_program_finds_names_and_values(tmp_path: Path) -> None:
         '{"kind":"probabilities","shape":[2,2,2],"labels":[1,2],"names":[null,null],"colours":5}',
     ],
 )
-def test_a_damaged_description_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_corrupt_description_is_rejected_by_name(text: str, tmp_path: Path) -> None:
     values = np.full((2, 2, 2, 2), 0.5, np.float32)
     np.savez(tmp_path / "a.npz", regions=values, probdice=np.array(text))
     with pytest.raises(InputError, match=r"a\.npz: "):
@@ -335,7 +335,7 @@ def test_names_in_npz_files_of_older_versions_are_read(tmp_path: Path) -> None:
     assert read(tmp_path / "b.npz").regions == (17, "white", 0)
 
 
-def test_npy_output_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_npy_output_is_rejected_before_the_comparison(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / f"{name}.nii.gz", numbers((5, 4, 3)), place((5, 4, 3)))
     files = [str(tmp_path / "a.nii.gz"), str(tmp_path / "b.nii.gz")]
@@ -345,5 +345,5 @@ def test_npy_output_is_refused_before_the_work(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [command, *files, option, str(output)])
         assert done.exit_code == 1
         said = " ".join(done.stderr.split())
-        assert "so the geometry would be lost; write .npz, which holds all" in said
+        assert "so the geometry would be lost. Write .npz instead" in said
         assert not output.exists()

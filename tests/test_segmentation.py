@@ -1,4 +1,4 @@
-"""Making segmentations: what is kept as it is, and what is refused at once."""
+"""Creating segmentations: arrays are not copied, and invalid structure is rejected at once."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_arrays_are_kept_as_they_are():
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_the_regions_may_lie_along_any_axis(axis):
+def test_regions_may_be_along_any_axis(axis):
     p = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
     array = np.moveaxis(p, -1, axis)
     segmentation = Segmentation.from_probabilities(array, axis=axis)
@@ -76,7 +76,7 @@ def test_a_single_foreground_has_a_complement():
     assert compare(segmentation, np.stack([1 - foreground, foreground]), match="labels").score == 1
 
 
-def test_a_background_is_what_is_missing():
+def test_a_background_gets_the_missing_probability():
     p = np.array([[0.5, 0.0, 0.7], [0.3, 0.0, 0.7]])
     segmentation = Segmentation.from_probabilities(p, names=["grey", "white"], sums="background")
     expected = np.array([[0.5, 0, 0.5], [0.3, 0, 0.5], [0.2, 1, 0]])
@@ -147,14 +147,14 @@ def test_plain_lists_are_arrays():
         ),
         (
             lambda: Segmentation.from_probabilities(np.zeros(3), axis=None, sums="normalise"),
-            "does not go with axis=None",
+            "cannot be combined with axis=None",
         ),
         (lambda: Segmentation.from_logits(np.zeros((2, 3), int)), "logits must be floating"),
         (
             lambda: Segmentation.from_labels([1, 2], geometry=Geometry((3,), np.eye(2))),
-            r"shape \(3,\), found shape \(2,\)",
+            r"shape \(3,\), but the image has shape \(2,\)",
         ),
-        (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array of one shape"),
+        (lambda: Segmentation.from_labels([[1, 2], [3]]), "an array with rows of equal length"),
         (lambda: Segmentation.from_labels([1], ignore=["a"]), "ignore must hold whole numbers"),
         (lambda: Segmentation.from_labels([1], ignore=[1.5]), r"whole numbers, found 1\.5"),
         (lambda: Segmentation.from_labels([1], names={"x": "a"}), "names must hold whole numbers"),
@@ -168,7 +168,7 @@ def test_plain_lists_are_arrays():
             "names must be a list of 2 names",
         ),
         (lambda: Geometry((2, 2), np.eye(4)), "must be 3 × 3"),
-        (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "give every axis a direction"),
+        (lambda: Geometry((2, 2), np.diag([1, 0, 1])), "must be finite and invertible"),
     ],
 )
 def test_structure_is_checked_at_once(make, message):
@@ -228,7 +228,7 @@ def test_grids_are_the_same_to_a_tenth_of_a_pixel(change, same, scale):
             compare(reference, moved)
 
 
-def test_one_side_without_geometry_is_refused_unless_it_is_dropped():
+def test_one_side_without_geometry_is_rejected_unless_it_is_dropped():
     here = Segmentation.from_labels([[1, 2]], geometry=Geometry((1, 2), np.eye(3)))
     with pytest.raises(ProbdiceError, match="prediction has no geometry"):
         compare(here, [[1, 2]])
@@ -237,7 +237,7 @@ def test_one_side_without_geometry_is_refused_unless_it_is_dropped():
     assert compare(here.without_geometry(), [[1, 2]]).score == 1
 
 
-def test_what_can_only_be_sliced_is_reordered_in_blocks():
+def test_lazy_arrays_are_reordered_in_blocks():
     class Sliced:
         def __init__(self, array):
             self.inner, self.shape, self.dtype = array, array.shape, array.dtype
@@ -255,7 +255,7 @@ def test_what_can_only_be_sliced_is_reordered_in_blocks():
     assert compare(reference, lazy, match="labels").score == 1
 
 
-def test_the_mask_lies_on_the_same_grid():
+def test_the_mask_must_be_on_the_same_grid():
     labels = np.random.default_rng(0).integers(0, 3, (4, 5, 6))
     reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
     mask = (labels > 0).astype(np.uint8)
@@ -310,8 +310,11 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
     ("make", "message"),
     [
         (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
-        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map has no channels"),
-        (lambda: Segmentation([1, 2], crisp=True, reading="softmax"), "no reading"),
+        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map must not have labels"),
+        (
+            lambda: Segmentation([1, 2], crisp=True, reading="softmax"),
+            "must not have labels or reading",
+        ),
         (lambda: Segmentation([1, 2], crisp=True, names=["a"]), "names must be a mapping"),
         (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore must hold whole numbers"),
         (lambda: Segmentation([1, 2], crisp=True, geometry="here"), "geometry must be a Geometry"),
@@ -324,10 +327,10 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
         ),
         (
             lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 1), names={2: "a"}),
-            "names must be those of 2 channels",
+            "keys of names must be channels from 0 to 1",
         ),
         (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="sum"), "reading must"),
-        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "use from_labels"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "Use from_labels"),
         (lambda: Segmentation([[1]], crisp=False, labels=(0,), reading="softmax"), "floating"),
         (lambda: Segmentation(1.0, crisp=False, labels=(0,)), "found a single number"),
         (
@@ -336,12 +339,12 @@ def test_blocks_without_any_label_invent_none(monkeypatch):
         ),
     ],
 )
-def test_the_constructor_checks_what_it_is_given(make, message):
+def test_the_constructor_checks_its_arguments(make, message):
     with pytest.raises(ProbdiceError, match=message):
         make()
 
 
-def test_the_constructor_takes_what_the_makers_take():
+def test_the_constructor_accepts_the_arguments_of_the_class_methods():
     assert Segmentation([1, 2], crisp=True, ignore=2).ignore == (2,)
     soft = Segmentation([[1.0], [0.0]], crisp=False, labels=[None, 1], names={0: "a"})
     assert soft.regions == ("a", 1)
@@ -396,7 +399,7 @@ def test_images_of_any_shape_become_one():
     )
     for wrong, message in (
         ([], "images is empty"),
-        ([images[0], soft[0]], "images must be alike"),
+        ([images[0], soft[0]], "images must have the same kind and regions"),
         ([images[0], Segmentation.from_labels([1], ignore=1)], "ignore the same labels"),
         ([images[0], Segmentation.from_labels([1], names={1: "a"})], "must have the same names"),
     ):
@@ -444,7 +447,7 @@ def test_a_probability_of_0_has_no_coordinates_but_for_a_floor():
     assert certain.to_ilr(floor=1e-3)[0, 0, 0] == pytest.approx(np.log(1000) / np.sqrt(2))
 
 
-def test_coordinates_of_one_region_or_of_integers_are_refused():
+def test_coordinates_of_one_region_or_of_integers_are_rejected():
     with pytest.raises(InputError, match="at least two regions"):
         Segmentation.from_labels([1, 1]).to_ilr()
     with pytest.raises(InputError, match="coordinates must be floating"):

@@ -319,7 +319,7 @@ def test_probabilities_follow_how_a_segmentation_is_read() -> None:
 def test_what_cannot_be_probabilities_is_refused() -> None:
     with pytest.raises(InputError, match=r"probabilities sum to 0\.75 at pixel"):
         blur([[0.5, 0.25], [0.5, 0.5]], 1)
-    with pytest.raises(InputError, match=r"^segmentation: must hold labels"):
+    with pytest.raises(InputError, match=r"^segmentation: must contain labels"):
         blur(np.array(["a", "b"]), 1)
 
 

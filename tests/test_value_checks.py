@@ -1,4 +1,4 @@
-"""Values that cannot be are refused with their side, their place and a remedy."""
+"""Invalid values are rejected with the side, the pixel and a fix."""
 
 import math
 
@@ -24,12 +24,15 @@ def spoilt(index, value, array=GOOD):
     [
         (
             math.nan,
-            r"prediction: found nan at pixel \(1, 2\), where a finite number must be; leave",
+            r"prediction: found nan at pixel \(1, 2\), expected a finite number. Replace",
         ),
         (math.inf, r"prediction: found inf at pixel \(1, 2\)"),
-        (-0.25, r"prediction: probability -0.25 at pixel \(1, 2\) is negative; use .*from_logits"),
+        (-0.25, r"prediction: probability -0.25 at pixel \(1, 2\) is negative. Use .*from_logits"),
         (1.75, r"prediction: probability 1.75 at pixel \(1, 2\) is above 1"),
-        (0.25, r'sum to 0.75 at pixel \(1, 2\); pass sums="normalise".*sums="background"'),
+        (
+            0.25,
+            r'sum to 0.75 at pixel \(1, 2\)\. .* pass sums="normalise".*sums="background"',
+        ),
     ],
 )
 def test_a_bad_value_is_reported_with_its_pixel(value, message, dtype):
@@ -44,7 +47,7 @@ def test_the_first_and_the_worst_pixel_are_named():
     with pytest.raises(
         ProbdiceError,
         match=r"reference: probabilities sum to 0.9 at pixel \(0, 3\) "
-        r"\(the first of 2 such pixels\), at worst to 0.5 at pixel \(2, 1\)",
+        r"\(the first of 2 such pixels\); the worst sum is 0.5 at pixel \(2, 1\)",
     ):
         compare(bad, GOOD)
 
@@ -80,7 +83,7 @@ def test_sums_within_a_thousandth_pass():
 
 def test_whole_numbers_are_labels():
     labels = np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 1.0]])
-    with pytest.raises(ProbdiceError, match=r"above 1; use Segmentation.from_labels"):
+    with pytest.raises(ProbdiceError, match=r"above 1. Use Segmentation.from_labels"):
         compare(labels, labels)
     assert compare(*[Segmentation.from_labels(labels)] * 2).score == 1
     with pytest.raises(ProbdiceError, match=r"sum to 2 at pixel.*from_labels"):
@@ -88,11 +91,11 @@ def test_whole_numbers_are_labels():
 
 
 @pytest.mark.parametrize(("full", "name"), [(100, "percentages"), (255, "values up to 255")])
-def test_percentages_and_bytes_are_to_be_divided(full, name):
+def test_the_error_suggests_dividing_percentages_and_bytes(full, name):
     scaled = np.array([[0.9, 0.25], [0.1, 0.75]]) * full
-    with pytest.raises(ProbdiceError, match=f"divide {name} by {full}"):
+    with pytest.raises(ProbdiceError, match=f"Divide {name} by {full}"):
         compare([0, 1], scaled)
-    with pytest.raises(ProbdiceError, match=f"divide {name} by {full}"):
+    with pytest.raises(ProbdiceError, match=f"Divide {name} by {full}"):
         compare([0, 1], Segmentation.from_probabilities(scaled, sums="background"))
 
 
@@ -111,14 +114,14 @@ def test_nan_labels_outside_the_mask_are_never_read():
 
 def test_labels_are_of_64_bits():
     with pytest.raises(
-        ProbdiceError, match=r"label 1e\+19 at pixel \(1,\) is no whole number of 64"
+        ProbdiceError, match=r"label 1e\+19 at pixel \(1,\) is not a 64-bit whole number"
     ):
         compare(Segmentation.from_labels(np.array([1.0, 1e19])), [1, 2])
 
 
 def test_only_pixels_of_the_same_kind_are_counted():
     mixed = np.array([[0.5, math.nan, 0.9, 0.9], [0.5, 0.5, 0.5, 0.5]])
-    with pytest.raises(ProbdiceError, match=r"found nan at pixel \(1,\), where"):
+    with pytest.raises(ProbdiceError, match=r"found nan at pixel \(1,\), expected"):
         compare(mixed, np.full((2, 4), 0.5))
 
 
@@ -133,7 +136,7 @@ def test_logits_must_be_finite():
         compare([0, 1], Segmentation.from_logits([[math.nan, 0.0], [1.0, -1e6]]))
 
 
-def test_a_foreground_lies_between_0_and_1():
+def test_a_foreground_is_between_0_and_1():
     with pytest.raises(ProbdiceError, match=r"probability 1.5 at pixel \(1,\) is above 1"):
         compare([0, 1], Segmentation.from_probabilities([0.2, 1.5], axis=None))
     with pytest.raises(ProbdiceError, match=r"probability -0.5 at pixel \(0,\) is negative"):
@@ -145,13 +148,13 @@ def test_a_foreground_lies_between_0_and_1():
     [
         (lambda: compare(np.zeros((2, 3), int), np.zeros((3, 2), int)), r"\(2, 3\) but .*\(3, 2\)"),
         (lambda: compare(np.zeros((2, 3)), np.zeros((2, 3), int)), r"\(3,\) but.*from_labels"),
-        (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must hold labels"),
+        (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must contain labels"),
         (
             lambda: compare(np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
             "seems to be the last",
         ),
         (lambda: compare("a.nii.gz", [1]), r"reference: a\.nii\.gz: no such file"),
-        (lambda: compare(np.array([None]), [1]), "reference: must hold labels.*found object"),
+        (lambda: compare(np.array([None]), [1]), "reference: must contain labels.*found object"),
         (lambda: compare([1, 2], [1, 2], mask=[False, False]), "mask is empty"),
         (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),
         (
@@ -159,7 +162,7 @@ def test_a_foreground_lies_between_0_and_1():
             r"mask must hold 0 and whole numbers, found 0.5 at pixel \(1,\); say .* mask > 0.5",
         ),
         (lambda: compare([1, 2], [1, 2], mask=[1.0, math.inf]), r"found inf at pixel \(1,\)"),
-        (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask: a mask is one file, found 2"),
+        (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask: expected one mask file, found 2"),
         (lambda: compare(np.zeros((0, 3), int), np.zeros((0, 3), int)), "have no pixels"),
         (
             lambda: compare(Segmentation.from_labels([5, 5], ignore=[5]), [1, 2]),
@@ -173,14 +176,14 @@ def test_a_foreground_lies_between_0_and_1():
         (lambda: compare([1], [1], merge="all"), "merge must be 'none'"),
         (lambda: compare([1], [1], workers=0), "workers must be a whole number of at least 1"),
         (lambda: compare([1], [1], workers="2"), "workers must be a whole number of at least 1"),
-        (lambda: compare([1, 2], [1, 2], mask=[[True], []]), "an array of one shape"),
+        (lambda: compare([1, 2], [1, 2], mask=[[True], []]), "an array with rows of equal length"),
         (
             lambda: compare([1], [1], mask=Segmentation.from_probabilities([[1.0]])),
             "mask must be a label map",
         ),
     ],
 )
-def test_arguments_that_do_not_fit(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ProbdiceError, match=message):
         call()
 
@@ -196,7 +199,7 @@ def test_nan_in_a_mask_is_outside_and_a_note():
     assert str(note) == "2 pixels of the mask are NaN and treated as outside."
 
 
-def test_masked_arrays_are_refused_with_the_remedy():
+def test_masked_arrays_are_rejected_with_the_fix():
     masked = np.ma.array([1, 2, 3], mask=[False, False, True])
     remedy = r"masked array.*array\.data and mask=~array\.mask"
     for call, name in (
@@ -273,7 +276,7 @@ def test_a_map_of_bytes_is_noted():
     assert "--scale prediction:255" in in_command(note.message)
 
 
-def test_kernels_and_messages_agree_on_what_sums_to_one():
+def test_kernels_and_messages_use_the_same_tolerance_of_sums():
     from probdice.data.value_checks import TOLERANCE
     from probdice.engine.kernels import rows
 
@@ -285,28 +288,29 @@ def test_kernels_and_messages_agree_on_what_sums_to_one():
     [
         (
             [[0.5, -0.25], [0.5, 1.25]],
-            "use Segmentation.from_logits for logits, or clip rounding errors to 0",
-            "clip rounding errors to 0, and store probabilities, not logits",
+            "Use Segmentation.from_logits for logits, or clip rounding errors to 0",
+            "Clip rounding errors to 0, and store probabilities instead of logits",
         ),
         (
             [[1.0, 3.0], [2.0, 4.0]],
-            "use Segmentation.from_labels if these whole numbers are labels",
-            "store one label a pixel if these whole numbers are labels",
+            "Use Segmentation.from_labels if these whole numbers are labels",
+            "Store one label per pixel if these whole numbers are labels",
         ),
         (
             [[0.5, 0.5], [0.5, 0.25]],
-            'pass sums="normalise" to read or Segmentation.from_probabilities, which divides by '
-            'the sum, or pass sums="background", which adds the missing part as a region',
-            "pass --sums normalise, which divides by the sum, or pass --sums background, which "
-            "adds the missing part as a region",
+            'To divide by the sum, pass sums="normalise" to read or '
+            "Segmentation.from_probabilities. To add the missing probability as a region, pass "
+            'sums="background"',
+            "To divide by the sum, pass --sums normalise. To add the missing probability as a "
+            "region, pass --sums background",
         ),
     ],
 )
-def test_what_to_do_is_said_to_callers_and_to_those_who_type_commands(values, python, command):
+def test_fixes_are_written_for_python_and_for_the_command_line(values, python, command):
     with pytest.raises(InputError) as refused:
         compare(np.array(values), [1, 2])
-    assert str(refused.value).endswith(f"; {python}")
-    assert refused.value.in_command().endswith(f"; {command}")
+    assert str(refused.value).endswith(f". {python}")
+    assert refused.value.in_command().endswith(f". {command}")
     assert "Segmentation" not in refused.value.in_command()
 
 
@@ -318,7 +322,7 @@ def test_what_to_do_is_said_to_callers_and_to_those_who_type_commands(values, py
         (np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
     ],
 )
-def test_arrays_that_were_misread_are_told_in_the_words_of_the_command(pair):
+def test_hints_on_misread_arrays_use_the_words_of_the_command_line(pair):
     with pytest.raises(InputError, match=r"Segmentation\.from_") as refused:
         compare(*pair)
     assert "Segmentation" not in refused.value.in_command()

@@ -1,1 +1,1 @@
-"""How numeric loops are compiled and cached."""
+"""Compile and cache numeric loops."""

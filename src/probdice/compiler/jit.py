@@ -1,4 +1,4 @@
-"""How every kernel is compiled."""
+"""Compile kernels with Numba, and cache the compiled code."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-# Not part of Numba's public interface. Where a version lacks the one, kernels are compiled in every
-# process; where it lacks the other, compiling is not reported.
+# Private parts of Numba. If a version lacks the first, kernels are compiled in every process; if it
+# lacks the second, compilation is not reported.
 try:
     from numba.core.caching import FunctionCache
 except ImportError:
@@ -25,14 +25,14 @@ except ImportError:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What lets LLVM vectorise sums, short of assuming that NaN and infinity do not exist: the checks
-# and the rules for zeros rely on both.
+# Let LLVM vectorise sums without assuming that NaN and infinity do not occur: the checks and the
+# rules for zeros rely on both.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
 # The numpy error model: a loop with a division that could raise is not vectorised.
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
-_njit: Any = numba.njit  # the types of both lack what they can do
+_njit: Any = numba.njit  # the annotations of both are incomplete
 _intrinsic: Any = intrinsic
 _FunctionCache: Any = object if FunctionCache is None else FunctionCache
 _event: Any = event
@@ -49,25 +49,25 @@ SOURCES = hashlib.sha256(
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """Compiled code on disk, valid for one state of all kernel sources.
+    """Compiled code on disk, valid for one version of all kernel sources.
 
-    Numba looks only at the file of the function that is called; a change to a function in another
-    file that it calls would go unseen.
+    Numba only checks the file of the called function and misses changes to functions in other
+    files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = SOURCES, self._cache_file._source_stamp
 
-    # A full disk, or damaged files, cost compiling again, never the comparison. Whatever unpickling
-    # a damaged file may raise is caught.
+    # With a full disk or corrupt files, kernels are compiled again and the comparison continues.
+    # Unpickling a corrupt file may raise any exception.
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:
             with suppress(OSError):
-                self.flush()  # an empty index takes the place of what it leads to
+                self.flush()  # replaces the corrupt index with an empty one
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -76,10 +76,10 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile on first use, without the GIL; keep the machine code where a folder allows it."""
+    """Compile on first use, without the GIL; cache the machine code if a folder is writable."""
     compiled: Any = _njit(**_OPTIONS)(function)
-    # RuntimeError: Numba finds no folder that it may write its cache to. Others: this version of
-    # Numba keeps its cache in another way, so that nothing is kept on disk.
+    # RuntimeError: Numba finds no writable cache folder. Others: this version of Numba caches in
+    # another way, so nothing is stored on disk.
     with suppress(RuntimeError, AttributeError, TypeError):
         compiled._cache = _Cache(function)
     dispatcher: Callable[P, R] = compiled
@@ -103,13 +103,13 @@ class _Watcher(_Listener):  # type: ignore[misc]
 
 
 def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None:
-    """Call these whenever a kernel is compiled, not loaded, from now on in this process."""
+    """Call `began` and `ended` whenever this process compiles a kernel instead of loading it."""
     if _event is not None:
         _event.register("numba:compile", _Watcher(began, ended))
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile for use in kernels only: without what a call from Python needs."""
+    """Compile for use in kernels only, without a wrapper for calls from Python."""
     compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
         function
     )
@@ -117,9 +117,9 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile into the code of every caller: for short functions of arrays in the innermost loops.
+    """Compile into every caller, for short functions of arrays in inner loops.
 
-    An array is passed as some ten numbers, so a call may cost more than the function itself.
+    An array is passed as about ten numbers, so a call may cost more than the function itself.
     """
     compiled: Callable[P, R] = _njit(
         no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **_OPTIONS
@@ -127,13 +127,13 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-# The fields of a floating number, built at its own width: numba computes integers with 64 bits,
-# and then only half as many fit in a vector.
-_WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # bits in all, and of the fraction
+# Bit fields of a floating-point number at its own width: Numba computes integers with 64 bits, and
+# then only half as many float32 values fit in a vector.
+_WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # total bits, and fraction bits
 
 
 def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
-    """A function of one floating number that changes its bits."""
+    """Return a compiled function that changes the bits of one floating-point number."""
 
     @_intrinsic
     def function(_typing: Any, value: Any) -> Any:
@@ -154,18 +154,18 @@ def _mantissa(builder: Any, bits: Any, digits: int, one: int) -> Any:
 
 
 def _exponent(builder: Any, bits: Any, digits: int, one: int) -> Any:
-    # The exponent becomes the last bits of 2^digits: a floating number without a conversion
-    # from integer, which has no vector form.
+    # The exponent becomes the last bits of 2^digits: this avoids a conversion from integer, which
+    # has no vector instruction.
     return builder.or_(builder.lshr(bits, bits.type(digits)), bits.type(one + (digits << digits)))
 
 
-mantissa = _from_bits(_mantissa)  # of a positive number: between 1 and 2
+mantissa = _from_bits(_mantissa)  # of a positive number, in [1, 2)
 exponent = _from_bits(_exponent)  # of a positive number, plus a constant
 
 
 @_intrinsic
 def alike(_typing: Any, number: Any, value: Any) -> Any:
-    """A number in the floating type of a value: mixed types are computed in the wider one."""
+    """Convert a number to the floating-point type of a value, to avoid mixed types."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[0], signature.args[0], signature.return_type)
@@ -175,7 +175,7 @@ def alike(_typing: Any, number: Any, value: Any) -> Any:
 
 @_intrinsic
 def sign_of(_typing: Any, value: Any) -> Any:
-    """An integer that is negative where the sign bit of a floating number is set."""
+    """Return an integer that is negative if the sign bit of a floating-point number is set."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(signature.return_type))

@@ -1,1 +1,1 @@
-"""Segmentations and their geometry, made from whatever people have."""
+"""Segmentations, their geometry and the arrays that they are made from."""

@@ -1,13 +1,13 @@
-"""Arrays of other libraries as NumPy's; each is known by the name of its type, none is imported.
+"""Convert arrays of other libraries to NumPy, by the names of their types and without importing.
 
-| array | what becomes of it |
+| array | conversion |
 |---|---|
-| NumPy array, memory map | kept as it is, read in blocks |
-| Zarr array, data set in a file, Dask array | the same, in blocks that follow its chunks |
-| torch tensor | detached, fetched from its device, bfloat16 as float32 |
-| JAX or CuPy array | fetched from its device, bfloat16 as float32 |
-| xarray DataArray | the array inside; a dimension named like regions is their axis |
-| whatever speaks DLPack or NumPy's protocols | what they give |
+| NumPy array, memory map | unchanged, read in blocks |
+| Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
+| torch tensor | detached, copied from its device, bfloat16 to float32 |
+| JAX or CuPy array | copied from its device, bfloat16 to float32 |
+| xarray DataArray | its data; a dimension with a region name is the region axis |
+| other arrays with DLPack or NumPy protocols | by these protocols |
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ __all__ = [
     "type_named",
 ]
 
-# What an xarray dimension is called that counts regions; in the plural as well.
+# Names of xarray dimensions that are the region axis, in singular; plurals also work.
 REGION_DIMENSIONS = ("region", "class", "label", "channel")
 
 
 class Array(Protocol):
-    """What can be sliced into blocks: an ndarray, a memory map, a data set in a file."""
+    """An array that can be sliced into blocks: an ndarray, a memory map, a data set in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -46,7 +46,7 @@ class Array(Protocol):
 
 
 class Exchangeable(Protocol):
-    """An array of another library that speaks DLPack."""
+    """An array of another library that supports DLPack."""
 
     def __dlpack__(self) -> Any: ...
 
@@ -56,19 +56,19 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """An ndarray, or what already slices like one."""
+    """Convert to an ndarray, unless the value can be sliced like one."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
-                "is a NumPy masked array, whose mask would be lost; pass its data and say which "
-                "pixels to compare: array.data and mask=~array.mask"
+                "is a NumPy masked array, whose mask would be ignored. Pass array.data and "
+                "mask=~array.mask instead"
             )
         return value if value.dtype.kind != "V" else _widened(value)
     if isinstance(value, list | tuple | int | float):
         return _converted(value)
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
-            f"found a path, {str(value)!r}, where an array is expected; read it first, with "
+            f"expected an array, found a path, {str(value)!r}. Read it first with "
             f"probdice.read(path)"
         )
     if has_type(value, "torch", "Tensor"):
@@ -82,13 +82,13 @@ def as_array(value: Any) -> Array:
     for library, name in (("nibabel", "FileBasedImage"), ("SimpleITK", "Image")):
         if has_type(value, library, name):
             raise InputError(
-                f"found {type_named(value)} where an array is expected, which would not know "
-                f"where it lies; read it with its geometry, with probdice.read(image)"
+                f"expected an array, found {type_named(value)}, whose geometry would be ignored. "
+                f"Convert it first with probdice.read(image)"
             )
     library = type(value).__module__.split(".")[0]
     if library == "cupy":
         return as_array(value.get())
-    # Slicing a JAX array or a pandas column is slow or means something else.
+    # Slicing is slow for JAX arrays and has another meaning for pandas columns.
     if library not in ("jax", "jaxlib", "pandas") and _slices(value):
         return cast(Array, value)
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
@@ -97,9 +97,9 @@ def as_array(value: Any) -> Array:
 
 
 def chunks_of(array: Array) -> Chunks | None:
-    """The lengths of an array's chunks along each axis, where it is stored in chunks and says so.
+    """Return the lengths of an array's chunks along each axis, or None if it has no chunks.
 
-    Zarr and HDF5 say the shape of a chunk, Dask the lengths along each axis.
+    Zarr and HDF5 give the shape of one chunk, Dask the lengths of all chunks along each axis.
     """
     chunks = getattr(array, "chunks", None)
     if not isinstance(chunks, tuple) or len(chunks) != len(array.shape):
@@ -111,20 +111,20 @@ def chunks_of(array: Array) -> Chunks | None:
 
 
 def travels(array: Any) -> bool:
-    """Whether another process can read the array from its store, without getting its values."""
+    """Return whether another process can read the array from its store, without a copy of it."""
     if has_type(array, "zarr", "Array"):
         return not has_type(array.store, "zarr", "MemoryStore")
     return bool(getattr(array, "travels", False))
 
 
 def _regular(size: int, length: int) -> tuple[int, ...]:
-    """Chunks of equal length, the last of which may be cut short."""
+    """Return chunks of equal length; the last one may be shorter."""
     whole, rest = divmod(size, max(length, 1))
     return (length,) * whole + ((rest,) if rest else ())
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
-    """The axis of the regions of an xarray DataArray and their names, where it says so."""
+    """Return the region axis of an xarray DataArray and the names of regions, or None."""
     if not has_type(value, "xarray", "DataArray"):
         return None
     array = cast(Any, value)
@@ -135,8 +135,7 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(named) > 1:
         raise InputError(
-            f"has several dimensions that are named like one of regions, of {array.dims}; "
-            f"rename all but one"
+            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one"
         )
     dimension = array.dims[named[0]]
     if dimension not in array.coords:
@@ -148,7 +147,7 @@ _DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s",
 
 
 def has_type(value: object, library: str, name: str) -> bool:
-    """Whether a value is an instance of a class of some library, which is not imported for it."""
+    """Return whether a value is an instance of a library's class, without importing it."""
     return any(
         kind.__name__ == name and kind.__module__.split(".")[0] == library
         for kind in type(value).__mro__
@@ -156,7 +155,7 @@ def has_type(value: object, library: str, name: str) -> bool:
 
 
 def type_named(value: object) -> str:
-    """The type of a value as its users know it, such as torch.Tensor."""
+    """Return the type of a value with the name of its library, such as torch.Tensor."""
     library = type(value).__module__.split(".")[0]
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
@@ -166,15 +165,15 @@ def _slices(value: Any) -> bool:
 
 
 def _converted(value: Any) -> NDArray[Any]:
-    """By whatever protocol NumPy finds."""
+    """Convert by any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InputError(f"must be an array of one shape: {error}") from None
+        raise InputError(f"must be an array with rows of equal length: {error}") from None
     except (TypeError, RuntimeError, BufferError) as error:
         raise InputError(
-            f"found {type_named(value)}, which NumPy cannot read ({_reason(error)}); "
-            f"pass a NumPy array"
+            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). "
+            f"Pass a NumPy array"
         ) from None
     if array.dtype.kind == "O":
         raise InputError(f"must be an array of numbers, found {_described(value)}")
@@ -182,7 +181,7 @@ def _converted(value: Any) -> NDArray[Any]:
 
 
 def _of_torch(tensor: Any) -> NDArray[Any]:
-    """The values of a tensor, wherever it lies and whatever it remembers."""
+    """Convert a tensor on any device, with or without gradients."""
     try:
         tensor = tensor.detach()
         if str(tensor.layout) != "torch.strided":
@@ -192,13 +191,13 @@ def _of_torch(tensor: Any) -> NDArray[Any]:
         return np.asarray(tensor.cpu().resolve_conj().resolve_neg().numpy())
     except (TypeError, RuntimeError, NotImplementedError) as error:
         raise InputError(
-            f"found a tensor of {tensor.dtype} on {tensor.device} whose values cannot be read: "
-            f"{_reason(error)}"
+            f"found a tensor of {tensor.dtype} on {tensor.device} whose values cannot be read "
+            f"({_reason(error)}). Pass a NumPy array"
         ) from None
 
 
 def _of_dlpack(value: Any) -> NDArray[Any]:
-    """An array of any library that speaks DLPack; from another device if it can be copied."""
+    """Convert an array with DLPack; copy it from another device if possible."""
     try:
         return np.from_dlpack(value)
     except (TypeError, RuntimeError, BufferError, ValueError):
@@ -207,20 +206,20 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
         return np.from_dlpack(value, device="cpu", copy=True)
     except (TypeError, RuntimeError, BufferError, ValueError) as error:
         raise InputError(
-            f"found {type_named(value)}, which NumPy cannot read ({_reason(error)}); bring it to "
-            f"the memory of the computer first"
+            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy it "
+            f"to host memory first"
         ) from None
 
 
 def _widened(array: NDArray[Any]) -> NDArray[Any]:
-    """Short floating numbers that NumPy does not know, such as bfloat16, as float32."""
+    """Convert short floating-point types that NumPy lacks, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
     return array
 
 
 def _label(name: object) -> int | str:
-    """A coordinate as a label: whole numbers are integers."""
+    """Convert a coordinate to a label; whole numbers become integers."""
     if isinstance(name, int | float) and not isinstance(name, bool) and float(name).is_integer():
         return int(name)
     return str(name)

@@ -1,4 +1,4 @@
-"""Where an image lies, and how one grid is laid onto another."""
+"""Position of an image in space, and alignment of two grids."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ __all__ = ["Geometry"]
 
 @dataclass(frozen=True, eq=False)  # an affine is compared as an array
 class Geometry:
-    """Where the pixels of an image lie.
+    """Position of the pixels (voxels in 3-D) of an image in space.
 
     Parameters
     ----------
     shape : tuple of int
         Number of pixels along each axis.
     affine : array_like
-        Homogeneous matrix that takes a pixel's index to its place in millimetres
-        (in 3-D: right, anterior, superior), one row and column more than there are axes.
+        Homogeneous matrix that maps a pixel index to a position in millimetres (in 3-D: right,
+        anterior, superior). It has one more row and column than the image has axes.
 
     Examples
     --------
@@ -45,8 +45,8 @@ class Geometry:
             shape = tuple(index(n) for n in self.shape)
         except (TypeError, ValueError):
             raise InputError(
-                f"shape must hold whole numbers and affine numbers, found {self.shape!r} and "
-                f"{self.affine!r}"
+                f"shape must contain whole numbers and affine must contain numbers, found "
+                f"{self.shape!r} and {self.affine!r}"
             ) from None
         size = len(shape) + 1
         if affine.shape != (size, size):
@@ -55,9 +55,7 @@ class Geometry:
                 f"found shape {affine.shape}"
             )
         if not np.all(np.isfinite(affine)) or np.linalg.matrix_rank(affine[:-1, :-1]) < size - 1:
-            raise InputError(
-                f"affine must be finite and give every axis a direction, found {affine.tolist()}"
-            )
+            raise InputError(f"affine must be finite and invertible, found {affine.tolist()}")
         affine.flags.writeable = False
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "affine", affine)
@@ -72,12 +70,12 @@ class Geometry:
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Distance between neighbouring pixels along each axis."""
+        """Distance between neighbouring pixels along each axis, in millimetres."""
         return tuple(float(x) for x in np.linalg.norm(self.affine[:-1, :-1], axis=0))
 
     @property
     def origin(self) -> tuple[float, ...]:
-        """Place of the first pixel."""
+        """Position of the first pixel, in millimetres."""
         return tuple(float(x) for x in self.affine[:-1, -1])
 
     @property
@@ -88,14 +86,14 @@ class Geometry:
 
     @property
     def pixel_volume(self) -> float:
-        """What one pixel covers: mm³ in 3-D, mm² in 2-D."""
+        """Volume of one voxel in mm³, or area of one pixel in mm² in 2-D."""
         return float(abs(np.linalg.det(self.affine[:-1, :-1])))
 
     def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
-        """How to lay this grid on `other`: the order of axes, then the axes to flip.
+        """Return the order of axes and the axes to flip that align this grid with `other`.
 
-        And how many pixels the corners then lie apart at most; infinite where the numbers of
-        pixels do not fit in any order.
+        The third value is the largest remaining distance between corners in pixels. It is
+        infinite if the shapes differ for every order of the axes.
         """
         axes = len(self.shape)
         unfit = tuple(range(axes)), (), inf
@@ -115,7 +113,7 @@ class Geometry:
         return tuple(order), flips, apart
 
     def describe(self) -> dict[str, str]:
-        """Size, spacing, origin and direction as short text."""
+        """Return size, spacing, origin and direction as short text."""
 
         def numbers(values: Iterable[float]) -> str:
             return " ".join(f"{value + 0.0:.6g}" for value in values)

@@ -1,7 +1,7 @@
-"""What is compared: a segmentation, crisp or probabilistic.
+"""`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` remembers an array and how to read it; it never copies or converts it. The
-structure (types, axes, names) is checked here, the values are checked while they are read.
+A `Segmentation` has an array and the way to interpret it; it never copies or converts the array.
+This module checks the structure (types, axes, names). Values are checked when they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,38 +58,38 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segmentation:
-    """A segmentation of one image: a label map, or a probability of every region per pixel.
+    """A segmentation of one image: a label map, or the probability of every region per pixel.
 
-    Make one with `from_labels`, `from_probabilities` or `from_logits`. The array is kept as it
-    is (a memory map stays one) and read in blocks when it is compared.
+    Create one with `from_labels`, `from_probabilities` or `from_logits`. The array is not copied
+    (a memory map stays one); a comparison reads it in blocks. "Pixel" also means voxel.
 
     Attributes
     ----------
-    array : ndarray or what slices like one
+    array : ndarray or sliceable array
         The label map, or the values with the regions along the first axis.
     crisp : bool
         Whether it is a label map.
     labels : tuple of int or None
-        The number of each channel of a probabilistic segmentation, as a label map would have it;
-        None for a channel without one. Empty for a label map, whose labels are found when it is
-        read.
+        The label of each channel of a probabilistic segmentation; None for a channel without a
+        label. Empty for a label map, whose labels are collected when it is read.
     names : mapping of int to str
-        Names by label, or by channel of a probabilistic segmentation. Regions may share a name.
+        Names by label, or by channel index of a probabilistic segmentation. Regions may share a
+        name.
     regions : tuple of int or str
-        How the channels of a probabilistic segmentation are shown: by name, else by number, else
-        by channel. A name that several share is followed by the number.
+        Displayed region of each channel of a probabilistic segmentation: its name, label or
+        channel index, whichever exists first. The label follows a name that several regions share.
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None
-        Where the image lies, if known.
+        Position of the image in space, if known.
     source : str
-        The file it came from, or "".
+        The file it was read from, or "".
     notes : tuple of Note
-        What is worth knowing about how it was read; a comparison repeats it.
+        Notes on how the file was read; a comparison repeats them.
     colours : mapping of int to str
-        Colours such as "#0072B2" by label, or by number of the channel, where the source has them.
+        Colours such as "#0072B2" by label or by channel index, if the source has them.
     origins : mapping of int to int or str
-        The class of each connected component of a label map of components; empty for others.
+        The class of each connected component in a label map of components; otherwise empty.
 
     Examples
     --------
@@ -113,10 +113,10 @@ class Segmentation:
     origins: Mapping[int, Label] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the structure; the values are checked while they are read."""
+        """Check the structure; values are checked when they are read."""
         object.__setattr__(self, "array", as_array(self.array))
         if not isinstance(self.names, Mapping):
-            raise InputError(f"names must be a mapping of labels to names, found {self.names!r}")
+            raise InputError(f"names must be a mapping from labels to names, found {self.names!r}")
         object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
         if not isinstance(self.geometry, Geometry | None):
             raise InputError(f"geometry must be a Geometry or None, found {self.geometry!r}")
@@ -129,8 +129,7 @@ class Segmentation:
             self._check_regions()
         if self.geometry is not None and self.geometry.shape != self.shape:
             raise InputError(
-                f"geometry is that of an image of shape {self.geometry.shape}, "
-                f"found shape {self.shape}"
+                f"geometry has shape {self.geometry.shape}, but the image has shape {self.shape}"
             )
 
     def _check_labels(self) -> None:
@@ -139,8 +138,8 @@ class Segmentation:
             raise InputError(f"labels must be whole numbers, found {dtype}")
         if self.labels or self.reading != "error":
             raise InputError(
-                f"a label map has no channels and no reading, found labels={self.labels} and "
-                f"reading={self.reading!r}; use from_probabilities or from_logits"
+                f"a label map must not have labels or reading, found labels={self.labels} and "
+                f"reading={self.reading!r}. Use from_probabilities or from_logits"
             )
 
     def _check_regions(self) -> None:
@@ -148,21 +147,23 @@ class Segmentation:
             raise InputError(f"reading must be one of {get_args(Reading)}, found {self.reading!r}")
         if self.ignore:
             raise InputError(
-                f"ignore is for labels of a label map, found ignore={self.ignore}; use from_labels"
+                f"ignore applies to label maps only, found ignore={self.ignore}. Use from_labels"
             )
         if self.reading == "softmax" and self.array.dtype.kind != "f":
-            raise InputError(f"logits must be floating, found {self.array.dtype}")
+            raise InputError(f"logits must be floating-point numbers, found {self.array.dtype}")
         _check_floating(self.array.dtype, "probabilities")
         if self.reading == "foreground":
             expected = 2
         elif not self.array.shape:
-            raise InputError("probabilities need an axis of regions, found a single number")
+            raise InputError("probabilities need a region axis, found a single number")
         else:
             expected = self.array.shape[0] + (self.reading == "background")
         labels, _ = as_channels(self.labels, None, expected)
         object.__setattr__(self, "labels", labels)
         if not all(0 <= channel < expected for channel in self.names):
-            raise InputError(f"names must be those of {expected} channels, found {self.names!r}")
+            raise InputError(
+                f"the keys of names must be channels from 0 to {expected - 1}, found {self.names!r}"
+            )
         _check_distinct([label for label in labels if label is not None])
         _check_distinct(self.regions)
 
@@ -175,20 +176,20 @@ class Segmentation:
         names: Mapping[int, str] | Sequence[str] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """A label map.
+        """Create a label map.
 
         Parameters
         ----------
         array : array_like
-            One label per pixel: integers of any type and size, booleans (labels 0 and 1), or
-            floating numbers that are whole. Tensors and arrays of other libraries work as well.
+            One label per pixel: integers of any type, booleans (labels 0 and 1), or floating-point
+            whole numbers. Tensors and arrays of other libraries also work.
         ignore : int or iterable of int, optional
-            Labels whose pixels are left out of the comparison. Only a reference may have them.
+            Labels whose pixels are excluded from the comparison. Only a reference may have them.
         names : mapping or sequence, optional
-            Names of labels, as ``{label: name}`` or as a list that starts with label 0. Labels
-            without a name keep their number; a named label that no pixel has is an empty region.
+            Names of labels: ``{label: name}``, or a list that starts with label 0. Labels without
+            a name are shown by number. A named label without pixels is an empty region.
         geometry : Geometry, optional
-            Where the image lies.
+            Position of the image in space.
 
         Examples
         --------
@@ -199,8 +200,8 @@ class Segmentation:
         """
         if not isinstance(array, np.ndarray) and region_dimension(array) is not None:
             raise InputError(
-                f"labels have one number for each pixel, found an array with the dimensions "
-                f"{getattr(array, 'dims', ())}, one of them of regions; use from_probabilities"
+                f"a label map has one number per pixel, found an array with the dimensions "
+                f"{getattr(array, 'dims', ())}, one of them of regions. Use from_probabilities"
             )
         if names is None:
             numbered: Mapping[int, str] = {}
@@ -226,30 +227,30 @@ class Segmentation:
         sums: Sums = "error",
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Probabilities of every region.
+        """Create a segmentation from the probabilities of every region.
 
         Parameters
         ----------
         array : array_like
-            Probabilities, of type float16, float32 or float64, or a one-hot array of integers.
-            Tensors and arrays of other libraries work as well; bfloat16 becomes float32.
+            Probabilities of type float16, float32 or float64, or a one-hot array of integers.
+            Tensors and arrays of other libraries also work; bfloat16 becomes float32.
         axis : int or None, optional
-            The axis of the regions. None when there is none: the array is then the probability
-            of a single foreground, and the regions are 0 (its complement) and 1. In an xarray
-            DataArray a dimension called region, class, label or channel is that of the regions.
+            The region axis. With None, the array is the probability of a single foreground
+            region, and the regions are 0 (its complement) and 1. In an xarray DataArray, a
+            dimension called region, class, label or channel is the region axis.
         labels : sequence of int, optional
-            The number of each region, which is what a label map has; None for a region without
-            one. By default 0, 1, …, unless there are names.
+            The label of each region, as in a label map; None for a region without a label. The
+            default is 0, 1, …, unless there are names.
         names : sequence of str, optional
-            The name of each region, or None; a whole number in the place of a name is a label. By
-            default the coordinates of an xarray dimension. Regions with different labels may
+            The name of each region, or None. A whole number instead of a name is a label. The
+            default is the coordinates of an xarray dimension. Regions with different labels may
             share a name.
         sums : {"error", "normalise", "background"}, optional
-            What to do where the probabilities of a pixel do not sum to 1 (to within 1e-3):
-            refuse, divide by the sum ("normalize" too), or add a region called "background" for
-            what is missing (and divide where the sum exceeds 1).
+            How to treat pixels whose probabilities do not sum to 1 within 1e-3: raise an error,
+            divide by the sum (also "normalize"), or add a region called "background" with the
+            missing probability (and divide by the sum if it exceeds 1).
         geometry : Geometry, optional
-            Where the image lies.
+            Position of the image in space.
 
         Examples
         --------
@@ -268,8 +269,8 @@ class Segmentation:
         if axis is None:
             if how != "error":
                 raise InputError(
-                    f"sums={sums!r} does not go with axis=None: a single foreground and its "
-                    f"complement always sum to 1"
+                    f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
+                    f"complement always sum to 1. Omit one of them"
                 )
             numbers, called = as_channels(labels, names, 2)
             return cls(
@@ -298,10 +299,10 @@ class Segmentation:
         names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Logits of every region: the softmax along `axis` gives the probabilities.
+        """Create a segmentation from logits; the softmax along `axis` gives the probabilities.
 
-        What underflows is kept as the smallest positive number, since a softmax is never
-        certain. The parameters are those of `from_probabilities`.
+        Probabilities that underflow become the smallest positive number, because a softmax is
+        never exactly 0. The parameters are those of `from_probabilities`.
 
         Examples
         --------
@@ -327,18 +328,18 @@ class Segmentation:
         names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Isometric log-ratio coordinates: one fewer than there are regions.
+        """Create a segmentation from isometric log-ratio coordinates, one fewer than regions.
 
-        The basis is that of Egozcue et al. (2003), each region against the geometric mean of those
-        before it: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}). Euclidean distances
-        between coordinates are Aitchison distances between probabilities.
+        The basis is that of Egozcue et al. (2003), which compares the geometric mean of the first
+        regions with the next one: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}). Euclidean
+        distances between coordinates are Aitchison distances between probabilities.
 
         Parameters
         ----------
         array : array_like
-            Coordinates, any real numbers, along `axis`; the whole array is converted at once.
+            Coordinates (any real numbers) along `axis`. The whole array is converted at once.
         axis, labels, names, geometry
-            As for `from_logits`; there is one region more than there are coordinates.
+            As for `from_logits`. There is one more region than coordinates.
 
         Examples
         --------
@@ -352,7 +353,7 @@ class Segmentation:
         values = _regions_first(array, axis, "coordinates")
         whole = np.asarray(values[(slice(None),) * len(values.shape)])
         if whole.dtype.kind != "f":
-            raise InputError(f"coordinates must be floating, found {whole.dtype}")
+            raise InputError(f"coordinates must be floating-point numbers, found {whole.dtype}")
         dtype = np.result_type(whole.dtype, np.float32)
         basis = ilr_basis(len(whole) + 1).astype(dtype)
         logits = np.tensordot(basis.T, whole.astype(dtype), axes=1)
@@ -360,13 +361,13 @@ class Segmentation:
 
     @classmethod
     def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
-        """The pixels of several images as one, for one correspondence over a whole data set.
+        """Combine the pixels of several images, to match regions once for a whole data set.
 
         Parameters
         ----------
         images : iterable of Segmentation
-            All label maps, or all probabilities with the same regions read in the same way. Their
-            shapes may differ; geometry is dropped.
+            Only label maps, or only probabilities with the same regions and the same `reading`.
+            Shapes may differ. The geometry is dropped.
 
         Examples
         --------
@@ -388,7 +389,9 @@ class Segmentation:
                 first.labels,
                 first.reading,
             ):
-                raise InputError(f"images must be alike, found {first!r} and {image!r}")
+                raise InputError(
+                    f"images must have the same kind and regions, found {first!r} and {image!r}"
+                )
             if image.ignore != first.ignore or dict(image.names) != dict(first.names):
                 raise InputError(
                     "images must have the same names and ignore the same labels, found "
@@ -409,19 +412,19 @@ class Segmentation:
 
     @cached_property
     def regions(self) -> tuple[Label, ...]:
-        """How the channels are shown: by name, else by number, else by channel."""
+        """Displayed region of each channel: its name, label or channel index."""
         return shown_labels(self.labels, self.names)
 
     @property
     def _rows(self) -> bool:
-        """Whether the first axis of the array is that of the regions."""
+        """Whether the first axis of the array is the region axis."""
         return not self.crisp and self.reading != "foreground"
 
     def probabilities(self) -> NDArray[Any]:
-        """The probabilities of every region as they are compared, regions first.
+        """Return the probabilities of every region as they are compared, regions first.
 
-        Sums are mended, a background is added, the softmax is taken. Of a label map it is one
-        row of zeros and ones for every label that occurs, in ascending order.
+        Sums are normalised, a background is added and the softmax is applied, as `reading`
+        requires. A label map gives one row of zeros and ones per label, in ascending order.
 
         Examples
         --------
@@ -434,7 +437,7 @@ class Segmentation:
                [1., 0., 1.]], dtype=float32)
         """
         array = np.asarray(self.array[(slice(None),) * len(self.array.shape)])
-        if array.dtype.kind == "b":  # a boolean is true whatever its byte
+        if array.dtype.kind == "b":  # any nonzero byte is true
             array = array.view(np.uint8) != 0
         if self.crisp:
             flat = array.reshape(-1)
@@ -449,18 +452,18 @@ class Segmentation:
         return as_probabilities(values, self.reading).reshape(-1, *self.shape)
 
     def to_ilr(self, *, floor: float = 0.0) -> NDArray[np.float64]:
-        """The isometric log-ratio coordinates of every pixel; see `from_ilr` for the basis.
+        """Return the isometric log-ratio coordinates of every pixel; see `from_ilr` for the basis.
 
         Parameters
         ----------
         floor : float, optional
-            Probabilities below this are raised to it, as by ``Aitchison(floor=…)``: a 0 has no
-            logarithm, and is refused without it.
+            Probabilities below `floor` are raised to it, as in ``Aitchison(floor=…)``. Without a
+            floor, a probability of 0 is an error because it has no logarithm.
 
         Returns
         -------
         ndarray of float64
-            Coordinates, one fewer than there are regions, then the axes of the image.
+            Coordinates along the first axis, one fewer than regions, then the image axes.
 
         Examples
         --------
@@ -476,14 +479,14 @@ class Segmentation:
         if not p.all():
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
             raise InputError(
-                f"probability 0 at pixel {place} has no logarithm, and so no coordinates; pass ",
+                f"probability 0 at pixel {place} has no logarithm and no coordinates. To raise "
+                f"such values to a minimum, use ",
                 Option("floor", "1e-3"),
-                " to raise such values to it",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
-        """Raise what is amiss in the values, if anything is, by pixels in C order."""
+        """Raise an `InputError` for a fault whose pixels are numbered in C order."""
         if fault is not None:
             first, worst = (
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
@@ -495,24 +498,24 @@ class Segmentation:
     def components(
         self, *, background: Label | None, connectivity: int | None = None
     ) -> "Instances":
-        """The connected components of a label map, as a label map of instances.
+        """Return the connected components of a label map as a label map of instances.
 
-        Needs connected-components-3d (extra `instances`) and the whole image in memory.
+        This requires connected-components-3d (extra `instances`) and the whole image in memory.
 
         Parameters
         ----------
         background : int, str or None
-            The label that is not divided; it keeps its number, as do labels that are ignored.
-            It must be said; None where there is none.
+            The label that is not divided. It keeps its number, like ignored labels. Required;
+            pass None if there is no background.
         connectivity : {4, 8, 6, 18, 26}, optional
-            How many neighbours a pixel has: 4 or 8 in two dimensions, 6, 18 or 26 in three. All
-            of them, 8 or 26, by default.
+            Number of neighbours of a pixel: 4 or 8 in 2-D, 6, 18 or 26 in 3-D. The default is
+            8 or 26.
 
         Returns
         -------
         Instances
-            A `Segmentation` whose labels are numbers from 1 on and whose names, such as
-            ``"liver#2"``, say which label each came from; `origins` has that as a mapping.
+            A `Segmentation` with labels from 1 and names such as ``"liver#2"``. `origins` maps
+            each new label to its original label.
 
         Examples
         --------
@@ -527,27 +530,27 @@ class Segmentation:
         return instances_of(self, background=background, connectivity=connectivity)
 
     def onto(self, geometry: Geometry, *, tolerance: float = 0.1) -> "Segmentation":
-        """This segmentation with its axes in the order and direction of `geometry`.
+        """Return this segmentation with its axes in the order and direction of `geometry`.
 
-        Nothing is interpolated: the grids must be the same up to the order and direction of
-        their axes, to within `tolerance` pixels at every corner.
+        Nothing is interpolated: apart from the order and direction of their axes, the grids must
+        agree within `tolerance` pixels at every corner.
 
         Examples
         --------
         >>> import numpy as np
         >>> from probdice import Geometry, Segmentation
-        >>> here = Geometry((2, 3), np.diag([1.0, 1.0, 1.0]))
-        >>> there = Geometry((3, 2), np.array([[0, 1, 0], [-1, 0, 2], [0, 0, 1.0]]))
-        >>> labels = np.array([[5, 6], [3, 4], [1, 2]])
-        >>> np.asarray(Segmentation.from_labels(labels, geometry=there).onto(here).array).tolist()
+        >>> target = Geometry((2, 3), np.diag([1.0, 1.0, 1.0]))
+        >>> rotated = Geometry((3, 2), np.array([[0, 1, 0], [-1, 0, 2], [0, 0, 1.0]]))
+        >>> labels = Segmentation.from_labels([[5, 6], [3, 4], [1, 2]], geometry=rotated)
+        >>> np.asarray(labels.onto(target).array).tolist()
         [[1, 3, 5], [2, 4, 6]]
         """
         if self.geometry is None:
-            raise GeometryError("it has no geometry, so it cannot be laid onto another grid")
+            raise GeometryError("has no geometry, so it cannot be aligned with another grid")
         order, flips, apart = self.geometry.steps_onto(geometry)
         if not apart <= tolerance:
             if not np.isfinite(apart):
-                raise GeometryError("in no order of the axes do the grids have the same size")
+                raise GeometryError("the grids differ in size for every order of the axes")
             raise GeometryError(
                 f"corners lie up to {apart:.3g} pixels apart",
                 *(() if tolerance == 0.1 else (f", more than {tolerance:g}",)),
@@ -557,20 +560,20 @@ class Segmentation:
         return replace(self, array=array, geometry=geometry)
 
     def without_geometry(self) -> "Segmentation":
-        """The same array, to be compared by array order alone.
+        """Return the same array without geometry, to compare in array order.
 
         Examples
         --------
         >>> import numpy as np
         >>> from probdice import Geometry, Segmentation
-        >>> here = Geometry((2,), np.diag([3.0, 1.0]))
-        >>> Segmentation.from_labels([1, 2], geometry=here).without_geometry().geometry is None
+        >>> geometry = Geometry((2,), np.diag([3.0, 1.0]))
+        >>> Segmentation.from_labels([1, 2], geometry=geometry).without_geometry().geometry is None
         True
         """
         return replace(self, geometry=None)
 
     def label(self, number: int) -> Label:
-        """How a label of a label map is shown: by its name, or by its number."""
+        """Return the displayed name of a label of a label map, or its number."""
         return self._shown_names.get(number, number)
 
     @cached_property
@@ -591,7 +594,7 @@ class Segmentation:
 
 @dataclass(frozen=True, eq=False)
 class _Reordered:
-    """An array that can only be sliced, with its axes reordered and flipped as blocks are taken."""
+    """A lazy array whose axes are reordered and flipped when blocks are read."""
 
     array: Array
     order: tuple[int, ...]
@@ -629,14 +632,14 @@ class _Reordered:
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """`array` with the axes after the first `first` ones reordered, then flipped."""
+    """Reorder, then flip, the axes of `array` after the first `first` ones."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))
     flips = tuple(first + axis for axis in flips)
     if isinstance(array, np.ndarray):
         return np.flip(array.transpose(order), flips)
-    if has_type(array, "dask", "Array"):  # it stays one, so that its chunks are computed as tasks
+    if has_type(array, "dask", "Array"):  # stays a Dask array, so that chunks stay tasks
         steps = (slice(None, None, -1 if k in flips else 1) for k in range(len(order)))
         return cast(Array, cast(Any, array).transpose(order)[tuple(steps)])
     return _Reordered(array, order, flips)
@@ -645,7 +648,7 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
 def _by_dimension(
     array: AnyArray, axis: int, names: Sequence[Label | None] | None
 ) -> tuple[int, Sequence[Label | None] | None]:
-    """The axis of the regions and their names, where an xarray DataArray says them itself."""
+    """Return the region axis and names; an xarray DataArray may define them."""
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
     dimension = region_dimension(array)
@@ -655,15 +658,14 @@ def _by_dimension(
 
 
 def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
-    """A view of `value` with the axis of the regions in front."""
+    """Return a view of `value` with the region axis first."""
     array = as_array(value)
     _check_floating(array.dtype, what)
     axes = len(array.shape)
     axis = whole_number(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
-            f"{what} have no axis {axis}: their shape is {array.shape}, "
-            f"and one axis must be that of the regions"
+            f"{what} have no axis {axis}: their shape is {array.shape}. Set axis to the region axis"
         )
     axis %= axes
     if array.shape[axis] == 0:
@@ -674,36 +676,36 @@ def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
 
 
 def _check_floating(dtype: np.dtype[Any], what: str) -> None:
-    """Only what a block can turn into float32 or float64 without loss of meaning."""
+    """Reject types that cannot be converted to float32 or float64."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
-            f"{what} must be float16, float32 or float64, found {dtype}; "
-            f"convert them with astype first"
+            f"{what} must be float16, float32 or float64, found {dtype}. "
+            f"Convert them with astype first"
         )
 
 
 def _check_distinct(names: Sequence[Label]) -> None:
     seen: set[str] = set()
     for name in names:
-        if str(name) in seen:  # labels of both sides correspond as text
+        if str(name) in seen:  # labels of both sides are matched as text
             raise InputError(
-                f"regions must differ, found {name!r} twice; give them different labels or names"
+                f"regions must differ, found {name!r} twice. Use different labels or names"
             )
         seen.add(str(name))
 
 
 def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
-    """Labels, of which there may be a single one."""
+    """Convert one label or several to a tuple."""
     single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
     given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
     for label in given:
         if isinstance(label, bool):  # more likely meant as "yes" than as label 1
-            raise InputError(f"{what} must hold whole numbers, found {label!r}")
+            raise InputError(f"{what} must contain whole numbers, found {label!r}")
     return tuple(whole_number(label, what) for label in given)
 
 
 def as_sums(sums: object) -> Sums:
-    """One of the ways to mend sums; "normalize" is the same as "normalise"."""
+    """Check the option `sums`; "normalize" is the same as "normalise"."""
     if isinstance(sums, str):
         word = "normalise" if sums == "normalize" else sums
         if word in get_args(Sums):

@@ -1,7 +1,7 @@
-"""What the numbers of an image mean: labels, or probabilities as they are compared.
+"""Convert the stored values of an image to probabilities, and check labels and probabilities.
 
-Values are checked in the pass that reads them; what cannot be is reported with its pixel and a
-remedy. This is the one place where values as they came become probabilities.
+Values are checked in the pass that reads them. An error reports the pixel of an invalid value and a
+fix. No other module converts stored values to probabilities.
 """
 
 from collections.abc import Callable
@@ -31,13 +31,13 @@ __all__ = [
 Sums = Literal["error", "normalise", "background"]
 Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
-TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
-LARGEST = 2.0**63  # labels are integers of 64 bits
-FORGIVEN = 0.5  # how far above 1 a value may be where it is then divided by the sum
-MANY = 100  # labels up to which a map of them is no map of bytes
-WIDEST_GAP = 8  # between neighbouring numbers of a map of bytes
-SMOOTH = 0.8  # correlation of how often neighbours occur: bytes have 0.9 and more, atlases 0.6
-ROUNDING = 1e-6  # less than this missing from a sum of 1 is no background
+TOLERANCE = 1e-3  # largest deviation of the sum of probabilities from 1
+LARGEST = 2.0**63  # labels are 64-bit integers
+FORGIVEN = 0.5  # largest excess of a value above 1 if it is divided by the sum
+MANY = 100  # with up to this many labels, a map is never taken for 8-bit probabilities
+WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
+SMOOTH = 0.8  # correlation of neighbouring frequencies: 8-bit maps have ≥ 0.9, atlases 0.6
+ROUNDING = 1e-6  # a smaller missing probability is rounding, not background
 
 NORMALISE, BACKGROUND = (
     Option("sums", how, python=f'sums="{how}" to read or Segmentation.from_probabilities')
@@ -49,10 +49,10 @@ MASK = Option("mask", "FILE", python="mask=…")
 def as_probabilities(
     values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Probabilities from floating values as they came, regions first.
+    """Convert stored floating-point values to probabilities, regions first.
 
-    Where the number of regions stays the same, `values` itself is overwritten; else the result is
-    written to `into`, which has one row more. Values that cannot be give whatever they give:
+    If the number of regions stays the same, `values` is overwritten. Otherwise the result is
+    written to `into`, which has one more row. Invalid values give undefined results;
     `examine_values` reports them.
     """
     if reading == "error":
@@ -62,7 +62,7 @@ def as_probabilities(
             np.subtract(values, values.max(axis=0), out=values)
             np.exp(values, out=values)
             values /= values.sum(axis=0)
-            # A softmax is never certain: what underflows is kept as the smallest positive number.
+            # A softmax is never 0: values that underflow become the smallest positive number.
             np.maximum(values, np.finfo(values.dtype).smallest_subnormal, out=values)
             return values
         if reading == "normalise":
@@ -84,14 +84,14 @@ def as_probabilities(
 
 
 def _sums(values: NDArray[Any]) -> NDArray[np.float64]:
-    """In float64: what is missing from 1 is small beside what is there."""
+    """Sum in float64, because the difference from 1 is small."""
     sums: NDArray[np.float64] = values.sum(axis=0, dtype=np.float64)
     return sums
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is amiss in some pixels; pixels are known by their number in the order of reading."""
+    """Invalid values; pixels are numbered in the order of reading."""
 
     kind: str
     count: int
@@ -103,7 +103,7 @@ class Fault:
     highest: float = 0.0
 
     def __add__(self, other: "Fault") -> "Fault":
-        """Both together: what is said is of the pixel that comes first."""
+        """Combine two faults; the message reports the first pixel."""
         if other.first < self.first:
             return other + self
         later = other
@@ -118,96 +118,97 @@ class Fault:
         )
 
     def moved(self, number: Callable[[int], int]) -> "Fault":
-        """The same with its pixels numbered anew."""
+        """Return the same fault with renumbered pixels."""
         return replace(self, first=number(self.first), worst=number(self.worst))
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
-        """One sentence: what is where, and what to do about it."""
-        what = {
-            "fraction": f"label {self.value:g}{self._at(place)} is no whole number of 64 bits",
-            "infinite": f"found {self.value:g}{self._at(place)}, where a finite number must be",
-            "negative": f"probability {self.value:g}{self._at(place)} is negative",
-            "above": f"probability {self.value:g}{self._at(place)} is above 1",
-            "nothing": f"all probabilities are 0{self._at(place)}, so the sum divides none",
-            "sum": f"probabilities sum to {self.value:.6g}{self._at(place)}",
+        """Return the problem, its position and the fix."""
+        unit = "voxel" if len(place) == 3 else "pixel"
+        others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
+        at = f"at {unit} {place}{others}"
+        problem = {
+            "fraction": f"label {self.value:g} {at} is not a 64-bit whole number",
+            "infinite": f"found {self.value:g} {at}, expected a finite number",
+            "negative": f"probability {self.value:g} {at} is negative",
+            "above": f"probability {self.value:g} {at} is above 1",
+            "nothing": f"all probabilities are 0 {at}, so they cannot be divided by their sum",
+            "sum": f"probabilities sum to {self.value:.6g} {at}",
         }[self.kind]
         if self.kind == "sum" and worst_place != place:
-            what += f", at worst to {self.worst_sum:.6g} at pixel {worst_place}"
-        return [f"{what}; ", *self._remedy()]
+            problem += f"; the worst sum is {self.worst_sum:.6g} at {unit} {worst_place}"
+        return [f"{problem}. ", *self._remedy(unit)]
 
-    def _at(self, place: tuple[int, ...]) -> str:
-        more = f" (the first of {self.count} such pixels)" if self.count > 1 else ""
-        return f" at pixel {place}{more}"
-
-    def _remedy(self) -> list[str | Option]:
+    def _remedy(self, unit: str) -> list[str | Option]:
         if self.kind == "fraction":
             return [
                 _either(
-                    "use Segmentation.from_probabilities for probabilities",
-                    "a label map holds whole numbers: is this an image, or one region's "
-                    "probabilities?",
+                    "Use Segmentation.from_probabilities for probabilities",
+                    "A label map contains whole numbers. Check that the file is not an image or "
+                    "the probabilities of one region",
                 )
             ]
         if self.kind == "infinite":
-            return ["leave such pixels out with ", MASK, ", or fill them in"]
+            return [f"Replace such values, or exclude these {unit}s with ", MASK]
         if self.kind == "negative":
             return [
                 _either(
-                    "use Segmentation.from_logits for logits, or clip rounding errors to 0",
-                    "clip rounding errors to 0, and store probabilities, not logits",
+                    "Use Segmentation.from_logits for logits, or clip rounding errors to 0",
+                    "Clip rounding errors to 0, and store probabilities instead of logits",
                 )
             ]
-        adds = ", which adds the missing part as a region"
-        missing: list[str | Option] = ["pass ", BACKGROUND, adds]
+        missing: list[str | Option] = [
+            "To add the missing probability as a region, pass ",
+            BACKGROUND,
+        ]
         if self.kind == "nothing":
-            return [*missing, ", or leave such pixels out with ", MASK]
+            return [*missing, f". To exclude such {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
         if self.whole:
             remedies.append(
                 [
                     _either(
-                        "use Segmentation.from_labels if these whole numbers are labels",
-                        "store one label a pixel if these whole numbers are labels",
+                        "Use Segmentation.from_labels if these whole numbers are labels",
+                        f"Store one label per {unit} if these whole numbers are labels",
                     )
                 ]
             )
         for full, name in ((100, "percentages"), (255, "values up to 255")):
             if full / 2 < self.highest <= full:
                 remedies.append(
-                    [_either(f"divide {name} by {full}", f"pass --scale {full} for {name}")]
+                    [_either(f"Divide {name} by {full}", f"For {name}, use --scale {full}")]
                 )
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
-                remedies.append(["pass ", NORMALISE, ", which divides by the sum"])
-                missing[1] = Option("sums", "background")  # whose option it is has just been said
+                remedies.append(["To divide by the sum, pass ", NORMALISE])
+                missing[1] = Option("sums", "background")  # NORMALISE has named the functions
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
-            return ["divide by the value that stands for certainty"]
+            return ["Divide by the value that means probability 1"]
         message = list(remedies[0])
         for remedy in remedies[1:]:
-            message += [", or ", *remedy]
+            message += [". ", *remedy]
         return message
 
 
 def _either(python: str, command: str) -> Option:
-    """What to do, for someone who calls functions and for someone who types commands."""
+    """Return the fix in the words of Python and of the command line."""
     return Option("remedy", python=python, command=command)
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which floating values can be labels."""
+    """Return which floating-point values can be labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
     return whole
 
 
 def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
-    """100 or 255 where the labels of a map look like probabilities stored as bytes; or None.
+    """Return 100 or 255 if the labels of a map look like 8-bit probabilities, else None.
 
-    They then are more than a hundred, from 0 to 255 at most without large gaps, and neighbouring
-    numbers are about equally frequent. Regions of an atlas or superpixels have volumes that say
-    nothing about that of the next one.
+    This is the case for more than 100 labels from 0 to at most 255 without large gaps, if
+    neighbouring numbers are about equally frequent. In an atlas or in superpixels, the volumes of
+    neighbouring labels are unrelated.
     """
     if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
         return None
@@ -220,7 +221,7 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
 
 
 def examine_labels(values: NDArray[Any]) -> Fault | None:
-    """Floating labels must be whole."""
+    """Return the fault if floating-point labels are not whole numbers, else None."""
     bad = ~whole_numbers(values)
     if not bad.any():
         return None
@@ -229,7 +230,7 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 
 
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
-    """Rows of values as they came: finite, and but for logits from 0 to 1 with the right sum."""
+    """Return the fault of stored values: not finite, or for probabilities range or sum."""
     if rows.size == 0:
         return None
     limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)

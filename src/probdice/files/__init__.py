@@ -1,7 +1,7 @@
-"""Reading segmentations, and writing maps and label images.
+"""Read segmentations, and write label maps, probabilities and similarity maps.
 
-Each module holds one family of formats; `FORMATS` is the one list of them, asked in turn whether
-they know the first bytes of a file. The libraries behind a format are imported when it is used.
+Each module implements one family of formats. `FORMATS` lists them in the order in which they are
+tried: the first format that recognises a file reads it. Third-party libraries are imported on use.
 """
 
 import os
@@ -56,11 +56,11 @@ __all__ = [
     "write",
 ]
 
-# A path, an image of nibabel or SimpleITK, or several of them, one for each region.
+# A path, a nibabel or SimpleITK image, or several of them, one per region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
-# DICOM before TIFF, which some of its files start like; MATLAB before HDF5, which its newer files
-# are; ITK last, since it knows the others as well.
+# DICOM precedes TIFF because some DICOM files start like TIFF. MATLAB precedes HDF5 because
+# MATLAB 7.3 files are HDF5. ITK is last because it also reads other formats of this list.
 FORMATS: tuple[Format, ...] = (
     *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, BMP, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
 )
@@ -78,57 +78,61 @@ def read(
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
-    Whole numbers, one per pixel, are labels, whatever type they are stored in. One number with a
-    fraction per pixel is the probability of a single foreground. Several numbers per pixel are
-    the probabilities of as many regions. Arrays stay on disk where the format allows it.
+    One whole number per voxel is a label, whatever its stored type. One fractional number per
+    voxel is the probability of a single foreground region. Several numbers per voxel are the
+    probabilities of as many regions. Arrays stay on disk if the format allows it. "Voxel" here
+    and "pixel" elsewhere mean the same: one element of a 2-D or 3-D image.
 
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB; with the extras `itk`, `dicom`, `hdf5` and
-        `zarr` also MHA, NRRD and what else SimpleITK reads, DICOM SEG, HDF5, and Zarr and OME-Zarr,
-        in a folder or behind a URL. What lies inside a file follows a colon: ``file.h5:/path``,
-        ``file.npz:key``, ``file.mat:groundTruth/0``; what lies inside a Zarr store is a path:
-        ``volume.zarr/labels/cells``. Several paths (a
-        list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``) are one region each, named after
-        what differs in their names: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1.
-        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"`` gives them names. An image of
-        nibabel or SimpleITK is read like its file.
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file. The extras `itk`, `dicom`, `hdf5` and
+        `zarr` add MHA, NRRD and other SimpleITK formats, DICOM SEG, HDF5, and Zarr and OME-Zarr
+        (a folder or a URL). Select an array inside a file after a colon: ``file.h5:/path``,
+        ``file.npz:key``, ``file.mat:groundTruth/0``. Select an array inside a Zarr store by its
+        path: ``volume.zarr/labels/cells``. Several paths (a list, ``"a.nii.gz,b.nii.gz"``, or a
+        pattern with ``*``) are one region each. The region names are the parts in which the file
+        names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. Set names with
+        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image
+        is read like its file.
     names : mapping, sequence or path, optional
-        Names of labels or regions, as ``{label: name}``, as a list that starts with label 0 or the
-        first region, or the path of a table: FreeSurfer's or 3D Slicer's colours, ITK-SNAP's label
-        description, BIDS' dseg.tsv, CSV or JSON. A table may name more labels than there are.
+        Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the
+        first region, or the path of a table (FreeSurfer or 3D Slicer colour table, ITK-SNAP label
+        description, BIDS dseg.tsv, CSV or JSON). A table may name more labels than the image has.
     scale : float, optional
-        The number that stands for certainty: 100 for percent, 255 for bytes. It makes any map one
-        of probabilities.
+        Value that means probability 1: 100 for percentages, 255 for 8-bit maps. With `scale`, any
+        values are read as probabilities.
     sums : {"error", "normalise", "background"}, optional
-        What to do where probabilities do not sum to 1, as in `Segmentation.from_probabilities`.
-        Masks that overlap need `priority`, or "normalise" or "background", which then mean the
-        same: shared pixels are divided, and what no mask covers is background.
+        How to treat probabilities that do not sum to 1; see `Segmentation.from_probabilities`.
+        Overlapping masks need `priority`, "normalise" or "background". For masks the last two
+        mean the same: a shared voxel is divided equally among its masks, and voxels outside all
+        masks are background.
     priority : sequence of str, optional
-        For masks of 0 and 1 that overlap, the names of regions, the first of which gets a pixel
-        that several claim: ``("tumour", "kidney")``. The result is a label map.
+        Region names in order of priority for overlapping masks of 0 and 1:
+        ``("tumour", "kidney")``. A shared voxel gets the first region that covers it. The result
+        is a label map.
     ignore : int or iterable of int, optional
-        One label or several whose pixels are left out of the comparison; only for a reference.
+        Labels whose voxels are excluded from the comparison. Only a reference may have them.
     max_bytes : int, optional
-        How much memory the values of one file may take where they have to be unpacked; all that
-        the machine has by default. Values that stay on disk do not count.
+        Largest memory, in bytes, for the decompressed values of one file. The default is the
+        memory of the machine. Values that stay on disk do not count.
 
     Returns
     -------
     Segmentation
-        With its geometry, in millimetres (right, anterior, superior), where the format has one.
+        The segmentation, with its geometry in millimetres (right, anterior, superior) if the
+        format stores one.
 
     Raises
     ------
     FormatError
-        When a file is missing, damaged, of no known format, or not a segmentation.
+        If a file is missing, corrupt, of an unknown format, or not a segmentation.
     GeometryError
-        When files of one segmentation do not lie on one grid.
+        If the files of one segmentation are not on the same grid.
     MissingExtraError
-        When the format needs an extra that is not installed.
+        If the format needs an extra that is not installed.
     TooLargeError
-        When the values would take more memory than `max_bytes`.
+        If the values need more memory than `max_bytes`.
 
     Examples
     --------
@@ -173,9 +177,9 @@ def read_case(
     ignore: Iterable[int] | int,
     max_bytes: int | None,
 ) -> Segmentation:
-    """Read one of many cases, as `read` does.
+    """Read one of many cases like `read`, but allow unknown regions in `priority`.
 
-    `priority` may name regions that this case lacks. That is a note of kind "priority".
+    Each name in `priority` that is not a region of this case adds a note of kind "priority".
     """
     scale = as_scale(scale)
     sums = as_sums(sums)
@@ -195,8 +199,8 @@ def read_case(
         if ignored:
             raise InputError(
                 ignoring(ignored),
-                f" names labels, but {len(parts)} files are one region each; leave pixels out "
-                f"with ",
+                f" applies to label maps, but these {len(parts)} files hold one region each. "
+                f"To exclude voxels, use ",
                 MASK,
             )
         images = []
@@ -212,23 +216,23 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """A mask from a file or an image of another library: whole numbers, of which 0 is outside."""
+    """Read a mask of whole numbers from a file or a nibabel or SimpleITK image; 0 is outside."""
     parts = parts_of(path)
     if len(parts) > 1:
-        raise InputError(f"a mask is one file, found {len(parts)}")
+        raise InputError(f"expected one mask file, found {len(parts)}")
     with _naming(parts[0].source):
         image = _image(parts[0].file, _most(max_bytes))
-        if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is one of space
+        if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is spatial
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
     return replace(segmentation, source=parts[0].source)
 
 
 def read_underlay(path: Readable) -> Underlay:
-    """An image to show under segmentations; photographs (JPEG, PNG) may be in colour."""
+    """Read a background image to show under segmentations; JPEG and PNG may be in colour."""
     parts = parts_of(path)
     if len(parts) > 1:
-        raise InputError(f"an image is one file, found {len(parts)}")
+        raise InputError(f"expected one background image file, found {len(parts)}")
     (part,) = parts
     with _naming(part.source):
         source = open_source(part.file, memory()) if isinstance(part.file, str) else None
@@ -244,33 +248,35 @@ def write(
     segmentation_or_map: Segmentation | ArrayLike,
     geometry: Geometry | None = None,
 ) -> None:
-    """Write a segmentation, or a map such as that of the similarity, in the format of the suffix.
+    """Write a segmentation or a map, such as a similarity map, in the format of the suffix.
 
-    `read` returns the same segmentation: labels, names, kind, shape, and geometry or its absence. A
-    format that cannot hold all of this refuses. The file appears under its name only when it is
-    complete: it is written beside it, flushed to the disk, and then renamed. A failure leaves what
-    was there before.
+    `read` returns the same segmentation: labels, names, kind, shape, and geometry or none. If the
+    format cannot store all of this, `write` raises `InputError`. The file is replaced atomically:
+    `write` creates a temporary file in the same folder, flushes it to disk, and renames it. If
+    writing fails, an existing file stays unchanged.
 
     Parameters
     ----------
     path : path
-        Ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png; with the extra `itk` also in .nrrd,
-        .seg.nrrd or .mha, with `zarr` in .zarr. An .npy holds neither geometry nor names.
+        File name ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
+        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither
+        geometry nor names.
     segmentation_or_map : Segmentation or array_like
-        A label map is stored in the smallest integer type that holds its labels. Probabilities are
-        stored as they are compared (a background added, divided by the sum, …), regions last in
-        NIfTI, MGZ, NRRD and MHA and first elsewhere; those of a single foreground as one map, but
-        in .npy as two regions. An array of integers is a label map, one of floating numbers a map,
-        stored as float32; NaN stays NaN.
+        A label map is stored in the smallest integer type that can represent its labels.
+        Probabilities are stored as they are compared (with the added background, divided by the
+        sum, …). The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats.
+        The probability of a single foreground is stored as one map, in .npy as two regions. An
+        integer array is a label map. A floating-point array is a map, stored as float32; NaN
+        stays NaN.
     geometry : Geometry, optional
-        Where the image lies; that of the segmentation by default.
+        Position of the image in space. The default is the geometry of the segmentation.
 
     Raises
     ------
     InputError
-        When the format cannot hold what is to be written.
+        If the format cannot store the data.
     FormatError
-        When the file cannot be written: no such folder, no permission, a full disk.
+        If the file cannot be written: missing folder, no permission, full disk.
 
     Examples
     --------
@@ -287,7 +293,7 @@ def write(
     >>> folder.cleanup()
     """
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path must be that of the file to write, found {path!r}")
+        raise InputError(f"path must be the path of the file to write, found {path!r}")
     with _naming(os.fspath(path), "written"):
         form = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
@@ -298,10 +304,9 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """A store that an image can be written to block by block; None where it is written whole.
+    """Yield a Zarr store to write an image to block by block, or None to write it at once.
 
-    Blocks are written to a store in which the image lies as it is, where the image it is made from
-    is stored in chunks too.
+    Writing by blocks requires a chunked input (`like`) and a geometry that needs no reordering.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not streams(geometry):
@@ -313,7 +318,7 @@ def streaming(
 
 
 def contents_of(path: str) -> list[Content]:
-    """The arrays in a container of several, such as .npz, .mat or .h5; none for other files."""
+    """List the arrays in a container such as .npz, .mat or .h5; empty for other files."""
     with _naming(path):
         source = open_source(path)
         form = _format(source)
@@ -323,12 +328,12 @@ def contents_of(path: str) -> list[Content]:
 
 
 def _most(max_bytes: int | None) -> int:
-    """The memory that the values of a file may take: that of the machine, or what the user says."""
+    """Return the memory limit for the values of a file: `max_bytes`, or the machine's memory."""
     return memory() if max_bytes is None else as_max_bytes(max_bytes)
 
 
 def _image(file: Any, max_bytes: int) -> Image:
-    """What a file holds, by the first format that knows it, or an image of another library."""
+    """Read a file with the first format that recognises it, or convert a library's image."""
     if not isinstance(file, str):
         if has_type(file, "SimpleITK", "Image"):
             return of_simpleitk(file, max_bytes=max_bytes)
@@ -336,7 +341,7 @@ def _image(file: Any, max_bytes: int) -> Image:
     source = open_source(file, max_bytes)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
-        raise FormatError(f"is a gzipped {form.name} file, which is not read as it is; unpack it")
+        raise FormatError(f"is a gzipped {form.name} file, which is not supported. Decompress it")
     image = _with_printable_names(form.read(source))
     if image.beside is None:
         return image
@@ -346,8 +351,8 @@ def _image(file: Any, max_bytes: int) -> Image:
     shape = image.array.shape[1:]
     if tuple(label_image.array.shape) != tuple(shape):
         raise GeometryError(
-            f"holds probabilities of shape {shape} (x, y, z), but the label image beside it, "
-            f"{image.beside.name}, has shape {tuple(label_image.array.shape)}"
+            f"contains probabilities of shape {shape} (x, y, z), but the label image in the same "
+            f"folder, {image.beside.name}, has shape {tuple(label_image.array.shape)}"
         )
     return replace(image, affine=label_image.affine)
 
@@ -369,15 +374,19 @@ def _format(source: Source) -> Format:
     for form in FORMATS:
         if form.recognises(source):
             return form
-    what, start = described(source), f"(it starts with {source.head[:8]!r})"
+    description, start = described(source), f"(it starts with {source.head[:8]!r})"
     for form in FORMATS:
         if source.name.endswith(form.suffixes):
-            but = ("is ", *what) if what else (f"does not hold one {start}; is it complete?",)
-            raise FormatError(f"is named like a {form.name} file but ", *but)
-    if what:
-        raise FormatError("is no segmentation: it is ", *what)
+            if description:
+                raise FormatError(f"not a {form.name} file despite its name: it is ", *description)
+            raise FormatError(
+                f"not a {form.name} file despite its name {start}. It may be incomplete: copy or "
+                f"write it again"
+            )
+    if description:
+        raise FormatError("not a segmentation file: it is ", *description)
     known = ", ".join(form.name for form in FORMATS if form is not JPEG)
-    raise FormatError(f"is of no known format {start}; probdice reads {known}")
+    raise FormatError(f"unknown file format {start}; probdice reads {known}")
 
 
 def _format_of_suffix(path: str) -> Format:
@@ -385,25 +394,25 @@ def _format_of_suffix(path: str) -> Format:
         if path.lower().endswith(form.writes) and form.write is not None:
             return form
     known = ", ".join(suffix for form in FORMATS for suffix in form.writes)
-    raise InputError(f"has no suffix that probdice writes: expected one of {known}")
+    raise InputError(f"unsupported file name suffix for writing: expected one of {known}")
 
 
 @contextmanager
 def _naming(path: str, done: str = "read") -> Iterator[None]:
-    """Put the name of the file in front of every error.
+    """Prefix errors with the name of the file.
 
-    Only errors of ours, of the operating system and of memory are about the file; readers turn
-    those of the libraries they call into ours. All others are faults of this package, and pass.
-    Numbers of a damaged file may overflow; what then is not finite is refused where it is used.
+    This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
+    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
+    Values of a corrupt file may overflow here; non-finite values are rejected where they are used.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield
     except ProbdiceError as error:
-        if str(error).startswith(f"{path}: "):  # values that were read late name their file
+        if str(error).startswith(f"{path}: "):  # lazily read values already name their file
             raise
-        said = [printable(part) if isinstance(part, str) else part for part in error.args]
-        raise type(error)(*said).prefixed(f"{path}: ") from error
+        message = [printable(part) if isinstance(part, str) else part for part in error.args]
+        raise type(error)(*message).prefixed(f"{path}: ") from error
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and numbers as JSON holds them."""
+"""Replace files atomically, and convert NaN for JSON."""
 
 import os
 import secrets
@@ -16,17 +16,17 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 @contextmanager
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
-    """A name beside the target to write to; what is there in the end takes the target's place.
+    """Yield a temporary path in the folder of the target, and rename it to the target at the end.
 
-    It is flushed to the disk first. On failure it is removed, and the target is as it was. Where
-    the target is a symbolic link, the file that it points to is replaced and the link stays. A
-    writer that holds a lock is `alone`: the name is then always the same, so that what a kill
-    leaves behind is overwritten by the next run.
+    The file is flushed to disk before. If an error occurs, it is removed and the target stays
+    unchanged. If the target is a symbolic link, the file that it points to is replaced. With
+    `alone`, for a writer that has a lock, the temporary name is always the same, so that the next
+    run overwrites the file of a killed one.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():
         raise InputError("is a folder, expected the name of a file")
-    if target.exists() and not target.is_file():  # to rename onto /dev/null would replace it
+    if target.exists() and not target.is_file():  # renaming would replace /dev/null
         raise InputError("is a device or a pipe, expected the name of a file")
     stem = target.name
     if suffix and stem.lower().endswith(suffix):
@@ -46,7 +46,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """The same for a folder: what was there before is removed once the new one is complete."""
+    """Yield a temporary folder, and replace the target with it once it is complete."""
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix
     token = secrets.token_hex(4)
@@ -64,7 +64,7 @@ def replacing_folder(target: Path) -> Iterator[Path]:
 
 
 def null_for_nan(value: Any) -> Any:
-    """The same content with None for every NaN, which JSON does not know."""
+    """Replace every NaN with None, because JSON has no NaN."""
     if isinstance(value, dict):
         return {key: null_for_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

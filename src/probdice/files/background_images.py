@@ -1,4 +1,4 @@
-"""Images to look at under a segmentation: grey values, or the colours of a photograph."""
+"""Background images to show under a segmentation: grey values or RGB colours."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,24 +17,24 @@ from probdice.files.raster import pixels, png_picture
 
 __all__ = ["Underlay", "laid_on", "photograph", "underlay_of"]
 
-JPEG_RATIO = 2048  # a byte of a JPEG gives at most so many: a bit a block, of which many are run
-GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow's names for one value a pixel
+JPEG_RATIO = 2048  # largest compression ratio of JPEG
+GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow modes with one value per pixel
 
 
 @dataclass(frozen=True, eq=False)
 class Underlay:
-    """An image on the grid of a segmentation.
+    """A background image on the grid of a segmentation.
 
     Attributes
     ----------
     array : array
-        A number for each pixel; or red, green and blue along the last axis, from 0 to 255.
+        One number per pixel, or red, green and blue from 0 to 255 along the last axis.
     colour : bool
-        Which of the two.
+        Whether the last axis is red, green and blue.
     geometry : Geometry or None
-        Where it lies, if it says so.
+        Position of the image in space, if known.
     name : str
-        What it is called.
+        Name to display.
     """
 
     array: Array
@@ -44,14 +44,14 @@ class Underlay:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its pixels along each axis."""
+        """Number of pixels along each axis."""
         shape = tuple(self.array.shape)
         return shape[:-1] if self.colour else shape
 
 
 def underlay_of(image: Image) -> Underlay:
-    """What a file holds, as an image to look at."""
-    if image.assumed:  # regions first is the rule for segmentations
+    """Convert the content of a file to a background image."""
+    if image.assumed:  # the rule "regions first" applies to segmentations only
         image = replace(image, regions=None)
     array, geometry = image.array, None
     if image.regions is not None and array.shape[image.regions] == 1:
@@ -59,11 +59,11 @@ def underlay_of(image: Image) -> Underlay:
         array = np.asarray(array[(*index, 0)])
     elif image.regions is not None:
         raise FormatError(
-            f"holds {array.shape[image.regions]} values a pixel, expected one grey value; "
-            f"store the volume to look at on its own"
+            f"contains {array.shape[image.regions]} values per voxel, expected one grey value. "
+            f"Save the volume to show as a separate file"
         )
     if array.dtype.kind not in "biuf":
-        raise FormatError(f"holds values of type {array.dtype}, expected numbers")
+        raise FormatError(f"contains values of type {array.dtype}, expected numbers")
     if image.affine is not None:
         geometry = Geometry(tuple(array.shape), image.affine)
     if (image.slope, image.inter) != (1, 0):
@@ -72,7 +72,7 @@ def underlay_of(image: Image) -> Underlay:
 
 
 def photograph(source: Source, *, png: bool) -> Underlay:
-    """A JPEG or PNG picture: grey values, or colours, those of a palette included."""
+    """Read grey values or colours from a JPEG or PNG file; palettes become colours."""
     with png_picture(source) if png else _jpeg_picture(source) as picture:
         grey = picture.mode in GREY
         return Underlay(pixels(picture, "" if grey else "RGB"), colour=not grey)
@@ -80,7 +80,7 @@ def photograph(source: Source, *, png: bool) -> Underlay:
 
 @contextmanager
 def _jpeg_picture(source: Source) -> Iterator[Any]:
-    """A JPEG as a picture of Pillow, whose size is held against that of the file."""
+    """Open a JPEG with Pillow after comparing the size in its header with that of the file."""
     from PIL import JpegImagePlugin
 
     with library_call(), JpegImagePlugin.JpegImageFile(source.path) as picture:
@@ -100,38 +100,38 @@ def laid_on(
     tolerance: float,
     placed: bool,
 ) -> Underlay:
-    """The image on the grid of the segmentations; refused where it does not lie on it.
+    """Reorder a background image to the grid of the segmentations, or raise an error.
 
-    `placed` is whether a place must be known on both sides or on neither; an array that was given
-    as it is lies on the grid by its shape alone.
+    With `placed`, either both or neither must have a geometry. A plain array only needs the same
+    shape.
     """
     if placed and (underlay.geometry is None) != (geometry is None):
-        lacking, known = "it", "the segmentations do"
+        problem = "the background image has no geometry, but the segmentations have one"
         if geometry is None:
-            lacking, known = "the segmentations", "it does"
+            problem = "the segmentations have no geometry, but the background image has one"
         raise GeometryError(
-            f"{lacking} {'has' if lacking == 'it' else 'have'} no geometry but {known}, so nothing "
-            f"says that they lie in the same place; ",
+            f"{problem}, so their positions cannot be compared. ",
             Option(
                 "ignore_geometry",
-                python="pass it as an array to take it by array order",
-                command="take it by array order with --ignore-geometry",
+                python="To show it in array order, pass it as an array",
+                command="To show it in array order, use --ignore-geometry",
             ),
         )
     if underlay.geometry is not None and geometry is not None:
         order, flips, apart = underlay.geometry.steps_onto(geometry)
         if not apart <= tolerance:
-            why = "in no order of the axes do the grids have the same size"
+            reason = "the grids differ in size for every order of the axes"
             if np.isfinite(apart):
-                why = f"corners lie up to {apart:.3g} pixels apart"
+                reason = f"corners lie up to {apart:.3g} pixels apart"
             raise GeometryError(
-                f"it does not lie on the grid of the segmentations: {why}; resample it onto them"
+                f"the background image is not on the grid of the segmentations: {reason}. "
+                f"Resample it onto that grid"
             )
         array = reordered(underlay.array, order, flips, 0)
         return replace(underlay, array=array, geometry=geometry)
     if underlay.shape != shape:
         raise InputError(
-            f"it has shape {underlay.shape} but the segmentations have shape {shape}: both must "
-            f"cover the same pixels"
+            f"the background image has shape {underlay.shape}, but the segmentations have shape "
+            f"{shape}. Both must cover the same pixels"
         )
     return underlay

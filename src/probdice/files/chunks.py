@@ -1,16 +1,16 @@
-"""Arrays of Zarr (extra `zarr`), unpacked to no more than their metadata describe, without detours.
+"""Limit the decompressed size of Zarr chunks, and read local stores on the calling thread.
 
-The codecs of Zarr take memory for whatever a chunk says that it holds, and a few bytes may say
-gigabytes. Here each codec that can do so is told how much a chunk may hold: where the packed bytes
-say a size that is held against it, else they are unpacked up to there.
+Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
+Here each such codec has a limit from the metadata of the array. If the compressed bytes declare a
+size, it is compared with the limit; otherwise they are decompressed up to the limit.
 
-Zarr reads on threads of its own, between which each chunk goes to and fro. That is good for stores
-that answer late. What lies on this machine is read on the thread that asks for it, and into memory
-that earlier chunks have had: new pages for each take as long as unpacking it where a process gives
-freed ones back at once, as Dask's workers do.
+Zarr reads on its own threads and passes each chunk between them, which suits slow remote stores.
+Local stores are read on the calling thread instead, into memory that earlier chunks used. New
+memory pages per chunk take as long as decompression in processes that return freed memory to the
+system at once, such as Dask workers.
 
-Both rely on parts of Zarr that are not public. Where a version of Zarr has changed them, chunks are
-read as Zarr reads them, without these bounds.
+Both rely on private parts of Zarr. If a Zarr version changes them, chunks are read by Zarr itself,
+without these limits.
 """
 
 import asyncio
@@ -50,24 +50,24 @@ _Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
 
-KEPT = 1 << 27  # bytes of memory of one size that are kept for chunks and boxes to come
-PIECES = 16  # the same, of small sizes
-SLACK = 1 << 20  # bytes for what codecs add to a chunk
-WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they give
-ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # what frames of Zstandard start with
-ZSTD_BLOCK = 1 << 17  # bytes that a packed block of Zstandard gives at most
+KEPT = 1 << 27  # bytes of free memory of one size to keep for reuse
+PIECES = 16  # largest number of free pieces of one size
+SLACK = 1 << 20  # bytes that codecs may add to a chunk
+WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they return
+ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
+ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 
 
 def bounded(array: Any) -> Any:
-    """The array of Zarr, whose chunks are refused where they unpack to too much."""
+    """Return the Zarr array with a limit on the decompressed size of its chunks."""
     try:
         return _bounded(array)
-    except (AttributeError, TypeError):  # parts that are not public have changed
+    except (AttributeError, TypeError):  # private parts of Zarr have changed
         return array
 
 
 def _bounded(array: Any) -> Any:
-    BytesBytesCodec._decode_single  # noqa: B018  # raises an AttributeError where it has changed
+    BytesBytesCodec._decode_single  # noqa: B018  # raises AttributeError if Zarr has changed
     metadata = array.metadata
     if metadata.zarr_format == 3:
         metadata = replace(metadata, codecs=_bounded_codecs(metadata.codecs))
@@ -76,19 +76,19 @@ def _bounded(array: Any) -> Any:
         most = size * (WIDEST if metadata.filters else 1)
         filters = metadata.filters and tuple(_within(codec, most) for codec in metadata.filters)
         metadata = replace(metadata, filters=filters, compressor=_within(metadata.compressor, most))
-    kind = Near if _is_near(array.store) else zarr.Array
+    kind = Local if _is_local(array.store) else zarr.Array
     return kind(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
 
 
-def _is_near(store: Any) -> bool:
-    """Whether a store lies on this machine."""
+def _is_local(store: Any) -> bool:
+    """Return whether a store is on this machine."""
     if isinstance(store, FsspecStore):
         return store.fs.protocol == "file" or "file" in tuple(store.fs.protocol)
     return isinstance(store, LocalStore | MemoryStore | ZipStore)
 
 
-class Near(zarr.Array):  # type: ignore[misc]
-    """An array whose chunks are read and unpacked on the thread that asks for them."""
+class Local(zarr.Array):  # type: ignore[misc]
+    """An array whose chunks are read and decompressed on the calling thread."""
 
     def __getitem__(self, selection: Any) -> Any:
         try:
@@ -96,13 +96,13 @@ class Near(zarr.Array):  # type: ignore[misc]
         except RuntimeError:
             with suppress(AttributeError, TypeError), closing(_AtOnce()) as loop:
                 return loop.run_until_complete(self._selected(selection))
-        return super().__getitem__(selection)  # as in a notebook: no thread runs two loops
+        return super().__getitem__(selection)  # a thread cannot run two loops, as in a notebook
 
     async def _selected(self, selection: Any) -> Any:
-        into = INTO_LENT if self.shards is None else None  # shards are put together by Zarr alone
+        into = INTO_LENT if self.shards is None else None  # Zarr assembles shards itself
         try:
             return await self.async_array.getitem(selection, prototype=into)
-        finally:  # after an error, chunks that others still wait for are not wanted
+        finally:  # after an error, cancel the remaining chunks
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
                 task.cancel()
@@ -110,12 +110,12 @@ class Near(zarr.Array):  # type: ignore[misc]
 
 
 class _AtOnce(asyncio.SelectorEventLoop):
-    """A loop that does on its own thread what is meant for others."""
+    """An event loop that runs functions for executors on its own thread."""
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Args], R], *args: *Args
     ) -> asyncio.Future[R]:
-        """What the function gives, called at once."""
+        """Call the function immediately and return its result as a future."""
         future: asyncio.Future[R] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -125,7 +125,7 @@ class _AtOnce(asyncio.SelectorEventLoop):
 
 
 def _bounded_codecs(codecs: Any) -> list[Any]:
-    """The codecs of an array of format 3; those inside of shards as well."""
+    """Add limits to the codecs of a format 3 array, including those inside shards."""
     result = []
     for codec in codecs:
         if isinstance(codec, ShardingCodec):
@@ -139,27 +139,27 @@ def _bounded_codecs(codecs: Any) -> list[Any]:
 
 
 def _name_of(codec: Any) -> str:
-    """What a codec of format 3 is called in metadata; those of numcodecs have a prefix."""
+    """Return the name of a format 3 codec in metadata, without the prefix of numcodecs."""
     return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
 
 
 @dataclass(frozen=True)
 class Bounded(BytesBytesCodec):  # type: ignore[misc]
-    """A codec of format 3 that refuses chunks which unpack to more than their array describes."""
+    """A format 3 codec that rejects chunks that decompress to more than the array describes."""
 
     codec: Any
     is_fixed_size = False
 
     def to_dict(self) -> Any:
-        """The codec as it stands in metadata."""
+        """Return the metadata of the codec."""
         return self.codec.to_dict()
 
     def evolve_from_array_spec(self, array_spec: Any) -> "Bounded":
-        """The codec for chunks of this kind."""
+        """Return the codec for chunks of this type."""
         return Bounded(self.codec.evolve_from_array_spec(array_spec))
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        """The size of a packed chunk, where it is known."""
+        """Return the compressed size of a chunk, if it is known."""
         return int(self.codec.compute_encoded_size(input_byte_length, chunk_spec))
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
@@ -172,7 +172,7 @@ class Bounded(BytesBytesCodec):  # type: ignore[misc]
 
 
 class Within(Codec):  # type: ignore[misc]
-    """A codec of format 2 that refuses what unpacks to more than `most` bytes."""
+    """A format 2 codec that rejects chunks that decompress to more than `most` bytes."""
 
     codec_id = "bounded"
 
@@ -180,15 +180,15 @@ class Within(Codec):  # type: ignore[misc]
         self.codec, self.most = codec, most
 
     def get_config(self) -> Any:
-        """The codec as it stands in metadata."""
+        """Return the metadata of the codec."""
         return self.codec.get_config()
 
     def encode(self, buf: Any) -> Any:
-        """The packed bytes."""
+        """Compress bytes."""
         return self.codec.encode(buf)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """The unpacked bytes."""
+        """Decompress bytes."""
         content, most = memoryview(buf).cast("B"), self.most + SLACK
         unpacked = _unpacked(self.codec.codec_id, self.codec.get_config(), content, most)
         return unpacked if out is None else ndarray_copy(unpacked, out)
@@ -200,16 +200,16 @@ def _within(codec: Any, most: int) -> Any:
     return Within(codec, most)
 
 
-# What a chunk unpacks to, held against the most it may be ----------------------------------------
+# Decompressed sizes and their limit ---------------------------------------------------------------
 
 
 def _check(size: int, most: int) -> None:
     if size > most:
-        raise ValueError(f"it unpacks to more than the {most - SLACK} bytes of a chunk")
+        raise ValueError(f"it decompresses to more than the {most - SLACK} bytes of a chunk")
 
 
 def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> Any:
-    """What packed bytes unpack to: bytes, or an array of them."""
+    """Decompress to bytes or to a byte array."""
     if name in STREAMS:
         return _streamed(name, settings, content, most)
     codec, size_of = SIZES[name]
@@ -218,7 +218,7 @@ def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most:
 
 
 def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
-    """What a stream that does not say its size unpacks to, or several, one after the other."""
+    """Decompress one or more consecutive streams that do not declare their size."""
     parts, size = [], 0
     rest: Any = content
     while len(rest):
@@ -230,13 +230,13 @@ def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most:
             parts.append(part)
             rest = getattr(unpacker, "unconsumed_tail", b"")
             if not (part or rest or unpacker.eof):
-                raise EOFError("it ends in the middle")
+                raise EOFError("the compressed stream is truncated")
         rest = unpacker.unused_data
     return b"".join(parts)
 
 
 def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
-    """The size, where packed bytes say it in four bytes at a place (Blosc, LZ4)."""
+    """Return a function that reads the decompressed size from four bytes (Blosc, LZ4)."""
 
     def size_of(content: memoryview, most: int) -> int | None:
         if len(content) < place + 4:
@@ -249,9 +249,9 @@ def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
 
 
 def _size_of_zstandard(content: memoryview, most: int) -> int | None:
-    """The size, where there is one frame that says it; else what its blocks can hold is checked."""
+    """Return the size that a single Zstandard frame declares, or None; check all block sizes."""
     size, place = 0, 0
-    frames: list[int | None] = []  # what each says
+    frames: list[int | None] = []  # declared sizes
     while place + 5 <= len(content):
         (magic,) = struct.unpack_from("<I", content, place)
         if magic & ~0xF == SKIPPABLE:
@@ -263,12 +263,12 @@ def _size_of_zstandard(content: memoryview, most: int) -> int | None:
         single, sums = flags >> 5 & 1, flags >> 2 & 1
         place += 5 + (not single) + (0, 1, 2, 4)[flags & 3]
         width = (single, 2, 4, 8)[flags >> 6]
-        said = None
-        if width:  # the codec takes memory for so many
-            said = int.from_bytes(content[place : place + width], "little")
-            said += 256 if width == 2 else 0
-            _check(said, most)
-        frames.append(said)
+        declared = None
+        if width:  # the codec allocates this many bytes
+            declared = int.from_bytes(content[place : place + width], "little")
+            declared += 256 if width == 2 else 0
+            _check(declared, most)
+        frames.append(declared)
         place += width
         last = False
         while not last and place + 3 <= len(content):
@@ -281,14 +281,14 @@ def _size_of_zstandard(content: memoryview, most: int) -> int | None:
     return frames[0] if len(frames) == 1 else None
 
 
-# Codecs whose packed bytes may say their size, and how they do.
+# Codecs whose compressed bytes may declare their size, and functions that read it.
 SIZES: dict[str, tuple[Any, Callable[[memoryview, int], int | None]]] = {
     "blosc": (Blosc(), _number_at(4)),
     "lz4": (LZ4(), _number_at(0)),
     "zstd": (Zstd(), _size_of_zstandard),
 }
 
-# By the settings of the codec.
+# Decompressors by codec; each takes the settings of the codec.
 STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "gzip": lambda _: zlib_module().decompressobj(wbits=31),
     "zlib": lambda _: zlib_module().decompressobj(),
@@ -299,16 +299,16 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-# Memory that is used again ------------------------------------------------------------------------
+# Memory reuse -------------------------------------------------------------------------------------
 
 Free: TypeAlias = deque[NDArray[np.uint8]]
 
-# By the power of two that is their size.
+# Free memory by size; sizes are powers of two.
 _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
 
 
 def lent(size: int) -> NDArray[np.uint8]:
-    """An array of so many bytes, whose memory is used again once nothing refers to it."""
+    """Return a byte array whose memory is reused once nothing refers to it."""
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
         return np.empty(size, np.uint8)
@@ -320,7 +320,7 @@ def lent(size: int) -> NDArray[np.uint8]:
 
 
 class _Loan:
-    """What an array of lent memory is based on, as are all views of it; it goes when they do."""
+    """The base of an array in reused memory and its views; it frees the memory at the end."""
 
     def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
         self.memory, self.free = memory, free
@@ -331,11 +331,11 @@ class _Loan:
 
 
 class _Lent(_Array):  # type: ignore[misc]
-    """What Zarr puts values into."""
+    """The buffer in reused memory that Zarr writes values to."""
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: Any, order: Literal["C", "F"] = "C") -> "_Lent":
-        """An array of any values."""
+        """Return an uninitialised array."""
         kind = np.dtype(dtype)
         if kind.hasobject:
             return cls(np.empty(shape, kind, order))

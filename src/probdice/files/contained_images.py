@@ -1,4 +1,4 @@
-"""Images on their way out of the child process, and the check that a library is installed."""
+"""Convert images to and from answers of the child process, and check for missing libraries."""
 
 import re
 import sys
@@ -19,15 +19,16 @@ KINDS = ("values", "labels", "probabilities", "regions", "foreground")
 
 
 def expect(module: str, extra: str, what: str) -> None:
-    """Raise the error that names the extra where a library is not installed; import nothing."""
+    """Raise an error that names the extra if a library is not installed, without importing it."""
     if sys.modules.get(module, ...) is None or find_spec(module) is None:
         raise MissingExtraError(
-            f'{what} needs {module}, which is not installed: pip install "probdice[{extra}]"'
+            f"{what} needs {module}, which is not installed. Install it with "
+            f'pip install "probdice[{extra}]"'
         )
 
 
 def answer_of(image: Image) -> Answer:
-    """What a reader returns for an image whose values lie in memory."""
+    """Convert an image in memory to an answer."""
     affine = () if image.affine is None else (np.asarray(image.affine, np.float64),)
     labels, names = image.region_labels, image.region_names
     return Answer(
@@ -45,7 +46,7 @@ def answer_of(image: Image) -> Answer:
 
 
 def image_of(answer: Answer) -> Image:
-    """The image that a reader returned; what no reader returns is rejected."""
+    """Convert an answer to an image; reject invalid answers."""
     value = answer.value
     try:
         array, *affine = answer.arrays
@@ -63,7 +64,7 @@ def image_of(answer: Answer) -> Image:
     except (KeyError, TypeError, ValueError):
         raise impossible() from None
     labels, names = image.region_labels or [], image.region_names or []
-    sound = (
+    valid = (
         (image.regions is None or image.regions in range(array.ndim))
         and isinstance(image.assumed, bool)
         and image.kind in KINDS
@@ -74,7 +75,7 @@ def image_of(answer: Answer) -> Image:
         and all(name is None or isinstance(name, str) or _is_label(name) for name in names)
         and all(isinstance(c, str) and COLOUR.fullmatch(c) for c in image.colours.values())
     )
-    if not sound:
+    if not valid:
         raise impossible()
     return image
 
@@ -90,8 +91,8 @@ def _is_label(value: object) -> bool:
 
 
 def impossible() -> FormatError:
-    """The error where the child process returned something that no reader returns."""
+    """Return the error for an answer that no reader returns."""
     return FormatError(
-        "the process that parsed it returned an impossible result. The file is probably corrupt: "
-        "copy or write it again"
+        "the child process that parsed it returned an invalid result. The file is probably "
+        "corrupt: copy or write it again"
     )

@@ -1,4 +1,4 @@
-"""The child process of `containment`: it runs readers under limits and returns what they read."""
+"""The child process of `containment`: it runs readers under limits and returns their results."""
 
 import json
 import mmap
@@ -36,27 +36,27 @@ from probdice.files.containment import (
 
 __all__ = ["serve"]
 
-GROWTH = 1 << 28  # bytes of memory that may stay in use before the process is replaced
-NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
+GROWTH = 1 << 28  # bytes of unreleased memory after which the process is replaced
+NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in library errors
 
 
 def serve(descriptor: int) -> None:
-    """Answer the requests that come in by a socket until it closes."""
+    """Answer requests from a socket until it closes."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no file behind
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dumps
     for name in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(name, signal.SIG_DFL)  # whoever started this may have ignored it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+        signal.signal(name, signal.SIG_DFL)  # the parent may have ignored it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     server = _Server.current = _Server(socket.socket(fileno=descriptor))
     be_child(server.grant)
-    with suppress(OSError, EOFError):  # the parent has gone
+    with suppress(OSError, EOFError):  # the parent has ended
         server.run()
     os._exit(0)
 
 
 class _Server:
-    """The child process, as it sees itself."""
+    """The server that runs in the child process."""
 
     current: "_Server | None" = None
 
@@ -67,12 +67,12 @@ class _Server:
         self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
-        """Answer every request; end where too much memory is left in use."""
+        """Answer requests; return when too much memory stays in use."""
         self._start()
         first: int | None = None
         while True:
             request = json.loads(self._bytes(struct.unpack("<Q", self._bytes(8))[0]))
-            with suppress(ImportError):  # the reader says which extra is missing
+            with suppress(ImportError):  # the reader reports the missing extra
                 import_module(request["library"])
             resident = _memory("VmRSS")
             first = resident if first is None else first
@@ -81,7 +81,7 @@ class _Server:
             self._answer(request)
 
     def _start(self) -> None:
-        """Share memory with the parent."""
+        """Report to the parent and share memory with it."""
         if not hasattr(os, "memfd_create"):
             self._send({"ready": True})
             return
@@ -92,7 +92,7 @@ class _Server:
         os.close(descriptor)
 
     def grant(self, nbytes: int) -> None:
-        """Ask the parent for more time, and take time and memory."""
+        """Announce a grant to the parent, and extend the limits of time and memory."""
         self._send({"grant": nbytes})
         self.limits.extend(nbytes)
 
@@ -118,7 +118,7 @@ class _Server:
                 os.close(descriptor)
 
     def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
-        """Put arrays into shared memory: a descriptor, where it is new, and how they lie in it."""
+        """Copy arrays to shared memory; return its descriptor, if new, and the array layouts."""
         parts = [Layout.of(array) for array in arrays]
         total = sum(part.space for part in parts)
         descriptor = None
@@ -129,7 +129,7 @@ class _Server:
             try:
                 content = mmap.mmap(descriptor, total)
                 _write(parts, arrays, content)
-                content.close()  # or the file could not be sealed
+                content.close()  # a mapped file cannot be sealed
                 _seal(descriptor, write=True)
             except BaseException:
                 os.close(descriptor)
@@ -137,7 +137,7 @@ class _Server:
         return descriptor, [part.to_dict() for part in parts]
 
     def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
-        if os.getpid() != self.process:  # a library has forked, and this is the copy
+        if os.getpid() != self.process:  # a library has forked, and this is the forked copy
             os._exit(0)
         send_message(self.connection, message, descriptor)
 
@@ -152,7 +152,7 @@ class _Server:
 
 
 class _Limits:
-    """What a file may take; the system ends a process that takes more time."""
+    """Time and memory limits for a file; the system kills a process that exceeds its time."""
 
     def __init__(self, seconds: float, nbytes: int) -> None:
         self.seconds, self.nbytes = seconds, nbytes
@@ -160,18 +160,18 @@ class _Limits:
         self.used = time.process_time()
 
     def extend(self, nbytes: int) -> None:
-        """Allow time and memory for so many bytes more."""
+        """Allow time and memory for `nbytes` more bytes."""
         self.seconds += PER_VALUE[0] * nbytes
         self.nbytes += PER_VALUE[1] * nbytes
         factor, more = WALL
         left = max(0.1, self.seconds - (time.process_time() - self.used))
         signal.setitimer(signal.ITIMER_PROF, left)
-        # Should the parent be killed, nobody else would end a reader that waits for something.
+        # If the parent is killed, this ends a reader that waits without using CPU time.
         signal.setitimer(signal.ITIMER_REAL, factor * self.seconds + more)
         _limit_memory(self.before + self.nbytes)
 
     def lift(self) -> None:
-        """Allow everything."""
+        """Remove all limits."""
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _limit_memory(None)
@@ -190,7 +190,7 @@ def _limit_memory(nbytes: int | None) -> None:
 
 
 def _memory(name: str) -> int:
-    """What /proc/self/status says of this process in bytes (Linux; 0 elsewhere)."""
+    """Return an entry of /proc/self/status in bytes (Linux; 0 elsewhere)."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -199,7 +199,7 @@ def _memory(name: str) -> int:
 
 
 def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -> None:
-    """Write arrays one after the other."""
+    """Write arrays consecutively."""
     start = 0
     for part, array in zip(parts, arrays, strict=True):
         target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
@@ -208,11 +208,11 @@ def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -
         else:
             target.transpose(part.axes)[...] = array
         start += part.space
-        del target  # or the memory could not be unmapped
+        del target  # a view would prevent unmapping
 
 
 def _anonymous_file(size: int) -> int:
-    """A file in memory, or where there is no such thing a file without a name."""
+    """Create a memory file, or an unnamed temporary file on systems without memfd."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
@@ -223,7 +223,7 @@ def _anonymous_file(size: int) -> int:
 
 
 def _seal(descriptor: int, *, write: bool) -> None:
-    """From now on nobody can change the size of a file in memory, nor, where asked for, write."""
+    """Seal a memory file against changes of its size, and with `write` of its content."""
     import fcntl
 
     if hasattr(os, "memfd_create"):
@@ -233,7 +233,7 @@ def _seal(descriptor: int, *, write: bool) -> None:
 
 
 def _described(error: Exception, library: str) -> dict[str, Any]:
-    """An error as a message holds it."""
+    """Convert an error to JSON values."""
     if isinstance(error, MemoryError) and not isinstance(error, ProbdiceError):
         return {"kind": "memory", "message": library}
     if isinstance(error, ProbdiceError) and type(error).__name__ in ERRORS:

@@ -1,28 +1,28 @@
 """Run the readers of native libraries in one disposable child process.
 
-HDF5, ITK, DICOM and MATLAB files are parsed by libraries that a corrupt file can crash, keep busy
-for ever, or make ask for more memory than the machine has. `contained` runs a reader in a child
-process, so that such a file costs an error message and nothing else.
+HDF5, ITK, DICOM and MATLAB files are parsed by libraries that a corrupt file can crash, run forever
+or make allocate more memory than the machine has. `contained` runs a reader in a child process, so
+that such a file only causes an error message.
 
-The child starts with the first file that needs it (0.3 to 0.7 seconds of the processor, most of it
-for importing NumPy and the library) and serves all files that follow, one at a time. It is
-replaced after a crash, and killed on a time-out, on an interrupt and at exit. It has no name, file
-or shared memory that could be left behind: it holds a socket, and ends when that closes.
+The child starts with the first file that needs it (0.3 to 0.7 seconds of CPU time, mostly for
+importing NumPy and the library) and reads all later files, one at a time. It is replaced after a
+crash, and killed on a timeout, on an interrupt and at exit. It leaves no files or named shared
+memory behind: it only has a socket, and exits when the socket closes.
 
 **Messages.** A message is a length in 8 bytes and as many bytes of JSON. The parent sends a
 request. The child answers with any number of ``{"grant": bytes}`` and then with ``{"value": …,
-"arrays": …}`` or ``{"error": …}``. The values of arrays lie in shared memory without a name
-(memfd): up to `SCRATCH` bytes in a piece of memory that is used again for each answer, and that the
-parent copies them from, since new pages cost more than a copy; larger ones in memory of their own,
-which is sealed and mapped without a copy. Where the system has no such memory, all of them come in
-a temporary file without a name. A corrupt file might take over the child, so the parent checks
-every field, never unpickles anything, and maps only memory that nobody can shrink any more.
+"arrays": …}`` or ``{"error": …}``. Array values are in anonymous shared memory (memfd). Up to
+`SCRATCH` bytes are in a buffer that is reused for each answer and that the parent copies, because
+new pages cost more than a copy. Larger arrays have their own memory, which is sealed and mapped
+without a copy. On systems without memfd, all arrays are in an unnamed temporary file. A corrupt
+file might take control of the child, so the parent checks every field, never unpickles anything,
+and maps only memory that is sealed against shrinking.
 
-**Limits.** A file may take `SECONDS` of the processor and `BYTES` of memory, and more in proportion
-to its size. A reader that has checked a header calls `grant`, which allows time and memory for the
-values, up to `max_bytes`. Processor time is limited on POSIX (SIGPROF), memory on Linux
-(RLIMIT_DATA), and the time on the clock everywhere by the parent. Where no child can be started, as
-on Windows, readers run in this process, and a warning is issued.
+**Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
+to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
+up to `max_bytes`. CPU time is limited on POSIX (SIGPROF), memory on Linux (RLIMIT_DATA), and wall
+time everywhere by the parent. If no child can be started, as on Windows, readers run in this
+process and a warning is issued.
 """
 
 import atexit
@@ -74,21 +74,21 @@ __all__ = [
     "send_message",
 ]
 
-# What any file may take, and more for each byte of it. highdicom takes 0.6 seconds and 12 MB for a
-# megabyte that consists of small frames, and 70 MB for tables of its own.
-SECONDS, BYTES = 5.0, 5 << 25  # of the processor; of memory
-PER_BYTE = 4.0 / (1 << 20), 24  # seconds and bytes for a byte of the file
-MOST = 600.0, 1 << 31  # seconds and bytes for a file as such, however large
-PER_VALUE = 1.0 / (1 << 23), 3  # seconds and bytes for each byte that is granted
-WALL = 4.0, 20.0  # seconds on the clock per second of the processor, and in addition
-START = 120.0  # seconds on the clock until the child is ready
-LONGEST = 1 << 26  # bytes of a message
-SCRATCH = 1 << 25  # bytes of shared memory that is used again
+# Limits per file and per byte of it. highdicom takes 0.6 seconds and 12 MB per megabyte of small
+# frames, and 70 MB for its own tables.
+SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
+PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
+MOST = 600.0, 1 << 31  # largest CPU seconds and bytes of memory for the size of a file
+PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
+WALL = 4.0, 20.0  # seconds of wall time per second of CPU time, and in addition
+START = 120.0  # seconds of wall time until the child is ready
+LONGEST = 1 << 26  # largest message in bytes
+SCRATCH = 1 << 25  # bytes of reused shared memory
 MOST_AXES = 32
 NUMBERS = re.compile(r"[<>|]([biuf])(1|2|4|8|16)")
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 COMMAND += "from probdice.files.contained_process import serve; serve(int(sys.argv[2]))"
-# The cores are shared out by whoever reads several files, and threads take memory.
+# Callers that read several files use the cores themselves, and threads take memory.
 ONE_THREAD = {
     "ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -114,9 +114,9 @@ class Filling:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The result of a reader: a value that JSON can hold, and arrays of numbers.
+    """The result of a reader: a JSON value and numeric arrays.
 
-    The parent gets an array for each `Filling`.
+    The parent receives an array for each `Filling`.
     """
 
     value: Any
@@ -135,11 +135,11 @@ def contained(
     Parameters
     ----------
     reader : callable
-        A function of a module. It calls `grant` before it takes memory for values.
+        A module-level function. It calls `grant` before it allocates memory for values.
     path : Path
-        The file to read. Its size decides how much time and memory the reader may take.
+        The file to read. Its size determines the limits of time and memory.
     *arguments
-        Further arguments, which JSON can hold.
+        Further arguments, which must be JSON values.
     library : str
         The module that parses the file. It is imported before time and memory are limited.
     max_bytes : int
@@ -153,9 +153,9 @@ def contained(
     Raises
     ------
     FormatError
-        When the library crashes, does not finish or takes too much memory.
+        If the library crashes, exceeds its time limit or needs too much memory.
     ProbdiceError, OSError
-        When the reader raises one.
+        If the reader raises one.
     """
     if _granting is not None or not hasattr(socket, "send_fds"):
         return _in_this_process(reader, path, arguments)
@@ -174,23 +174,23 @@ def contained(
             try:
                 return child.answer(request, max_bytes)
             except _Ended as end:
-                # A child that has read other files may have been broken by one of them.
+                # If the child has read other files, one of them may have caused the crash.
                 if not served or end.certain:
                     raise FormatError(end.message(library)) from None
     return _in_this_process(reader, path, arguments)
 
 
 def grant(nbytes: int) -> None:
-    """Allow the reader time and memory for so many bytes of values, whose number was checked.
+    """Allow the reader time and memory for `nbytes` of values, after checking their number.
 
-    Outside of the child process it does nothing.
+    Outside the child process it does nothing.
     """
     if _granting is not None:
         _granting(nbytes)
 
 
 def be_child(granting: Callable[[int], None]) -> None:
-    """Make this process the child: readers run in it, and grants are passed on."""
+    """Make this process the child: readers run in it and call `granting` for each grant."""
     global _granting
     _granting = granting
 
@@ -215,18 +215,18 @@ def _filled(array: "NDArray[Any] | Filling") -> NDArray[Any]:
     return target
 
 
-# -- the side of the parent ------------------------------------------------------------------------
+# -- in the parent process -------------------------------------------------------------------------
 
 
 class _Ended(Exception):
-    """The child ended without an answer; `certain` when this is due to the file that it read."""
+    """The child ended without an answer; `certain` if the current file is the cause."""
 
     def __init__(self, reason: str, *, certain: bool) -> None:
         super().__init__(reason)
         self.reason, self.certain = reason, certain
 
     def message(self, library: str) -> str:
-        """The problem and what to do about it."""
+        """Return the problem and the fix."""
         return (
             f"{library} {self.reason}. The file is probably corrupt or incomplete: copy or write "
             f"it again"
@@ -239,7 +239,7 @@ TOO_MUCH = "needs far more memory than a file of this size should take"
 
 
 class _Child:
-    """The child process, as the parent sees it."""
+    """The parent's handle of the child process."""
 
     lock = threading.Lock()
     current: "_Child | None" = None
@@ -259,7 +259,7 @@ class _Child:
                     stderr=subprocess.DEVNULL,
                     env=os.environ | ONE_THREAD,
                     pass_fds=(other.fileno(),),
-                    start_new_session=True,  # so that what a library starts can be ended with it
+                    start_new_session=True,  # to kill processes that a library starts as well
                 )
             except BaseException:
                 self.socket.close()
@@ -267,7 +267,7 @@ class _Child:
 
     @classmethod
     def running(cls) -> "_Child | None":
-        """The child that runs, or a new one; None where none can be started."""
+        """Return the running child or a new one; None if none can be started."""
         if cls.current is None:
             try:
                 child = cls()
@@ -288,7 +288,7 @@ class _Child:
                 os.close(descriptor)
 
     def answer(self, request: dict[str, Any], max_bytes: int) -> Answer:
-        """The answer to a request; whatever else happens ends the child."""
+        """Return the answer to a request; end the child if there is none."""
         factor, more = WALL
         deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
@@ -312,16 +312,16 @@ class _Child:
         except _Malformed:
             self.end()
             raise _Ended(CRASHED, certain=True) from None
-        except BaseException:  # such as an interrupt, after which the answer would come too late
+        except BaseException:  # for example an interrupt, after which the answer would be late
             self.end()
             raise
-        finally:  # a map has a descriptor of its own
+        finally:  # a memory map has its own descriptor
             if descriptor is not None:
                 os.close(descriptor)
         raise error
 
     def _arrays(self, descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
-        """The arrays of an answer, in the order of the axes that the reader gave them."""
+        """Return the arrays of an answer, with the axis order of the reader."""
         if not isinstance(descriptions, list):
             raise _Malformed
         parts = [Layout.checked(description) for description in descriptions]
@@ -348,7 +348,7 @@ class _Child:
             self._raise_end()
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], int | None]:
-        """The next message, and the descriptor that comes with it."""
+        """Return the next message and its descriptor, or None."""
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]
@@ -385,11 +385,11 @@ class _Child:
         return bytes(content)
 
     def _wait(self, deadline: float) -> None:
-        """Wait until there is something to receive."""
+        """Wait until a message arrives."""
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
         while not poll.poll(200):
-            # A process that a library has started may keep the socket open.
+            # A process that a library started may keep the socket open.
             if self.process.poll() is not None and not poll.poll(0):
                 self._raise_end()
             if time.monotonic() > deadline:
@@ -397,7 +397,7 @@ class _Child:
                 raise _Ended(TOO_LONG, certain=True)
 
     def _raise_end(self) -> NoReturn:
-        """Say how the child has ended."""
+        """Raise how the child ended."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(2)
         code = self.process.returncode
@@ -405,12 +405,12 @@ class _Child:
         if code in (-signal.SIGPROF, -signal.SIGALRM):
             raise _Ended(TOO_LONG, certain=True)
         if code == -signal.SIGKILL:
-            raise _Ended(f"{CRASHED} (killed, perhaps for lack of memory)", certain=False)
+            raise _Ended(f"{CRASHED} (killed, perhaps out of memory)", certain=False)
         how = f"signal {signal.Signals(-code).name}" if code and code < 0 else f"code {code}"
         raise _Ended(f"{CRASHED} ({how})", certain=False)
 
     def end(self) -> None:
-        """Kill the child and what it has started."""
+        """Kill the child and the processes that it started."""
         if _Child.current is self:
             _Child.current = None
         self.socket.close()
@@ -422,7 +422,7 @@ class _Child:
 
     @classmethod
     def left_to_parent(cls) -> None:
-        """After a fork: the child goes on to serve the other process."""
+        """After a fork, leave the child to the original process."""
         if cls.current is not None:
             cls.current.socket.close()
             cls.current.process.returncode = 0
@@ -440,7 +440,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Malformed(Exception):
-    """An answer that no reader of ours gives."""
+    """An answer that no reader returns."""
 
 
 def _whole(value: object) -> int:
@@ -451,7 +451,7 @@ def _whole(value: object) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in shared memory: in C order, but for a permutation of its axes."""
+    """The layout of an array in shared memory: C order after a permutation of its axes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -463,7 +463,7 @@ class Layout:
 
     @property
     def space(self) -> int:
-        """Its bytes, rounded up so that the next array is aligned."""
+        """Its size in bytes, rounded up so that the next array is aligned."""
         return max(64, -(-self.nbytes // 64) * 64)
 
     @classmethod
@@ -495,7 +495,7 @@ class Layout:
 
 
 def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
-    """The first bytes of a file in memory: mapped where nobody can change it, else copied."""
+    """Map the first bytes of a memory file if it is sealed; otherwise copy them."""
     if not size or os.fstat(descriptor).st_size < size:
         raise _Malformed
     if _seals_of(descriptor, write=True):
@@ -511,7 +511,7 @@ def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
 
 
 def _seals_of(descriptor: int, *, write: bool = False) -> bool:
-    """Whether nobody can shrink a file in memory any more, nor, where asked for, write to it."""
+    """Return whether a memory file is sealed against shrinking, and with `write` writing."""
     import fcntl
 
     if not hasattr(os, "memfd_create"):
@@ -519,12 +519,12 @@ def _seals_of(descriptor: int, *, write: bool = False) -> bool:
     seals = fcntl.F_SEAL_SHRINK | (fcntl.F_SEAL_WRITE if write else 0)
     try:
         return fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & seals == seals
-    except OSError:  # it is no such file
+    except OSError:  # it is not a memory file
         return False
 
 
 def _error_in(content: Any) -> Exception:
-    """The error that a reader raised."""
+    """Reconstruct the error that a reader raised."""
     if not isinstance(content, dict) or set(content) != {"kind", "message"}:
         raise _Malformed
     kind, message = content["kind"], content["message"]
@@ -537,7 +537,7 @@ def _error_in(content: Any) -> Exception:
         return OSError(*message)
     if kind == "memory":
         return FormatError(_Ended(TOO_MUCH, certain=True).message(str(message)))
-    if kind == "fault":  # of this package
+    if kind == "fault":  # a bug in this package
         return RuntimeError(f"a reader failed in the child process:\n{message}")
     raise _Malformed
 

@@ -1,4 +1,4 @@
-"""Files that are damaged: what libraries raise on them, and headers that ask for too much."""
+"""Corrupt files: convert errors of third-party libraries, and check the sizes in headers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,18 +16,18 @@ __all__ = [
     "whole_number",
 ]
 
-DEFLATE_RATIO = 1032  # zlib, gzip and zip unpack a byte to at most so many
-MANY, CRUMB = 1 << 14, 1024  # no more chunks than that of fewer bytes
+DEFLATE_RATIO = 1032  # largest compression ratio of zlib, gzip and zip
+MANY, CRUMB = 1 << 14, 1024  # at most MANY chunks may be smaller than CRUMB bytes
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 
 @contextmanager
 def library_call() -> Iterator[None]:
-    """Around a call into the library of a format: what it raises means that the file is damaged.
+    """Convert exceptions of a third-party reader to `FormatError`.
 
-    Libraries raise anything at all on a damaged file, hence the wide net; nothing but such calls
-    belongs inside. What the operating system refuses, a lack of memory, our own errors and
-    programming errors of our own code come out as they are.
+    Libraries raise exceptions of any type on a corrupt file, so all types are converted; only
+    library calls belong inside. Errors of the operating system, `MemoryError`, `ProbdiceError` and
+    programming errors in this package pass unchanged.
     """
     try:
         yield
@@ -39,45 +39,46 @@ def library_call() -> Iterator[None]:
         if isinstance(error, PROGRAMMING_ERRORS) and _raised_by_us(error):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise FormatError(f"is damaged or incomplete: {reason}") from error
+        raise FormatError(f"is corrupt or incomplete: {reason}") from error
 
 
 def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
-    """Refuse a header that asks for more than the file can hold, before memory is taken for it.
+    """Reject a header that describes more data than the file can contain.
 
-    `stored` is the number of bytes in the file, each of which unpacks to at most `ratio`.
+    `stored` is the number of bytes in the file, and `ratio` the largest compression ratio.
     """
     if needed > stored * ratio:
-        packed = "" if ratio == 1 else " packed"
+        compressed = "" if ratio == 1 else " compressed"
         raise FormatError(
-            f"is damaged or incomplete: its header describes an image of shape {shape}, "
-            f"{needed} bytes, but the file holds {max(stored, 0)}{packed}; copy or write it again"
+            f"is corrupt or incomplete: its header describes an image of shape {shape}, "
+            f"{needed} bytes, but the file contains {max(stored, 0)}{compressed} bytes. Copy or "
+            f"write it again"
         )
 
 
 def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
-    """Refuse values that have to lie in memory and take more of it than they may."""
+    """Reject values that need more than `most` bytes of memory."""
     if needed > most:
         raise TooLargeError(
-            f"holds an image of shape {shape}, which takes {needed} bytes of memory; at most "
-            f"{most} are allowed: pass ",
+            f"contains an image of shape {shape}, which takes {needed} bytes of memory; the limit "
+            f"is {most}. To allow it, use ",
             Option("max_bytes", needed),
-            " to allow it, or store the values unpacked (.npy, .nii, .h5), which stay on disk",
+            ". Uncompressed files (.npy, .nii, .h5) stay on disk and have no limit",
         )
 
 
 def whole_number(value: Any, name: str) -> int:
-    """A whole number that a file holds under some name."""
+    """Convert the header field `name` to an integer."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         raise FormatError(
-            f"is damaged: its {name} must be a whole number, found {value!r}"
+            f"is corrupt: its {name} must be a whole number, found {value!r}"
         ) from None
 
 
 def _raised_by_us(error: Exception) -> bool:
-    """Whether the error was raised by code of this package, not by what it called."""
+    """Return whether code of this package raised the error, not a library that it called."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -86,13 +87,13 @@ def _raised_by_us(error: Exception) -> bool:
 
 
 def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
-    """Refuse very many tiny chunks: each takes time and memory beside its values."""
+    """Reject very many tiny chunks, because each chunk costs time and memory of its own."""
     count = math.prod(
         -(-length // max(chunk, 1)) for length, chunk in zip(shape, chunks, strict=True)
     )
     size = math.prod(chunks) * itemsize
     if 0 < size < CRUMB and count > MANY:
         raise FormatError(
-            f"has {count:,} chunks of {size} bytes: expected at least {CRUMB:,} bytes in each "
-            f"where there are so many; store it in larger chunks"
+            f"has {count:,} chunks of {size} bytes: with more than {MANY:,} chunks, each must have "
+            f"at least {CRUMB:,} bytes. Store it in larger chunks"
         )

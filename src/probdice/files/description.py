@@ -1,8 +1,8 @@
-"""What a format has no field for, as one line of JSON that `write` stores beside the values.
+"""One line of JSON that `write` stores in a file for properties that the format has no field for.
 
-It holds the kind of segmentation, the shape of the image, and where the format has no other place
-for them the labels and names of regions and the geometry. A program that changes the values of a
-file may keep its text, so a description that does not fit the values is ignored.
+It contains the kind of segmentation and the shape of the image. If the format cannot store them, it
+also contains the labels and names of regions and the geometry. Another program may change the
+values of a file and keep this text, so a description that does not fit the values is ignored.
 """
 
 import json
@@ -19,23 +19,23 @@ from probdice.method.region_labels import COLOUR
 
 __all__ = ["DESCRIPTION", "described", "description_in", "description_of"]
 
-DESCRIPTION = "probdice"  # the key under which formats store it
+DESCRIPTION = "probdice"  # the key of the description in all formats
 
 
 def description_of(
     payload: Payload, *, names: bool = False, affine: bool = False, shape: bool = False
 ) -> str:
-    """The description of what is written; "" where the format says it all.
+    """Return the description of a payload; "" if the format stores all properties itself.
 
     Parameters
     ----------
     payload : Payload
-        What is written.
+        The data to write.
     names : bool, optional
-        Whether the names and colours of a label map need a place here. Regions of probabilities
-        always do.
+        Whether to include the names and colours of a label map. The regions of probabilities are
+        always included.
     affine : bool, optional
-        Whether the geometry, or that there is none, needs a place here.
+        Whether to include the geometry, or that there is none.
     shape : bool, optional
         Whether the format would return another shape.
     """
@@ -56,7 +56,7 @@ def description_of(
 
 
 def described(image: Image, text: str) -> Image:
-    """The image with what its description adds; without it where the description does not fit."""
+    """Apply a description to an image; ignore a description that does not fit the values."""
     try:
         content = json.loads(text)
         kind, shape = str(content["kind"]), tuple(int(length) for length in content["shape"])
@@ -80,7 +80,7 @@ def described(image: Image, text: str) -> Image:
     except (
         *(AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError),
     ) as error:
-        raise FormatError(f"is damaged: its description cannot be understood ({error})") from error
+        raise FormatError(f"is corrupt: its description is invalid ({error})") from error
     known = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
     return replace(
         image,
@@ -92,7 +92,7 @@ def described(image: Image, text: str) -> Image:
 
 
 def description_in(content: bytes) -> str:
-    """The description among other bytes, which ends with a zero; "" where there is none."""
+    """Find the null-terminated description among other bytes; "" if there is none."""
     start = content.find(f"{DESCRIPTION} {{".encode())
     if start < 0:
         return ""
@@ -101,17 +101,17 @@ def description_in(content: bytes) -> str:
 
 
 def _number(label: Any) -> int | None:
-    """The number of a region, as a label map could hold it."""
+    """Convert the label of a region to a 64-bit integer or None."""
     number = None if label is None else int(label)
     if number is not None and not -(2**63) <= number < 2**64:
-        raise ValueError(f"{number} is no label of 64 bits")
+        raise ValueError(f"label {number} does not fit in 64 bits")
     return number
 
 
 def _shaped(
     image: Image, kind: str, shape: tuple[int, ...], content: dict[str, Any]
 ) -> Array | None:
-    """The values in the shape of the description; None where it is that of other values."""
+    """Return the values in the described shape; None if the description does not fit them."""
     array, axis = image.array, image.regions
     floating = array.dtype.kind == "f" or (image.slope, image.inter) != (1, 0)
     count = 1 if axis is None else array.shape[axis]
@@ -133,7 +133,7 @@ def _shaped(
 
 
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
-    """The affine of the axes of the image: that of the file, unless the file has none."""
+    """Return the affine for the described axes: the file's own affine, or the described one."""
     affine = image.affine
     if "affine" in content:
         given = content["affine"]
@@ -143,7 +143,7 @@ def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.floa
             return None
     if affine is None or len(affine) == axes + 1:
         return affine
-    # Further axes have a length of 1; where they are not separate, the file has another place now.
+    # Further axes have length 1. If they are not separable, the affine was changed later.
     kept, further = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
     if affine[np.ix_(kept, further)].any() or affine[np.ix_(further, kept)].any():
         return affine

@@ -1,7 +1,7 @@
-"""DICOM SEG with highdicom (extra `dicom`): BINARY, LABELMAP and FRACTIONAL.
+"""Read DICOM SEG with highdicom (extra `dicom`): BINARY, LABELMAP and FRACTIONAL.
 
-Arrays are turned to (column, row, slice). Segment numbers are labels, segment labels are names,
-and 0 is what no segment covers. Masks that overlap stay one region each.
+Arrays are transposed to (column, row, slice). Segment numbers are labels, segment labels are names,
+and 0 is the background. Overlapping masks stay separate regions.
 """
 
 import math
@@ -21,8 +21,8 @@ __all__ = ["DICOM"]
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
 
 SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
-UNPACKING = 1 << 16  # what a byte of a packed frame gives at most
-MOST_EMPTY = 4096  # slices for each frame: those that no segment covers are left out of a file
+UNPACKING = 1 << 16  # largest compression ratio of a frame
+MOST_EMPTY = 4096  # largest number of slices per stored frame; empty slices are not stored
 
 
 def _recognises(source: Source) -> bool:
@@ -44,7 +44,7 @@ DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 
 
 def read_segments(file: str, max_bytes: int) -> Answer:
-    """The segmentation in a file."""
+    """Read the segmentation in a file."""
     return answer_of(_image(Path(file), max_bytes))
 
 
@@ -57,8 +57,8 @@ def _image(path: Path, max_bytes: int) -> Image:
         kind = pydicom.uid.UID(storage).name if storage else "an object without a class"
     if storage not in SEGMENTATIONS:
         raise FormatError(
-            f"is {kind}, expected DICOM SEG (Segmentation Storage); an image or a structure set "
-            f"must be segmented or converted first"
+            f"is {kind}, expected DICOM SEG (Segmentation Storage). Segment an image, or convert a "
+            f"structure set, first"
         )
     frames = _checked_frames(pydicom, dataset)
     with library_call():
@@ -66,10 +66,12 @@ def _image(path: Path, max_bytes: int) -> Image:
         geometry = seg.get_volume_geometry()
         fractional = dataset.SegmentationType == "FRACTIONAL"
     if geometry is None:
-        raise FormatError("its frames do not make one regular volume, so it is no one image")
+        raise FormatError(
+            "its frames do not form one regular volume. Resample it to equal slice spacing"
+        )
     slices = int(geometry.spatial_shape[0])
     if slices > MOST_EMPTY * frames:
-        raise FormatError(f"is damaged: its {frames} frames lie {slices} slices apart")
+        raise FormatError(f"is corrupt: its {frames} frames span {slices} slices")
     shape = tuple(int(length) for length in geometry.spatial_shape)
     regions = len(seg.segment_numbers) if fractional else 1
     needed = math.prod(shape) * regions * (4 if fractional else 1)
@@ -87,7 +89,7 @@ def _image(path: Path, max_bytes: int) -> Image:
             masks = len(seg.segment_numbers)
             check_memory(math.prod(shape) * masks, (*shape, masks), max_bytes)
             grant(math.prod(shape) * (masks - 1))
-            # The failed call leaves a locked table behind, so the file is opened afresh.
+            # The failed call leaves a locked table, so the file is opened again.
             seg = highdicom.seg.segread(path)
             return _regions(seg, seg.get_volume(combine_segments=False), "values")
         names = {number: _name(seg, number) for number in seg.segment_numbers}
@@ -102,11 +104,11 @@ def _image(path: Path, max_bytes: int) -> Image:
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:
-    """The number of frames, held against the values that are stored."""
+    """Return the number of frames after comparing it with the stored values."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
-        stored = len(dataset["PixelData"].value or b"")  # pydicom says None where it is empty
-        # A damaged one is a text to pydicom.
+        stored = len(dataset["PixelData"].value or b"")  # pydicom returns None if it is empty
+        # pydicom returns a corrupt UID as text.
         packed = pydicom.uid.UID(str(dataset.file_meta.TransferSyntaxUID)).is_encapsulated
     frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
     shape = (frames, rows, columns)
@@ -132,7 +134,7 @@ def _name(seg: Any, number: int) -> str:
 
 
 def _colour(seg: Any, number: int) -> str | None:
-    """The colour that a segment is recommended to be shown in, stored as CIELAB."""
+    """Return the recommended display colour of a segment, which is stored as CIELAB."""
     value = seg.get_segment_description(number).get("RecommendedDisplayCIELabValue")
     if value is None or len(value) != 3:
         return None
@@ -141,5 +143,5 @@ def _colour(seg: Any, number: int) -> str | None:
 
 
 def _affine(volume: Any) -> Any:
-    """highdicom's is for (slice, row, column), in LPS."""
+    """Convert highdicom's affine, which is for (slice, row, column) in LPS."""
     return lps_to_ras(np.asarray(volume.affine)[:, [2, 1, 0, 3]])

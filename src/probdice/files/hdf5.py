@@ -1,7 +1,7 @@
-"""HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`; the path may be left out where there is one.
+"""Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
 
-ilastik says in `axistags` which axis is which. Without them, floating numbers along up to three
-axes are one value per pixel, and along four the probabilities of regions, which come first.
+The `axistags` of ilastik define the axes. Without them, a floating-point array of up to three axes
+has one value per voxel, and one of four axes has the probabilities of regions, regions first.
 """
 
 import json
@@ -25,13 +25,13 @@ from probdice.files.model import Content, Format, Image, Source, meaning_of, nee
 __all__ = ["HDF5", "check_dataset", "datasets", "filling", "opened"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-MOST_UNPACKING = 1 << 16  # what filters other than gzip make of a byte, at most
+MOST_UNPACKING = 1 << 16  # largest compression ratio of filters other than gzip
 
 
 def _recognises(source: Source) -> bool:
     head = source.head
     signed = any(head[at : at + 8] == SIGNATURE for at in (0, 512, 1024, 2048))
-    return signed and not source.name.endswith(".mnc")  # MINC is HDF5 too, and SimpleITK reads it
+    return signed and not source.name.endswith(".mnc")  # SimpleITK reads MINC, which is HDF5 too
 
 
 def _read(source: Source) -> Image:
@@ -49,7 +49,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[Content]:
-    """Every data set of numbers."""
+    """List every numeric data set."""
     expect("h5py", "hdf5", "reading HDF5")
     answer = contained(list_datasets, source.path, library="h5py", max_bytes=source.max_bytes)
     contents = []
@@ -69,20 +69,20 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 
 @dataclass(frozen=True)
 class _Dataset:
-    """A data set of numbers: what the child process found out about it."""
+    """The properties of a numeric data set that the child process returns."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     chunks: tuple[int, ...] | None
     axes: str | None
-    version: tuple[int, ...]  # of the file
+    version: tuple[int, ...]  # of the file; see `_version`
 
     @classmethod
     def checked(cls, content: Any) -> "_Dataset":
-        """The data set in an answer."""
+        """Check the data set in an answer of the child process."""
         try:
-            found = cls(
+            dataset = cls(
                 str(content["name"]),
                 tuple(content["shape"]),
                 np.dtype(content["dtype"] if NUMBERS.fullmatch(content["dtype"]) else "void"),
@@ -92,19 +92,19 @@ class _Dataset:
             )
         except (KeyError, TypeError, ValueError):
             raise impossible() from None
-        lengths = (*found.shape, *(found.chunks or ()), *found.version)
+        lengths = (*dataset.shape, *(dataset.chunks or ()), *dataset.version)
         whole = all(isinstance(length, int) and 0 <= length < 2**63 for length in lengths)
-        same = found.chunks is None or len(found.chunks) == len(found.shape)
-        if not whole or not same or found.dtype.kind == "V":
+        same = dataset.chunks is None or len(dataset.chunks) == len(dataset.shape)
+        if not whole or not same or dataset.dtype.kind == "V":
             raise impossible()
-        return found
+        return dataset
 
 
 class OnDisk(Lazy):
-    """A data set in a file, of which the child process reads one box at a time.
+    """A data set in a file; the child process reads one box at a time.
 
-    The library is never loaded into this process, and a file larger than memory stays on disk. All
-    in all, reading takes 1.1 to 1.5 times as long as with h5py in this process.
+    This process never loads h5py, and a file larger than memory stays on disk. Reading takes 1.1
+    to 1.5 times as long as with h5py in this process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:
@@ -113,7 +113,7 @@ class OnDisk(Lazy):
         self.chunks: Chunks | None = chunks_of(dataset)  # type: ignore[arg-type]
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """The values under one slice for each axis."""
+        """Return the values of one slice per axis."""
         parts = [part.indices(size) for part, size in zip(index, self.shape, strict=True)]
         shape = tuple(len(range(*part)) for part in parts)
         if not math.prod(shape):
@@ -132,9 +132,9 @@ class OnDisk(Lazy):
             (array,) = answer.arrays
             if array.shape != shape or array.dtype != self.dtype:
                 raise impossible()
-        except FormatError as error:  # read later than the file was opened, so it is named here
+        except FormatError as error:  # `read` has returned and no longer adds the file name
             raise FormatError(f"{self.source}: ", *error.args) from error
-        except OSError as error:  # such as a file that was deleted
+        except OSError as error:  # for example, the file was deleted
             reason = error.strerror or str(error)
             raise FormatError(f"{self.source}: cannot be read: {reason}") from error
         return zeros_and_ones(array)
@@ -144,7 +144,7 @@ class OnDisk(Lazy):
 
 
 def find_dataset(file: str, inside: str) -> Answer:
-    """The data set of this name, or the only one, which the file can hold."""
+    """Find the data set with this path, or the only one, and check its size."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with opened(h5py, file) as content:
         dataset = _dataset(h5py, content, inside)
@@ -153,22 +153,22 @@ def find_dataset(file: str, inside: str) -> Answer:
 
 
 def list_datasets(file: str) -> Answer:
-    """Every data set of numbers."""
+    """List every numeric data set."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with opened(h5py, file) as content:
-        found = datasets(h5py, content).values()
-        return Answer([_described(dataset, file) for dataset in found])
+        numeric = datasets(h5py, content).values()
+        return Answer([_described(dataset, file) for dataset in numeric])
 
 
 def read_box(
     file: str, name: str, version: list[int], parts: list[list[int]], needed: int
 ) -> Answer:
-    """The values under one slice for each axis."""
+    """Read the values of one slice per axis."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     if _version(file) != list(version):
-        raise FormatError("was changed while it was being read; read it again")
+        raise FormatError("was modified while it was being read. Read it again")
     grant(needed)
-    content = opened(h5py, file)  # closed by whoever fills the array
+    content = opened(h5py, file)  # `Filling.fill` closes it
     with library_call():
         dataset = content[name]
     box = tuple(slice(start, stop, step) for start, stop, step in parts)
@@ -177,7 +177,7 @@ def read_box(
 
 
 def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """An array that a part of a data set is read into; then the file is closed."""
+    """Return an array to read a part of a data set into; filling it closes the file."""
 
     def fill(target: NDArray[Any]) -> None:
         with content, library_call():
@@ -187,7 +187,7 @@ def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Fil
 
 
 def opened(h5py: Any, file: str) -> Any:
-    """The file."""
+    """Open the file."""
     with library_call():
         return h5py.File(file, "r")
 
@@ -205,13 +205,13 @@ def _described(dataset: Any, file: str) -> dict[str, Any]:
 
 
 def _version(file: str) -> list[int]:
-    """What differs where a file was replaced or written to."""
+    """Return numbers that change when a file is replaced or modified."""
     status = os.stat(file)
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:
-    """All data sets of numbers by their paths."""
+    """Return all numeric data sets by path."""
     numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
@@ -224,7 +224,7 @@ def datasets(h5py: Any, group: Any) -> dict[str, Any]:
 
 
 def check_dataset(dataset: Any, path: Path) -> None:
-    """Refuse a data set that the file cannot hold; chunks that were never written are zeros."""
+    """Reject a data set that is larger than the file can contain; unwritten chunks are zeros."""
     with library_call():
         shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
         stored = dataset.id.get_storage_size()
@@ -234,15 +234,15 @@ def check_dataset(dataset: Any, path: Path) -> None:
         return
     size = path.stat().st_size
     if stored == 0:
-        raise FormatError(f"is incomplete: no values of {dataset.name} were ever written")
+        raise FormatError(f"is incomplete: {dataset.name} has no stored values. Write it again")
     if chunks is None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:
         if len(chunks) != len(shape):
-            raise FormatError(f"is damaged: its shape is {shape} in chunks of {chunks}")
+            raise FormatError(f"is corrupt: its shape is {shape} in chunks of {chunks}")
         check_crumbs(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
-        # Chunks that were never written cost no space, but time.
+        # Unwritten chunks take no space, but reading them takes time.
         check_size(itemsize * math.prod(shape), size, shape, ratio=MOST_UNPACKING)
 
 
@@ -254,23 +254,24 @@ def _dataset(h5py: Any, file: Any, inside: str) -> Any:
         with library_call():
             dataset = file.get(inside)
         if not isinstance(dataset, h5py.Dataset):
-            raise FormatError(f"has no data set {inside!r}; it holds {listed}")
+            raise FormatError(f"contains no data set {inside!r}. Available data sets: {listed}")
         if dataset.dtype.kind not in "biuf" or not dataset.shape:
             raise FormatError(
-                f"has no array of numbers at {inside!r}, but {dataset.dtype} of shape "
-                f"{dataset.shape}; it holds {listed}"
+                f"has no numeric array at {inside!r}, found {dataset.dtype} of shape "
+                f"{dataset.shape}. Available data sets: {listed}"
             )
         return dataset
     if len(numeric) != 1:
         example = next(iter(numeric), "/path")
         raise FormatError(
-            f"holds {len(numeric)} data sets ({listed}): say which one, as in file.h5:{example}"
+            f"contains {len(numeric)} data sets ({listed}). Select one, for example "
+            f"file.h5:{example}"
         )
     return next(iter(numeric.values()))
 
 
 def _axes(dataset: Any) -> str | None:
-    """The keys of the axes, such as "zyxc", where the file says so."""
+    """Return the keys of the axes, such as "zyxc", or None if the file has no `axistags`."""
     with library_call():
         tags = dataset.attrs.get("axistags")
     if tags is None:
@@ -278,7 +279,7 @@ def _axes(dataset: Any) -> str | None:
     try:
         keys = [axis["key"] for axis in json.loads(tags)["axes"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"has axistags that are not those of ilastik: {tags!r}") from error
+        raise FormatError(f"has axistags that are not in ilastik's format: {tags!r}") from error
     if len(keys) != len(dataset.shape):
         raise FormatError(f"has {len(keys)} axistags for an array of shape {dataset.shape}")
     return "".join(keys)

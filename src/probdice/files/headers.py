@@ -1,8 +1,8 @@
-"""The headers of NIfTI, Analyze and MGH.
+"""Headers of NIfTI, Analyze and MGH.
 
-NIfTI-1, which is nearly every file, is parsed here: importing nibabel takes 0.2 seconds of the
-processor beyond NumPy, longer than reading and comparing two images of ordinary size (0.14
-seconds). Its rarer relatives are left to nibabel.
+This module parses NIfTI-1, the format of nearly all files, itself: importing nibabel takes 0.2
+seconds of CPU time beyond NumPy, longer than reading and comparing two images of typical size
+(0.14 seconds). nibabel parses the rarer formats.
 """
 
 import math
@@ -18,7 +18,7 @@ from probdice.files.corrupt import library_call
 
 __all__ = ["Header", "affine_of", "header_of", "is_header"]
 
-NIFTI_1 = {  # where the fields lie that we need
+NIFTI_1 = {  # type and offset of the required fields
     "sizeof_hdr": ("i4", 0),
     "dim": ("8i2", 40),
     "datatype": ("i2", 70),
@@ -42,16 +42,16 @@ _FIELDS = np.dtype(
         "itemsize": 348,
     }
 )
-FIELDS = {order: _FIELDS.newbyteorder(order) for order in ("<", ">")}  # by order of bytes
+FIELDS = {order: _FIELDS.newbyteorder(order) for order in ("<", ">")}  # by byte order
 TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
 TYPES |= {1024: "i8", 1280: "u8"}
-MILLIMETRES = {1: 1000.0, 3: 0.001}  # metres and micrometres; all else means millimetres
+MILLIMETRES = {1: 1000.0, 3: 0.001}  # metres and micrometres; other codes mean millimetres
 UNITS = {"meter": 1, "micron": 3}
 
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """What is needed to find the values and their place."""
+    """The fields needed to locate the values and the image in space."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -62,25 +62,27 @@ class Header:
 
 
 def is_header(head: bytes) -> bool:
-    """Whether these are the first bytes of such a header."""
+    """Return whether these are the first bytes of a supported header."""
     return _class_of(head) != ""
 
 
 def header_of(head: bytes) -> Header:
-    """The header in the first bytes of a file."""
+    """Parse the header in the first bytes of a file."""
     name = _class_of(head)
     if not name:
-        raise FormatError("its header is neither NIfTI nor Analyze; is it complete?")
+        raise FormatError(
+            "its header is neither NIfTI nor Analyze. The file may be incomplete: copy it again"
+        )
     header = _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
     if any(length < 1 for length in header.shape):
-        raise FormatError(f"holds no pixels: its shape is {header.shape}")
+        raise FormatError(f"contains no voxels: its shape is {header.shape}")
     if header.offset < 0:
-        raise FormatError(f"its header is damaged: its values start at byte {header.offset}")
+        raise FormatError(f"its header is corrupt: the values would start at byte {header.offset}")
     return header
 
 
 def _class_of(head: bytes) -> str:
-    """nibabel's class for this header, or "" where it is none."""
+    """Return nibabel's class for this header, or "" if it is not a header."""
     if head[344:348] in (b"n+1\0", b"ni1\0"):
         return "nifti1.Nifti1Header"
     if head[4:7] in (b"n+2", b"ni2"):
@@ -98,12 +100,12 @@ def _nifti_1(head: bytes) -> Header:
     raw = np.frombuffer(head, FIELDS[order], count=1)[0]
     axes = int(raw["dim"][0])
     if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
-        raise FormatError(f"its header is damaged: {axes} axes, size {raw['sizeof_hdr']}")
+        raise FormatError(f"its header is corrupt: {axes} axes, size {raw['sizeof_hdr']}")
     code = int(raw["datatype"])
     if code not in TYPES:
         raise FormatError(
-            f"holds colours, complex or very long numbers (NIfTI type {code}), "
-            f"expected integers or floating numbers of at most 64 bits"
+            f"contains colours, complex or 128-bit numbers (NIfTI type {code}), "
+            f"expected integers or floating-point numbers of at most 64 bits"
         )
     slope, inter = float(raw["scl_slope"]), float(raw["scl_inter"])
     if not np.isfinite(slope) or slope == 0:
@@ -111,7 +113,7 @@ def _nifti_1(head: bytes) -> Header:
     first = 352 if raw["magic"] == b"n+1" else 0
     offset = float(raw["vox_offset"])
     if not math.isfinite(offset):
-        raise FormatError(f"its header is damaged: its values start at byte {offset}")
+        raise FormatError(f"its header is corrupt: the values would start at byte {offset}")
     return Header(
         shape=tuple(int(n) for n in raw["dim"][1 : axes + 1]),
         dtype=np.dtype(order + TYPES[code]),
@@ -127,10 +129,10 @@ def _nifti_1(head: bytes) -> Header:
 
 
 def _qform(raw: Any) -> NDArray[np.float64]:
-    """The rotation of a unit quaternion, the spacing, and the place of the first pixel."""
+    """Return the affine of a unit quaternion, the spacing and the origin."""
     b, c, d = (float(x) for x in raw["quatern"])
     a = np.sqrt(max(0.0, 1.0 - b * b - c * c - d * d))
-    if a == 0:  # rounding: make it of unit length
+    if a == 0:  # normalise to unit length despite rounding
         b, c, d = np.array([b, c, d]) / max(np.sqrt(b * b + c * c + d * d), 1e-30)
     rotation = np.array(
         [
@@ -157,7 +159,9 @@ def _by_nibabel(name: str, head: bytes) -> Header:
         offset = int(header.get_data_offset())
         slope, inter = header.get_slope_inter()
     if dtype.names or dtype.kind == "c":
-        raise FormatError(f"holds colours or complex numbers ({dtype}), expected one number each")
+        raise FormatError(
+            f"contains colours or complex numbers ({dtype}), expected one real number per voxel"
+        )
     with library_call():
         affine = affine_of(header)
     return Header(
@@ -171,7 +175,7 @@ def _by_nibabel(name: str, head: bytes) -> Header:
 
 
 def affine_of(header: Any) -> NDArray[np.float64] | None:
-    """Where nibabel's header says that the image lies, in millimetres."""
+    """Return the affine of nibabel's header in millimetres, or None."""
     if hasattr(header, "get_sform"):
         forms = (
             (int(header[f"{form}_code"]), getattr(header, f"get_{form}")())
@@ -184,7 +188,7 @@ def affine_of(header: Any) -> NDArray[np.float64] | None:
 
 
 def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:
-    """The first form that is in force, in millimetres; some tools set a code and leave it zero."""
+    """Return the first valid form in millimetres; some tools set a code but no matrix."""
     for code, form in forms:
         if code > 0:
             affine = np.array(form, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Whatever people have, as a Segmentation: an array, a path, an image of another library."""
+"""Convert arrays, paths and images of other libraries to a Segmentation."""
 
 from os import PathLike
 from typing import Any, TypeAlias
@@ -19,7 +19,10 @@ Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
 def as_segmentation(value: Comparable, name: str) -> Segmentation:
-    """A segmentation by its name; integers are a label map, floating numbers probabilities."""
+    """Convert to a segmentation: integers are labels, floating-point numbers probabilities.
+
+    `name` is the argument that errors name.
+    """
     if isinstance(value, Segmentation):
         return value
     try:
@@ -37,7 +40,7 @@ def as_segmentation(value: Comparable, name: str) -> Segmentation:
 
 
 def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
-    """The pixels to compare, as an array or a label map."""
+    """Convert a mask of the pixels to compare to an array or a label map."""
     if mask is None or isinstance(mask, Segmentation):
         return mask
     try:
@@ -47,14 +50,14 @@ def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
 
 
 def as_underlay(value: Underlay | Comparable, shape: tuple[int, ...]) -> Underlay:
-    """An image to show under segmentations of a shape; an array may have colours at its end."""
+    """Convert a background image for segmentations of `shape`; the last axis may be RGB."""
     if isinstance(value, Underlay):
         return value
     if _is_file(value):
         return read_underlay(value)
     array = as_array(value)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"must hold numbers, found {array.dtype}")
+        raise InputError(f"must contain numbers, found {array.dtype}")
     return Underlay(array, colour=tuple(array.shape) == (*shape, 3))
 
 
@@ -64,12 +67,13 @@ def _of_array(array: Array) -> Segmentation:
     if array.dtype.kind == "f":
         return Segmentation.from_probabilities(array)
     raise InputError(
-        f"must hold labels (integers) or probabilities (floating numbers), found {array.dtype}"
+        f"must contain labels (integers) or probabilities (floating-point numbers), "
+        f"found {array.dtype}"
     )
 
 
 def _is_file(value: Any) -> bool:
-    """Whether it is a path, an image of another library, or several of them."""
+    """Return whether a value is a path, an image of another library, or several of them."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if isinstance(first, np.ndarray | list | tuple | int | float):
         return False

@@ -1,17 +1,17 @@
-"""From what a file holds to what it means: a label map, or the probability of every region.
+"""Interpret the values of a file as a label map or as probabilities of regions.
 
 | values, one per pixel | meaning |
 |---|---|
 | whole numbers, of integer or floating type | labels |
-| numbers with fractions, or any numbers with `scale` | the probability of one foreground |
+| fractional numbers, or any numbers with `scale` | the probability of one foreground region |
 
 | values, one per pixel and region | meaning |
 |---|---|
-| floating numbers, scaled integers, any numbers with `scale` | probabilities |
+| floating-point numbers, scaled integers, any numbers with `scale` | probabilities |
 | integers that are all 0 or 1 | masks, one-hot |
-| other integers | refused: a time series? percent? |
+| other integers | an error: perhaps a time series or percentages |
 
-Whether probabilities lie in [0, 1] and sum to 1 is checked where they are compared, not here.
+The comparison checks that probabilities are in [0, 1] and sum to 1; this module does not.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,11 +43,11 @@ def segmentation_of(
     ignore: Iterable[int],
     priority: Sequence[str] = (),
 ) -> Segmentation:
-    """The segmentation that one image is."""
+    """Convert one image to a segmentation."""
     if image.kind != "regions":
         image = _without_single_region(image)
     if image.regions is not None and image.array.shape[image.regions] == 0:
-        raise FormatError(f"holds no regions: its shape is {tuple(image.array.shape)}")
+        raise FormatError(f"contains no regions: its shape is {tuple(image.array.shape)}")
     ignore = tuple(ignore)
     values = _scaled(image, scale)
     geometry = _geometry(image)
@@ -59,9 +59,8 @@ def segmentation_of(
     if ignore:
         raise InputError(
             ignoring(ignore),
-            " names labels, but the file holds probabilities; leave pixels out with ",
+            " applies to label maps, but the file contains probabilities. To exclude voxels, use ",
             MASK,
-            " instead",
         )
     if image.kind == "foreground":
         labels, names = _channels(image.region_labels, image.region_names, 2)
@@ -105,7 +104,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """The number of every region, None where the file has none, and the names by channel."""
+    """Return the label of every region, None if the file has none, and the names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -114,7 +113,7 @@ def _channels(
 
 
 def ignoring(labels: Sequence[int]) -> Option:
-    """The option that leaves out the pixels with these labels."""
+    """Return the option that excludes the pixels with these labels."""
     command = " ".join(f"--ignore {label}" for label in labels)
     return Option("ignore", python=f"ignore={list(labels)}", command=command)
 
@@ -127,16 +126,16 @@ def segmentation_of_many(
     sums: Sums,
     priority: Sequence[str] = (),
 ) -> Segmentation:
-    """The segmentation of several images, each the probability or the mask of one region."""
+    """Combine several images, each the probability or the mask of one region."""
     first: Segmentation | None = None
     arrays: list[Array] = []
-    beyond: float | int | None = None  # what the masks hold beside 0 and 1
+    beyond: float | int | None = None  # the first value other than 0 and 1
     for file, image in images:
         image = _without_single_region(image)
         if image.regions is not None and not image.assumed:
             raise FormatError(
-                f"{file}: one file per region needs one value per pixel, but this file holds "
-                f"{image.array.shape[image.regions]} regions; read it alone"
+                f"{file}: one file per region needs one value per voxel, but this file contains "
+                f"{image.array.shape[image.regions]} regions. Read it alone"
             )
         image = replace(image, regions=None)
         values = _scaled(image, scale)
@@ -145,8 +144,8 @@ def segmentation_of_many(
             beyond = other if beyond is None else beyond
             if values.dtype.kind in "iu" and other is not None:
                 raise FormatError(
-                    f"{file}: one file per region needs a probability or a mask of 0 and 1, "
-                    f"found {other}; a label map is read alone, and percent or 0 to 255 with ",
+                    f"{file}: one file per region needs probabilities or a mask of 0 and 1, "
+                    f"found {other}. Read a label map alone; for percentages or 8-bit maps, use ",
                     *SCALES,
                 )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
@@ -171,7 +170,7 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """The first number that is not whole; NaN is left for the comparison to find."""
+    """Return the first fractional number, or None; the comparison reports NaN."""
     for block in blocks(array):
         fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():
@@ -180,7 +179,7 @@ def fraction_in(array: Array) -> float | None:
 
 
 def beyond_one(array: Array) -> float | int | None:
-    """The first number that is neither 0 nor 1."""
+    """Return the first number that is neither 0 nor 1, or None."""
     for block in blocks(array):
         others = (block != 0) & (block != 1)
         if others.any():
@@ -190,7 +189,7 @@ def beyond_one(array: Array) -> float | int | None:
 
 
 def _without_single_region(image: Image) -> Image:
-    """A single region needs no axis: it is a map of one value per pixel."""
+    """Drop the region axis of an image with a single region."""
     axis = image.regions
     if axis is None or image.array.shape[axis] != 1:
         return image
@@ -200,10 +199,10 @@ def _without_single_region(image: Image) -> Image:
 
 
 def _scaled(image: Image, scale: float | None) -> Array:
-    """The values with the slope of the file and the scale of the user."""
+    """Apply the slope and intercept of the file and the user's scale."""
     if image.array.dtype.kind not in "biuf" or image.array.dtype.itemsize > 8:
         raise FormatError(
-            f"values must be integers or floating numbers of at most 64 bits, "
+            f"values must be integers or floating-point numbers of at most 64 bits, "
             f"found {image.array.dtype}"
         )
     if (image.slope, image.inter, scale) == (1, 0, None):
@@ -218,30 +217,30 @@ def _are_labels(image: Image, values: Array) -> bool:
 
 
 def _are_masks(image: Image, values: Array) -> bool:
-    """Whether every region holds 0 and 1 alone; integers were looked at before."""
+    """Return whether every region contains only 0 and 1; integers were checked before."""
     if image.kind in ("probabilities", "regions"):
         return False
     return values.dtype.kind in "biu" or beyond_one(values) is None
 
 
 def _along(values: Array, axis: int) -> list[Array]:
-    """One array for each region."""
+    """Return one array per region."""
     regions_first = np.moveaxis(np.asarray(values), axis, 0)
     return list(regions_first)
 
 
 def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[Note, ...]]:
-    """How overlapping masks are mended, which must be said; and how many pixels it changes."""
+    """Return how overlapping masks are shared and a note; raise if the user set no option."""
     if sums == "error":
-        raise claims.refusal.prefixed(prefix) if prefix else claims.refusal
-    # Masks leave the background out, so dividing where they overlap is not enough.
-    return "background", (claims.shared,)
+        raise claims.error.prefixed(prefix) if prefix else claims.error
+    # Masks do not include the background, so dividing by the sum is not enough.
+    return "background", (claims.note,)
 
 
 def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
     return InputError(
         Option("priority", ",".join(priority), python=f"priority={tuple(priority)}"),
-        f" is for masks of 0 and 1, found {value:g}; probabilities need ",
+        f" applies to masks of 0 and 1, found {value:g}. For probabilities, pass ",
         NORMALISE,
         " or ",
         BACKGROUND,
@@ -252,11 +251,11 @@ def _check_masks(values: Array) -> None:
     other = beyond_one(values)
     if other is not None:
         raise FormatError(
-            f"holds {' × '.join(map(str, values.shape))} whole numbers, among them {other}: "
-            f"expected one label per pixel, or a probability of every region. Percent or 0 to 255 "
-            f"need ",
+            f"contains {' × '.join(map(str, values.shape))} whole numbers, such as {other}: "
+            f"expected one label per voxel, or the probability of every region. For percentages "
+            f"or 8-bit maps, use ",
             *SCALES,
-            "; a time series is not a segmentation: take one volume out of it",
+            ". From a time series, extract one volume",
         )
 
 
@@ -270,7 +269,7 @@ def _geometry(image: Image) -> Geometry | None:
 
 
 def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str) -> Segmentation:
-    """One region laid onto the grid of the first."""
+    """Reorder the axes of one region to match the grid of the first."""
     file, first_file = short_paths(file, first_file)
     if region.geometry is not None and first.geometry is not None:
         try:
@@ -283,14 +282,14 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
                 if actual[key] != expected[key]
             )
             raise GeometryError(
-                f"{file}: does not lie on the grid of {first_file}: {differences}. "
+                f"{file}: is not on the grid of {first_file}: {differences}. "
                 f"Resample it onto that grid first"
             ) from None
     if (region.geometry is None) != (first.geometry is None):
         without, other = (file, first_file) if region.geometry is None else (first_file, file)
         raise GeometryError(
-            f"{without}: has no geometry but {other} has one, so they cannot be "
-            f"put together as regions of one image"
+            f"{without}: has no geometry but {other} has one, so they cannot be combined as "
+            f"regions of one image"
         )
     if region.shape != first.shape:
         raise GeometryError(
@@ -300,7 +299,7 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
 
 
 def _distinct(names: Sequence[Label | None]) -> list[Label | None]:
-    """The names, numbered where one occurs again: two segments may both be called "lesion"."""
+    """Number repeated names, because two segments may both be called "lesion"."""
     distinct: list[Label | None] = []
     for name in names:
         number, candidate = 1, name

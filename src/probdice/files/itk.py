@@ -1,11 +1,11 @@
-"""MetaImage, NRRD and what else SimpleITK reads, and what it writes (extra `itk`).
+"""Read and write MetaImage, NRRD and other SimpleITK formats (extra `itk`).
 
-The child process parses files. Arrays are turned to (x, y, z), components and fourth axes are
-regions. Slicer's .seg.nrrd names its segments; where they lie in several layers they may overlap.
-MetaImage values that are neither packed nor in several files stay on disk.
+The child process parses files. Arrays are transposed to (x, y, z); components and fourth axes are
+regions. A 3D Slicer .seg.nrrd names its segments; segments in several layers may overlap. MetaImage
+values stay on disk if they are uncompressed and in one file.
 
-SimpleITK takes lengths that a VTK, GIPL or MRC header lacks, and values that such a file lacks,
-from whatever lies in memory. So these headers are parsed here as well, as far as needed to notice.
+If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. So this
+module also parses these headers, as far as needed to detect that.
 """
 
 import math
@@ -38,10 +38,13 @@ from probdice.files.value_files import (
 __all__ = ["ITK", "METAIMAGE", "of_simpleitk"]
 
 READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
-WRITES = (".nrrd", ".mha")  # one file each: .mhd and .nhdr are two, which cannot appear at once
+WRITES = (
+    ".nrrd",
+    ".mha",
+)  # single files; the pairs of .mhd and .nhdr cannot be replaced atomically
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
-PACKED = ("MINCImageIO",)  # which may be gzipped inside
-WIDEST = 8  # bytes of a number that is written as a character
+PACKED = ("MINCImageIO",)  # may be gzipped internally
+WIDEST = 8  # largest size in bytes of a number that is stored as text
 VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
 VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
@@ -49,12 +52,12 @@ VTK_VALUES = re.compile(
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
-MOST_AXES = 4  # three of space, and one of regions
-BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # whose first bytes say too little
+MOST_AXES = 4  # three spatial axes and one of regions
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # not recognisable by their first bytes
 
 
 def _io(source: Source) -> str:
-    """ITK's reader of this file, or ""; by the first bytes, since some of them go by the suffix."""
+    """Return the name of ITK's reader, or ""; chosen by the first bytes if possible."""
     head = source.head.lstrip()
     for start, io in MAGIC.items():
         if head.startswith(start):
@@ -68,7 +71,7 @@ def _io(source: Source) -> str:
 
 def _is_metaimage(source: Source) -> bool:
     head = source.head[:2048]
-    # Names of segments may come before the type of the values.
+    # Names of segments may precede the type of the values.
     return b"=" in head and (b"ElementType" in head or META_OBJECT.match(head) is not None)
 
 
@@ -91,7 +94,7 @@ def _contained(source: Source, reader: Any, *arguments: Any) -> Answer:
 
 
 def _mapped(source: Source) -> Image:
-    """A MetaImage whose values lie in one file as they are in memory."""
+    """Memory-map a MetaImage with uncompressed values in one file."""
     answer = _contained(source, read_metaimage_header)
     try:
         dtype, metadata = answer.value["dtype"], dict(answer.value["metadata"])
@@ -108,25 +111,25 @@ def _mapped(source: Source) -> Image:
     check_stored(values, (*shape, components) if components > 1 else shape, needed)
     ((file, start),) = values.files
     flat = np.memmap(file, kind.newbyteorder(values.order), "r", start, (needed // kind.itemsize,))
-    # The components of a pixel lie together, and x runs faster than y.
+    # The components of a voxel are adjacent, and x varies faster than y.
     array = flat.reshape(components, *shape, order="F")
     array = array[0] if components == 1 else np.moveaxis(array, 0, -1)
     regions = _regions(array, len(shape), components)
     return image_of_segments(array, regions, affine, metadata, max_bytes=source.max_bytes)
 
 
-def of_simpleitk(image: Any, *, max_bytes: int, placeless: bool = False) -> Image:
-    """What an image of SimpleITK holds; one that is `placeless` does not know where it lies."""
-    sitk = need("SimpleITK", "itk", "reading an image of SimpleITK")
+def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Image:
+    """Convert a SimpleITK image; with `no_geometry`, ignore its default geometry."""
+    sitk = need("SimpleITK", "itk", "reading a SimpleITK image")
     with _itk_call():
-        array = _turned(sitk, image)
+        array = _transposed(sitk, image)
     regions = _regions(array, image.GetDimension(), image.GetNumberOfComponentsPerPixel())
-    affine = None if placeless else _affine(image)
+    affine = None if no_geometry else _affine(image)
     return image_of_segments(array, regions, affine, _segments_in(image), max_bytes=max_bytes)
 
 
 def _regions(array: NDArray[Any], axes: int, components: int) -> int | None:
-    """The axis of the regions: that of the components, or the fourth."""
+    """Return the region axis: the axis of the components, or the fourth axis."""
     if axes == 4 and components > 1:
         raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
     if axes == 4:
@@ -144,12 +147,12 @@ def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     axes = array.ndim - payload.regions
     if axes not in (2, 3):
-        raise InputError(f"holds images of 2 or 3 axes, found {axes}; write .npz")
+        raise InputError(f"NRRD and MHA store images of 2 or 3 axes, found {axes}. Write .npz")
     if array.dtype == np.float16:
         array = array.astype(np.float32)
-    # (region, x, y, z) becomes z, y, x with the regions as components.
-    turned = np.ascontiguousarray(array.T)
-    image = sitk.GetImageFromArray(turned, isVector=payload.regions)
+    # (region, x, y, z) becomes (z, y, x) with the regions as components.
+    transposed = np.ascontiguousarray(array.T)
+    image = sitk.GetImageFromArray(transposed, isVector=payload.regions)
     if payload.geometry is not None:
         affine = np.array(payload.geometry.affine)
         if axes == 3:
@@ -167,44 +170,44 @@ def _write(path: Path, payload: Payload) -> None:
             if colour := payload.colours.get(label):
                 shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
                 image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
-    # MetaIO cuts off characters beyond ASCII at the end of a name.
+    # MetaIO truncates non-ASCII characters at the end of a name.
     ascii_names = "".join(payload.label_names.values()).isascii()
     description = description_of(payload, names=not ascii_names, affine=payload.geometry is None)
     for key, text in description_fields(description).items():
         image.SetMetaData(key, text)
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
-    except RuntimeError as error:  # which is what it makes of a full disk or a missing folder
+    except RuntimeError as error:  # SimpleITK's error for a full disk or a missing folder
         raise FormatError(f"cannot be written by SimpleITK: {_reason(error)}") from error
 
 
 METAIMAGE = Format("MetaImage", (".mha", ".mhd"), _is_metaimage, _read)
-ITK = Format("NRRD or another of ITK", READS, _recognises, _read, WRITES, _write)
+ITK = Format("NRRD or another ITK format", READS, _recognises, _read, WRITES, _write)
 
 
 # -- in the child process --------------------------------------------------------------------------
 
 
 def find_io(file: str) -> Answer:
-    """ITK's reader of a file, or ""."""
+    """Return the name of ITK's reader of a file, or ""."""
     sitk = need("SimpleITK", "itk", "reading this format")
     return Answer(sitk.ImageFileReader.GetImageIOFromFileName(file))
 
 
 def read_image(file: str, io: str, max_bytes: int) -> Answer:
-    """The image in a file."""
+    """Read the image in a file."""
     sitk = need("SimpleITK", "itk", "reading this format")
     source = open_source(file, max_bytes)
     reader = _reader(sitk, file, io)
     _check_header(sitk, reader, source, io)
     with _itk_call():
         image = reader.Execute()
-    placeless = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    return answer_of(of_simpleitk(image, max_bytes=max_bytes, placeless=placeless))
+    no_geometry = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
+    return answer_of(of_simpleitk(image, max_bytes=max_bytes, no_geometry=no_geometry))
 
 
 def read_metaimage_header(file: str) -> Answer:
-    """All but the values of a MetaImage."""
+    """Read a MetaImage except for its values."""
     sitk = need("SimpleITK", "itk", "reading this format")
     reader = _reader(sitk, file, "MetaImageIO")
     return Answer(
@@ -219,7 +222,7 @@ def read_metaimage_header(file: str) -> Answer:
 
 
 def _reader(sitk: Any, file: str, io: str) -> Any:
-    """SimpleITK's reader, which has read the header."""
+    """Return SimpleITK's reader after it has read the header."""
     reader = sitk.ImageFileReader()
     reader.SetFileName(file)
     reader.SetImageIO(io)
@@ -231,7 +234,7 @@ def _reader(sitk: Any, file: str, io: str) -> Any:
 def _shape(reader: Any) -> tuple[int, ...]:
     shape = tuple(int(length) for length in reader.GetSize())
     if min(shape, default=0) < 1:
-        raise FormatError(f"holds no pixels: its shape is {shape}")
+        raise FormatError(f"contains no voxels: its shape is {shape}")
     if len(shape) > MOST_AXES:
         raise FormatError(f"has shape {shape}: expected at most {MOST_AXES} axes")
     return shape
@@ -239,34 +242,38 @@ def _shape(reader: Any) -> tuple[int, ...]:
 
 @contextmanager
 def _itk_call() -> Iterator[None]:
-    """Around what reads a file with SimpleITK."""
+    """Convert SimpleITK's errors to `FormatError`."""
     try:
         yield
     except RuntimeError as error:
-        # Of ITK's reasons only NRRD's are about the file; others say "Success" or "No such file".
+        # Only NRRD gives useful reasons; other formats report "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
         reason = f" ({reasons[-1]})" if reasons else ""
         raise FormatError(
-            f"SimpleITK cannot read it: it seems damaged or incomplete{reason}"
+            f"SimpleITK cannot read it: it seems corrupt or incomplete{reason}. Copy or write it "
+            f"again"
         ) from error
 
 
 def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:
-    """The type of the numbers of an image."""
+    """Return the type of the values of an image."""
     name = sitk.GetPixelIDValueAsString(reader.GetPixelID())
     match = re.fullmatch(r"(?:vector of )?(\d+)-bit (unsigned|signed|float)(?: integer)?", name)
     if match is None:
-        raise FormatError(f"holds values of a type that is not supported ({name})")
+        raise FormatError(
+            f"contains values of an unsupported type ({name}), expected integers or floating-point "
+            f"numbers"
+        )
     kind = {"unsigned": "u", "signed": "i", "float": "f"}[match[2]]
     return np.dtype(f"{kind}{int(match[1]) // 8}")
 
 
 def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
-    """Compare the header with the values before SimpleITK takes memory for them."""
+    """Compare the header with the stored values before SimpleITK allocates memory for them."""
     packed = source.gzipped
-    pixels = None if packed else _pixels_said(source.head, io)
-    if pixels == 0 or pixels not in (None, math.prod(reader.GetSize())):
-        raise FormatError("is damaged: its header does not say how many pixels it has")
+    voxels = None if packed else _voxels_in_header(source.head, io)
+    if voxels == 0 or voxels not in (None, math.prod(reader.GetSize())):
+        raise FormatError("is corrupt: its header has no valid number of voxels")
     shape = _shape(reader)
     components = reader.GetNumberOfComponents()
     needed = math.prod(shape) * components * _dtype(sitk, reader).itemsize
@@ -291,10 +298,10 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
         check_sums(values, needed)
 
 
-def _pixels_said(head: bytes, io: str) -> int | None:
-    """The pixels that a header says itself, 0 where it does not; None for a format of other rules.
+def _voxels_in_header(head: bytes, io: str) -> int | None:
+    """Return the number of voxels in a header, 0 if it is missing; None for other formats.
 
-    Where such numbers are missing SimpleITK takes what lies in memory.
+    SimpleITK uses uninitialised memory for missing numbers.
     """
     if io == "VTKImageIO":
         lengths = VTK_LENGTHS.search(head)
@@ -314,7 +321,7 @@ def _mrc_number(head: bytes, place: int) -> int:
 
 
 def _header_size(head: bytes, io: str) -> int:
-    """The bytes before the values, of formats whose values SimpleITK completes from memory."""
+    """Return the header size of formats whose missing values SimpleITK does not detect."""
     if io == "MRCImageIO":
         return 1024 + _mrc_number(head, 92)
     if io == "GiplImageIO":
@@ -328,15 +335,15 @@ def _reason(error: Exception) -> str:
 
 
 class _Held:
-    """A view of an image's memory that keeps the image alive, which SimpleITK's own does not."""
+    """A view of an image's memory that keeps the image alive, unlike SimpleITK's own view."""
 
     def __init__(self, image: Any, view: NDArray[Any]) -> None:
         self.image = image
         self.__array_interface__ = view.__array_interface__
 
 
-def _turned(sitk: Any, image: Any) -> NDArray[Any]:
-    """The values as (x, y, z), components last, without a copy."""
+def _transposed(sitk: Any, image: Any) -> NDArray[Any]:
+    """Return the values as (x, y, z), components last, without a copy."""
     array: NDArray[Any] = np.asarray(_Held(image, sitk.GetArrayViewFromImage(image)))
     axes = tuple(range(image.GetDimension()))
     return array.transpose(axes[::-1] + tuple(range(len(axes), array.ndim)))
@@ -349,11 +356,11 @@ def _affine(image: Any) -> NDArray[np.float64]:
     affine = np.eye(space + 1)
     spacing, origin = image.GetSpacing()[:space], image.GetOrigin()[:space]
     if not np.all(np.isfinite([*spacing, *origin])) or not np.all(np.isfinite(direction)):
-        raise FormatError(f"is damaged: it lies at {origin} with a spacing of {spacing}")
+        raise FormatError(f"is corrupt: its origin is {origin} and its spacing {spacing}")
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
     if np.linalg.matrix_rank(affine) <= space:
         raise FormatError(
-            f"is damaged: its spacing is {spacing}, its direction {direction.tolist()}"
+            f"is corrupt: its spacing is {spacing}, its direction {direction.tolist()}"
         )
     return lps_to_ras(affine) if space == 3 else affine

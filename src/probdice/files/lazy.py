@@ -1,4 +1,4 @@
-"""Arrays that compute a block when it is asked for, so that what is on disk stays there."""
+"""Arrays that compute blocks on demand, so that data on disk stay on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ __all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
 
 class Lazy(ABC):
-    """An array known by its shape and type, whose blocks are made on demand."""
+    """An array with a shape and a type whose blocks are computed on demand."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    chunks: Chunks | None = None  # the lengths along each axis, where it is stored in chunks
+    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
     travels = False  # whether another process can read it from its store
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """The values under one slice for each axis."""
+        """Return the values of one slice per axis."""
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
         parts = index if isinstance(index, tuple) else (index,)
@@ -35,7 +35,7 @@ class Lazy(ABC):
         parts += (slice(None),) * (len(self.shape) - len(parts))
         if all(isinstance(part, slice) for part in parts):
             return self.block(parts)
-        # An integer takes a slice of one, and then that one.
+        # An integer becomes a slice of length 1, whose axis is then removed.
         slices = tuple(
             part if isinstance(part, slice) else slice(part % size, part % size + 1)
             for part, size in zip(parts, self.shape, strict=True)
@@ -50,7 +50,7 @@ class Lazy(ABC):
 
 
 class Scaled(Lazy):
-    """(array × slope + inter) / divisor, as floating numbers."""
+    """(array × slope + inter) / divisor, as floating-point numbers."""
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
         self.array = array
@@ -62,7 +62,7 @@ class Scaled(Lazy):
         self.dtype = np.dtype(np.float64 if wide else np.float32)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        # What overflows is infinite, which the comparison refuses.
+        # Overflow gives infinity, which the comparison rejects.
         with np.errstate(over="ignore", invalid="ignore"):
             values = np.asarray(self.array[index]).astype(self.dtype)
             if self.slope != 1:
@@ -75,7 +75,7 @@ class Scaled(Lazy):
 
 
 class Stacked(Lazy):
-    """Arrays of one shape, one after the other along a new first axis."""
+    """Arrays of the same shape, stacked along a new first axis."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self.arrays = tuple(arrays)
@@ -93,7 +93,7 @@ class Stacked(Lazy):
 
 
 class Dropped(Lazy):
-    """An array without one of its axes, which has length 1."""
+    """An array without one axis of length 1."""
 
     def __init__(self, array: Array, axis: int) -> None:
         self.array, self.axis = array, axis
@@ -109,7 +109,7 @@ class Dropped(Lazy):
 
 
 def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, with every byte of a boolean one 0 or 1: a file may hold others for true."""
+    """Normalise the bytes of a boolean array to 0 and 1; a file may store other true values."""
     if array.dtype != np.bool_:
         return array
     content = array.view(np.uint8)
@@ -117,7 +117,7 @@ def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """The whole array, in blocks of about `size` values that lie together in memory or store."""
+    """Yield the whole array in contiguous blocks of about `size` values."""
     chunks = chunks_of(array)
     if chunks is not None:
         for box in _whole_chunks(chunks, size):
@@ -138,7 +138,7 @@ def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
 
 
 def _whole_chunks(chunks: Chunks, size: int) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole chunks: as many as hold about `size` values, along the last axes first."""
+    """Yield boxes of whole chunks with about `size` values, growing along the last axes first."""
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):

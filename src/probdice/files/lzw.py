@@ -1,44 +1,44 @@
-"""Streams of LZW in TIFF, looked through before a library unpacks them: it trusts their codes."""
+"""Validate LZW streams of TIFF before imagecodecs decompresses them, which trusts their codes."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.compiler.jit import kernel
 
-__all__ = ["is_sound"]
+__all__ = ["is_valid"]
 
-CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # codes, and how many there can be
+CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # special codes, and the largest number of codes
 
 
 @kernel
-def is_sound(packed: NDArray[np.uint8]) -> bool:
-    """Whether every code of a stream stands for something when it comes.
+def is_valid(packed: NDArray[np.uint8]) -> bool:
+    """Return whether every code of a stream is defined when it is used.
 
-    Codes have 9 bits, the highest first, and one more whenever the table is about to need it. Each
-    but the first after a clear code makes a new one, which it may itself be.
+    Codes have 9 bits, highest bit first, and one more bit whenever the table is about to need it.
+    Each code except the first after a clear code defines a new code, which may be the same code.
     """
-    width, following = 9, FIRST
+    width, next_code = 9, FIRST
     fresh = True
-    bits, held = 0, np.int64(0)
+    bits, buffer = 0, np.int64(0)
     for k in range(packed.size):
-        held = (held << 8 | np.int64(packed[k])) & 0xFFFFFF
+        buffer = (buffer << 8 | np.int64(packed[k])) & 0xFFFFFF
         bits += 8
         if bits < width:
             continue
         bits -= width
-        code = held >> bits & ((1 << width) - 1)
+        code = buffer >> bits & ((1 << width) - 1)
         if code == END:
             return True
         if code == CLEAR:
-            width, following, fresh = 9, FIRST, True
+            width, next_code, fresh = 9, FIRST, True
         elif fresh:
             if code > CLEAR:
                 return False
             fresh = False
         else:
-            if code > following or following == MOST:
+            if code > next_code or next_code == MOST:
                 return False
-            following += 1
-            if following == (1 << width) - 1 and width < 12:
+            next_code += 1
+            if next_code == (1 << width) - 1 and width < 12:
                 width += 1
     return True

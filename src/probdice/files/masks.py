@@ -1,7 +1,7 @@
-"""Masks, one for each region: who claims a pixel, and who gets it where several do.
+"""Overlapping masks, one per region: count the shared pixels and assign them by priority.
 
-A tumour lies inside its kidney, so both masks hold its pixels. Sharing them equally is nobody's
-meaning; `priority` says which region comes first.
+A tumour inside a kidney is part of both masks. Dividing its pixels equally is rarely intended, so
+`priority` sets which region gets them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,60 +21,60 @@ from probdice.method.region_labels import Label, shown_labels
 
 __all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
 
-BLOCK = 1 << 22  # pixels that are looked at together
-SUGGESTED = 4  # names in a message
+BLOCK = 1 << 22  # pixels per block
+SUGGESTED = 4  # largest number of names in a suggested option
 
 
 class OverlappingMasks(FormatError):
-    """Several masks claim a pixel, and nobody said whose it is."""
+    """Masks overlap, and no option sets how to assign the shared pixels."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """How many pixels several masks hold, and those masks, the smallest first."""
+    """The number of pixels in several masks, and the names of those masks, smallest first."""
 
     pixels: int
     names: tuple[Label, ...]
 
     @property
     def text(self) -> str:
-        """How many, and by whom."""
+        """The problem in words."""
         count = "1 pixel is" if self.pixels == 1 else f"{self.pixels} pixels are"
-        return f"{count} claimed by several of the masks ({listed(self.names)})"
+        return f"{count} in several masks ({listed(self.names)})"
 
     @property
-    def refusal(self) -> "OverlappingMasks":
-        """The error where nobody said what to do."""
+    def error(self) -> "OverlappingMasks":
+        """The error if no option is set."""
         return OverlappingMasks(
-            f"{self.text}, so there is no one label for them; pass ",
+            f"{self.text}, so their label is ambiguous. To give them to the first of several "
+            f"regions, use ",
             self.option,
-            " to say which region comes first, or ",
+            ". To divide them equally, pass ",
             BACKGROUND,
-            " to share such pixels equally",
         )
 
     @property
-    def shared(self) -> Note:
-        """The note where such pixels are divided."""
+    def note(self) -> Note:
+        """The note if the shared pixels are divided equally."""
         return Note(
             "claimed",
             (
-                f"{self.text} and shared equally; ",
+                f"{self.text} and are divided equally. To give them to the first of several "
+                f"regions, use ",
                 self.option,
-                " would give each of them to the region that comes first",
             ),
         )
 
     @property
     def option(self) -> Option:
-        """The remedy: what is smaller lies inside what is larger."""
+        """The suggested priority: smaller regions first, because they are often inside others."""
         names = [str(name) for name in self.names[:SUGGESTED]]
         python = f"priority=({', '.join(repr(name) for name in names)})".replace("'", '"')
         return Option("priority", ",".join(names), python=python)
 
 
 def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
-    """The pixels that several masks of 0 and 1 hold."""
+    """Find the pixels that are 1 in several masks of 0 and 1."""
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
     sharing = np.zeros(len(masks), np.bool_)
@@ -96,14 +96,13 @@ def settled(
     geometry: Geometry | None,
     colours: Mapping[int, str],
 ) -> Segmentation:
-    """The label map in which every pixel belongs to the first region that claims it.
+    """Make a label map in which every pixel has the first region of `priority` that covers it.
 
-    Regions keep their labels where all have one that can stand beside the 0 of the background;
-    else they are numbered from 1.
+    Regions keep their labels if all labels are positive. Otherwise they are numbered from 1.
 
-    Regions that `priority` does not name come last; where two of those claim a pixel that none
-    before them does, nothing says whose it is. Each name in `priority` that is no region is a note
-    of kind "priority".
+    Regions that `priority` does not name come last. If two of them share a pixel that no named
+    region covers, an error is raised. Each name in `priority` that is not a region adds a note of
+    kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
@@ -128,8 +127,8 @@ def settled(
         raise InputError(
             _option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
-            f" leaves {unsettled} pixels that several of the other masks claim: name more of "
-            f"{listed([shown[k] for k in last], 20)}",
+            f" does not decide {unsettled} pixels that are in several other masks. Add names of "
+            f"these regions: {listed([shown[k] for k in last], 20)}",
         )
     given = [label for label in labels if label is not None and 0 < label < 2**63]
     if len(given) == len(masks):
@@ -142,7 +141,7 @@ def settled(
     notes: tuple[Note, ...] = ()
     if claimed:
         count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
-        text = f"{count} claimed by several masks and went to the first of {listed(priority)}"
+        text = f"{count} in several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
     for name in unknown:
         notes += (Note("priority", (_option(priority), f" names {name}", regions)),)
@@ -162,7 +161,7 @@ def _option(priority: Sequence[str]) -> Option:
 
 
 def _boxes(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """The image in boxes along its last axis, which is the slowest of the files of our field."""
+    """Split an image along its last axis, which varies slowest in most medical image files."""
     if not shape:
         yield ()
         return

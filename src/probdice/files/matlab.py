@@ -1,13 +1,13 @@
-"""MATLAB: `file.mat:variable`, `file.mat:cell/0`, `file.mat:struct/field`.
+"""Read MATLAB files: `file.mat:variable`, `file.mat:cell/0`, `file.mat:struct/field`.
 
-Cells are counted from 0. A struct with a field `Segmentation`, as in BSDS, means that field.
-MATLAB's numbers are floating by default: whole ones are labels, others along three axes
-or more are probabilities with the regions last, as MATLAB has them. Version 7.3 is HDF5 and needs
-the extra `hdf5`.
+Cells are numbered from 0. A struct with a field `Segmentation`, as in BSDS, is read as that field.
+MATLAB's numbers are floating-point by default: whole numbers are labels; other arrays of three or
+more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and needs the
+extra `hdf5`.
 
-The child process parses files, with SciPy up to version 7. SciPy does not verify the check sum of a
-packed variable whose stream lacks its end: one in 3,000 mutants was read to other values. So the
-streams are unpacked once before, which also tells how much memory the variables take.
+The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
+compressed variable whose stream is truncated: it read wrong values from one in 3,000 corrupted
+files. So the streams are decompressed once before, which also gives the memory that they take.
 """
 
 import math
@@ -31,8 +31,8 @@ from probdice.files.packed import unpack_pieces
 
 __all__ = ["MATLAB"]
 
-HEADER, TAG = 128, 8  # bytes: of the file, and of a variable before its content
-COMPRESSED = 15  # the type of a packed variable
+HEADER, TAG = 128, 8  # sizes in bytes of the file header and of the tag of a variable
+COMPRESSED = 15  # type code of a compressed variable
 
 
 def _recognises(source: Source) -> bool:
@@ -50,7 +50,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[Content]:
-    """Every array of more than one number."""
+    """List every array of more than one number."""
     if _is_hdf5(source):
         answer = _contained(source, list_newer)
     else:
@@ -87,15 +87,15 @@ def _contained(source: Source, reader: Any, *arguments: Any) -> Answer:
 
 
 def read_older(file: str, inside: str, max_bytes: int) -> Answer:
-    """The array at a path inside the file, or the only one."""
+    """Read the array at a path inside the file, or the only array."""
     steps = [step for step in inside.split("/") if step]
     variables = _variables(file, steps[:1], max_bytes)
-    with library_call():  # cells may lie in each other without end
+    with library_call():  # nested cells may exceed the recursion limit
         paths = [path for path, _ in _arrays(variables)]
         if not steps:
             if len(paths) != 1:
                 raise FormatError(
-                    f"holds {len(paths)} arrays ({_listed(paths)}): say which one, as in "
+                    f"contains {len(paths)} arrays ({_listed(paths)}). Select one, for example "
                     f"file.mat:{paths[0] if paths else 'name'}"
                 )
             steps = paths[0].split("/")
@@ -106,19 +106,19 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
     if not _is_numbers(value):
         if steps[0] not in variables:
             paths = [path for path, _ in _arrays(_variables(file, [], max_bytes))]
-        raise FormatError(f"has no array at {inside!r}; it holds {_listed(paths)}")
+        raise FormatError(f"contains no array at {inside!r}. Available arrays: {_listed(paths)}")
     return Answer(None, (value,))
 
 
 def list_older(file: str, max_bytes: int) -> Answer:
-    """The path, shape and type of every array of more than one number."""
+    """List the path, shape and type of every array of more than one number."""
     with library_call():
-        found = _arrays(_variables(file, [], max_bytes))
-        return Answer([[path, array.shape, array.dtype.str] for path, array in found])
+        arrays = _arrays(_variables(file, [], max_bytes))
+        return Answer([[path, array.shape, array.dtype.str] for path, array in arrays])
 
 
 def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]:
-    """The variables of a file by their names; all of them, or these."""
+    """Read the variables with these names, or all if `names` is empty."""
     io = need("scipy.io", "all", "reading MATLAB")
     grant(_unpacked_size(file, max_bytes))
     with library_call():
@@ -127,12 +127,12 @@ def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]
 
 
 def _unpacked_size(file: str, max_bytes: int) -> int:
-    """The bytes of all variables; check sums of packed ones are verified."""
+    """Return the size of all variables after verifying the checksums of compressed ones."""
     with open(file, "rb") as stream:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
     if order is None:
-        raise FormatError("is damaged or incomplete: its header does not say its byte order")
+        raise FormatError("is corrupt or incomplete: its header has no byte order")
     total, start = 0, HEADER
     while start + TAG <= len(content):
         kind, size = struct.unpack(f"{order}2I", content[start : start + TAG])
@@ -146,7 +146,7 @@ def _unpacked_size(file: str, max_bytes: int) -> int:
 
 
 def _entered(value: Any, step: str) -> Any:
-    """One step down: a cell or struct by its number, a field by its name; else None."""
+    """Return a cell or struct by its index, or a field by its name; None if it is missing."""
     if not _is_cells(value) and not _is_structs(value):
         return None
     if step.isdecimal():
@@ -160,7 +160,7 @@ def _entered(value: Any, step: str) -> Any:
 
 
 def _opened(value: Any) -> Any:
-    """The array inside a cell of one element, or a struct that has a field `Segmentation`."""
+    """Return the array in a cell of one element, or in a struct's field `Segmentation`."""
     if _is_cells(value) and value.size == 1:
         return _opened(value.item())
     if _is_structs(value) and "Segmentation" in value.dtype.names:
@@ -169,13 +169,13 @@ def _opened(value: Any) -> Any:
 
 
 def _field(structs: NDArray[Any], name: str) -> Any:
-    """What a struct holds by this name; a cell for each of several structs."""
+    """Return a field of a struct, or one item per struct if there are several."""
     fields = structs[name].ravel(order="F")
     return fields[0] if fields.size == 1 else fields
 
 
 def _arrays(variables: Mapping[str, Any]) -> list[tuple[str, NDArray[Any]]]:
-    """Every array of more than one number, and its path."""
+    """Return every array of more than one number with its path."""
     return [pair for name, value in variables.items() for pair in _arrays_in(value, name)]
 
 
@@ -203,7 +203,7 @@ def _is_cells(value: Any) -> bool:
 
 
 def _is_structs(value: Any) -> bool:
-    """Whether it is an array of structs or of objects; functions and opaque objects are none."""
+    """Return whether a value is an array of structs; functions and opaque objects are not."""
     kind = type(value).__name__
     return (
         isinstance(value, np.ndarray)
@@ -216,15 +216,15 @@ def _is_structs(value: Any) -> bool:
 
 
 def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
-    """A variable of HDF5, with the axes the other way round; cells are not followed."""
+    """Read an HDF5 variable, with its axes in reverse order; cells are not supported."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     content = opened(h5py, file)
     variables = _newer_variables(h5py, content)
     wanted = inside.strip("/") or (next(iter(variables)) if len(variables) == 1 else "")
     if wanted not in variables:
         raise FormatError(
-            f"is of version 7.3 and holds {_listed([f'/{name}' for name in variables])}: say "
-            f"which one, as in file.mat:variable; save it with -v7 where the array lies in a cell"
+            f"is a version 7.3 file with {_listed([f'/{name}' for name in variables])}. Select "
+            f"one, for example file.mat:variable. If the array is in a cell, save it with -v7"
         )
     dataset = variables[wanted]
     check_dataset(dataset, Path(file))
@@ -237,7 +237,7 @@ def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
 
 
 def list_newer(file: str) -> Answer:
-    """The path, shape and type of every variable."""
+    """List the path, shape and type of every variable."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     with library_call(), opened(h5py, file) as content:
         return Answer(
@@ -249,10 +249,10 @@ def list_newer(file: str) -> Answer:
 
 
 def _newer_variables(h5py: Any, content: Any) -> dict[str, Any]:
-    """Every data set but those that only cells refer to."""
-    found = datasets(h5py, content).items()
-    return {name.strip("/"): item for name, item in found if not name.startswith("/#refs#")}
+    """Return every data set except the content of cells."""
+    items = datasets(h5py, content).items()
+    return {name.strip("/"): item for name, item in items if not name.startswith("/#refs#")}
 
 
 def _listed(paths: list[str]) -> str:
-    return ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "") or "no arrays of numbers"
+    return ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "") or "no numeric arrays"

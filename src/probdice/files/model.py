@@ -1,7 +1,7 @@
-"""What the readers have in common: a `Source` goes in, an `Image` comes out.
+"""Types shared by all readers: a reader converts a `Source` to an `Image`.
 
-A reader says what the file says and no more; `meaning` decides whether that is a label map or
-probabilities. Readers raise short errors, and `read` puts the name of the file in front.
+A reader returns only what the file states; `interpretation` decides whether the values are labels
+or probabilities. Readers raise short errors, and `read` prefixes them with the file name.
 """
 
 import math
@@ -38,11 +38,11 @@ class Source:
     """A file to be read."""
 
     path: Path
-    inside: str  # what follows the colon: the data set, key or variable; or ""
-    head: bytes  # the first bytes, unpacked where the file is gzipped
+    inside: str  # the data set, key or variable after the colon; or ""
+    head: bytes  # the first bytes, decompressed if the file is gzipped
     gzipped: bool
-    max_bytes: int  # what its values may take where they have to lie in memory
-    store: str = ""  # a folder or a URL that holds chunks; or ""
+    max_bytes: int  # memory limit for values that cannot stay on disk
+    store: str = ""  # folder or URL of a Zarr store; or ""
 
     @property
     def name(self) -> str:
@@ -51,40 +51,41 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """What a file holds, in the words of its format."""
+    """The content of a file, before interpretation."""
 
     array: Array
-    regions: int | None = None  # the axis of the regions, where there is one
-    assumed: bool = False  # that axis is our rule for plain arrays, not the word of the file
-    # "values": look at them; "regions": probabilities that keep the axis of a single region;
-    # "foreground": the probability of one, with labels and names of both regions.
+    regions: int | None = None  # the region axis, if there is one
+    assumed: bool = False  # the region axis follows the rule for plain arrays, not the file
+    # "values": interpreted by their values; "regions": probabilities that keep the axis of a
+    # single region; "foreground": one probability, with labels and names of both regions.
     kind: Literal["values", "labels", "probabilities", "regions", "foreground"] = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
-    region_labels: Sequence[int | None] | None = None  # the number of each region
+    region_labels: Sequence[int | None] | None = None  # the label of each region
     region_names: Sequence[Label | None] | None = None  # whole numbers only without region_labels
-    colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by number of the region
-    beside: Path | None = None  # another file, whose geometry this image has
+    colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
+    beside: Path | None = None  # another file that holds the geometry of this image
 
 
 @dataclass(frozen=True)
 class Content:
-    """One of the arrays in a container: the path inside it, and what it could be read as."""
+    """One array in a container: its inner path and how `read` would interpret it."""
 
     inside: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     meaning: str
-    joint: str = ":"  # what stands between the container and the path
+    joint: str = ":"  # the separator between container and path
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """What is to be written: labels are integers, all else is floating, regions first.
+    """The data to write: integer labels, or floating-point values with the regions first.
 
-    A foreground is one array, with the labels and names of both regions; a map is no segmentation.
+    A foreground is one array with the labels and names of both regions. A map is not a
+    segmentation.
     """
 
     array: NDArray[Any]
@@ -101,7 +102,7 @@ class Payload:
 
     @property
     def regions(self) -> bool:
-        """Whether the first axis is that of the regions."""
+        """Whether the first axis is the region axis."""
         return self.kind == "probabilities"
 
     @property
@@ -112,7 +113,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Format:
-    """A family of files: how to know one, read one and, where we can, write one."""
+    """A file format: functions that recognise, read and, if supported, write it."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -120,43 +121,45 @@ class Format:
     read: Callable[[Source], Image]
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
-    contents: Callable[[Source], list[Content]] | None = None  # of a container of several arrays
-    folder: bool = False  # whether what is written is a folder
+    contents: Callable[[Source], list[Content]] | None = None  # lists the arrays of a container
+    folder: bool = False  # whether the format writes a folder
 
 
 def meaning_of(
     shape: tuple[int, ...], dtype: np.dtype[Any], regions: int | None, *, labels: bool = True
 ) -> str:
-    """What an array could be, by its shape and type alone.
+    """Describe how an array would be interpreted, by its shape and type alone.
 
-    `regions` is the axis that would be that of the regions, `labels` whether whole floating
-    numbers are labels.
+    `regions` is the possible region axis. `labels` is whether whole floating-point numbers are
+    labels.
     """
     if dtype.kind not in "biuf":
-        return "no numbers"
+        return "not numeric"
     if math.prod(shape) <= 1:
         return "a single number"
     if dtype.kind != "f":
         return "a label map"
-    probabilities = "the probability of one foreground"
+    probabilities = "the probability of one foreground region"
     if regions is not None:
         probabilities = f"probabilities of {shape[regions]} regions"
-    return f"labels if all are whole, else {probabilities}" if labels else probabilities
+    if not labels:
+        return probabilities
+    return f"labels if all values are whole, otherwise {probabilities}"
 
 
 def need(module: str, extra: str, what: str) -> Any:
-    """The module, or an error that says which extra holds it."""
+    """Import a module, or raise an error that names the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} needs {module.split('.')[0]}, which is not installed: "
+            f"{what} needs {module.split('.')[0]}, which is not installed. Install it with "
             f'pip install "probdice[{extra}]"'
         ) from error
 
 
 def as_colour(values: Sequence[Any], most: float) -> str | None:
-    """Red, green and blue from 0 to `most` as "#RRGGBB"; None where they are no such numbers."""
+    """Convert red, green and blue from 0 to `most` to "#RRGGBB"; None if they are invalid."""
     try:
         red, green, blue = (round(255 * float(value) / most) for value in values)
     except (TypeError, ValueError, OverflowError):
@@ -167,11 +170,11 @@ def as_colour(values: Sequence[Any], most: float) -> str | None:
 
 
 def as_label(name: str) -> Label:
-    """The name of a region: an integer where it is a whole number, as the labels of a map are."""
+    """Convert the name of a region to an integer label if it is a whole number."""
     whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
     return int(name) if whole else name
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ITK and DICOM count left and posterior as positive; we count right and anterior."""
+    """Convert from ITK and DICOM coordinates (left, posterior) to ours (right, anterior)."""
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

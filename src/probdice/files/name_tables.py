@@ -1,10 +1,10 @@
-"""Tables of names: what the labels of a segmentation are called, and their colours.
+"""Tables with the names and colours of labels.
 
-| table | known by |
+| table | recognised by |
 |---|---|
-| FreeSurfer's colour table, 3D Slicer's .ctbl | lines of a number, a name, and red, green and blue |
-| ITK-SNAP's label description | lines of a number, six more, and a name in quotes |
-| BIDS dseg.tsv, CSV, tables with semicolons | columns; the numbers are labels, the texts names, and a column called color or colour their colours, such as #0072B2 |
+| FreeSurfer colour table, 3D Slicer .ctbl | lines of a number, a name, and red, green and blue |
+| ITK-SNAP label description | lines of seven numbers and a name in quotes |
+| BIDS dseg.tsv, CSV, tables with semicolons | columns: whole numbers are labels, text is a name, and a column called color or colour has colours such as #0072B2 |
 | JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
 """  # noqa: E501
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
-from probdice.errors import FormatError, InputError
+from probdice.errors import FormatError, InputError, Option
 from probdice.files.interpretation import beyond_one
 from probdice.files.lazy import blocks
 from probdice.files.model import as_colour, as_label
@@ -32,11 +32,11 @@ from probdice.text.escaping import printable
 
 __all__ = ["Names", "called", "named", "read_names"]
 
-SHORT_RANGE = 2**20  # labels whose marks fit in the cache
+SHORT_RANGE = 2**20  # range of labels whose lookup table fits in the cache
 
 Names = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
 
-LARGEST = 1 << 24  # bytes; the longest colour tables have a hundred thousand
+LARGEST = 1 << 24  # bytes; the largest known colour tables have about 100,000 bytes
 TRIPLE = r"\s+(?P<red>\d+)\s+(?P<green>\d+)\s+(?P<blue>\d+)"
 FREESURFER = re.compile(r"(?P<label>-?\d+)\s+(?P<name>\S.*?)" + TRIPLE + r"(?:\s+\d+)?")  # Slicer
 ITK_SNAP = re.compile(r"(?P<label>\d+)" + TRIPLE + r'(?:\s+[\d.]+){3}\s+"(?P<name>.*)"')
@@ -44,23 +44,23 @@ COLOURS = ("color", "colour")
 TRIPLES = (("color_r", "color_g", "color_b"), ("red", "green", "blue"), ("r", "g", "b"))
 NUMBERS = ("index", "label", "id", "value", "labelvalue", "number", "key", "no.", "no")
 EXPECTED = (
-    "expected FreeSurfer's colour table, ITK-SNAP's label description, a .tsv of BIDS, a .ctbl of "
-    "3D Slicer, or CSV or JSON of labels and names"
+    "expected a FreeSurfer colour table, an ITK-SNAP label description, a BIDS .tsv, a 3D Slicer "
+    ".ctbl, or CSV or JSON with labels and names"
 )
 
 
 class Entry(NamedTuple):
-    """What a table says of one label."""
+    """The name and the colour of one label."""
 
     name: str
     colour: str | None = None
 
 
 def named(segmentation: Segmentation, names: Names) -> Segmentation:
-    """The segmentation with names for its labels or regions.
+    """Add names to the labels or regions of a segmentation.
 
-    A table may name many labels that the image does not have, which then are left out; what the
-    user names in so many words stays, as an empty region.
+    Labels of a table that the image does not have are dropped. Labels that the user names
+    explicitly stay, as empty regions.
     """
     table = isinstance(names, str | os.PathLike)
     called = _entries(names)
@@ -76,29 +76,30 @@ def named(segmentation: Segmentation, names: Names) -> Segmentation:
 
 
 def called(segmentation: Segmentation, name: str) -> Segmentation:
-    """The segmentation of one region, which has this name; the rest is background."""
+    """Name the only region of a segmentation; the rest is background."""
     if not segmentation.crisp:
         if segmentation.reading != "foreground":
             raise InputError(
-                f"holds {len(segmentation.regions)} regions, but {name!r} is the name of one"
+                f"contains {len(segmentation.regions)} regions, but {name!r} names only one. To "
+                f"name several, use ",
+                Option("names", "FILE", python="names=…"),
             )
         return replace(segmentation, names={0: "background", 1: name})
     other = beyond_one(segmentation.array)
     if other is not None:
         raise InputError(
-            f"holds the label {other}, but {name!r} is the name of one region; a mask has 0 and 1"
+            f"contains label {other}, but {name!r} names one region: expected a mask of 0 and 1"
         )
     return replace(segmentation, names={0: "background", 1: name})
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
-    """The names in a table, and the colours where it has some, by label.
+    """Read the names, and the colours if present, of a table by label.
 
     Parameters
     ----------
     path : path
-        A colour table of FreeSurfer or 3D Slicer, ITK-SNAP's label description, a .tsv of BIDS,
-        CSV or JSON.
+        FreeSurfer or 3D Slicer colour table, ITK-SNAP label description, BIDS .tsv, CSV or JSON.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
 
 def _parsed(content: bytes) -> dict[Label, Entry]:
     if len(content) > LARGEST or b"\0" in content:
-        raise FormatError(f"is no table of names; {EXPECTED}")
+        raise FormatError(f"not a table of names; {EXPECTED}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -149,7 +150,7 @@ def _parsed(content: bytes) -> dict[Label, Entry]:
 
 
 def _columns(text: str) -> dict[Label, Entry]:
-    """A table with a column of labels, one of names and perhaps one of colours."""
+    """Parse a table with a column of labels, one of names and optionally one of colours."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise FormatError(f"is empty; {EXPECTED}")
@@ -160,7 +161,7 @@ def _columns(text: str) -> dict[Label, Entry]:
     ]
     width = min(len(row) for row in rows)
     if width < 2:
-        raise FormatError(f"is no table of names: it starts with {lines[0][:60]!r}; {EXPECTED}")
+        raise FormatError(f"not a table of names: it starts with {lines[0][:60]!r}; {EXPECTED}")
     header = [cell.lower() for cell in rows[0]]
     body = rows[1:] if _is_header(rows) else rows
     whole = [k for k in range(width) if body and all(_is_whole(row[k]) for row in body)]
@@ -184,7 +185,10 @@ def _columns(text: str) -> dict[Label, Entry]:
 
 
 def _is_header(rows: list[list[str]]) -> bool:
-    """Whether the first row has a text where all others have a whole number, or names columns."""
+    """Return whether the first row is a header.
+
+    A header has text in a column of whole numbers, or a known column name.
+    """
     first, body = rows[0], rows[1:]
     if any(cell.lower() in ("name", "label", "index") for cell in first):
         return True
@@ -198,7 +202,7 @@ def _json(text: str) -> dict[Label, Entry]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"is not JSON: {error}") from None
+        raise FormatError(f"is not valid JSON: {error}") from None
     if isinstance(content, dict) and isinstance(content.get("labels"), dict | list):
         content = content["labels"]
     if isinstance(content, list) and content and all(isinstance(x, dict) for x in content):
@@ -206,19 +210,19 @@ def _json(text: str) -> dict[Label, Entry]:
     elif isinstance(content, list):
         content = dict(enumerate(content))
     if not isinstance(content, dict) or not content:
-        raise FormatError(f"holds no names; {EXPECTED}")
+        raise FormatError(f"contains no names; {EXPECTED}")
     if all(isinstance(value, int) and not isinstance(value, bool) for value in content.values()):
         content = {label: name for name, label in content.items()}
     entries = {}
     for label, name in content.items():
         if not isinstance(name, str | Entry):
-            raise FormatError(f"{label!r} must have a name, found {name!r}; {EXPECTED}")
+            raise FormatError(f"the name of {label!r} must be text, found {name!r}; {EXPECTED}")
         entries[as_label(str(label))] = Entry(name) if isinstance(name, str) else name
     return entries
 
 
 def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
-    """A label and what is said of it in a list of objects."""
+    """Return the label, name and colour of one JSON object."""
     lower = {key.lower(): value for key, value in item.items()}
     label = next((lower[key] for key in NUMBERS if isinstance(lower.get(key), int)), None)
     name = next((lower[key] for key in ("name", "label") if isinstance(lower.get(key), str)), None)
@@ -229,7 +233,7 @@ def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
 
 
 def _colour(parts: Sequence[Any]) -> str | None:
-    """A colour as "#rrggbb" or as three numbers from 0 to 255; None where it is neither."""
+    """Parse a colour, "#rrggbb" or three numbers from 0 to 255; None if it is neither."""
     if len(parts) == 1:
         return str(parts[0]).upper() if COLOUR.fullmatch(str(parts[0])) else None
     return as_colour(parts[:3], 255)
@@ -245,7 +249,7 @@ def _entries(names: Names) -> dict[Label, Entry]:
         }
     if not isinstance(names, Sequence):
         raise InputError(
-            f"names must be a mapping of labels to names, a list of names, or the path of a "
+            f"names must be a mapping from labels to names, a list of names, or the path of a "
             f"table, found {names!r}"
         )
     return {label: Entry(str(name)) for label, name in enumerate(names)}
@@ -255,7 +259,7 @@ def _named_labels(
     segmentation: Segmentation, called: Mapping[Label, Entry], table: bool
 ) -> Segmentation:
     if not table and (words := [label for label in called if not isinstance(label, int)]):
-        raise InputError(f"names must be those of whole numbers, found {listed(words)}")
+        raise InputError(f"the keys of names must be whole numbers, found {listed(words)}")
     present = _labels_in(segmentation)
     known = [label for label in called if label in present]
     if not known:
@@ -277,7 +281,7 @@ def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) ->
         if entry is None:
             continue
         known, names[k] = True, entry.name
-        if isinstance(label, int):  # of a channel without a label, the table is for its number
+        if isinstance(label, int):  # a channel without a label is looked up by its index
             labels[k] = label
         if entry.colour:
             colours[k] = entry.colour
@@ -290,8 +294,7 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
     count = len(segmentation.regions) - (segmentation.reading == "background")
     if len(names) != count:
         raise InputError(
-            f"names must be a list of {count} names, one per region, found {len(names)}: "
-            f"{listed(names)}"
+            f"names must have {count} names, one per region, found {len(names)}: {listed(names)}"
         )
     called = {k: str(name) for k, name in enumerate(names)}
     return replace(segmentation, names={**segmentation.names, **called})
@@ -300,13 +303,13 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
 def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
     entries = [f"{label}={entry.name}" for label, entry in called.items()]
     return InputError(
-        f"names none of the {what}: the image has {listed(labels)}, and the names are for "
-        f"{listed(entries)}; do the two belong together?"
+        f"names none of the {what}: the image has {listed(labels)}, but the names are "
+        f"{listed(entries)}. Check that the names belong to this image"
     )
 
 
 def _labels_in(segmentation: Segmentation) -> set[int]:
-    """The labels of a label map."""
+    """Return the labels of a label map, including ignored ones."""
     labels: set[int] = set(segmentation.ignore)
     for block in blocks(segmentation.array):
         values = block.reshape(-1)
@@ -318,7 +321,7 @@ def _labels_in(segmentation: Segmentation) -> set[int]:
 
 
 def _distinct(values: NDArray[Any]) -> list[int]:
-    """The integers in an array; marking those of a short range is faster than sorting."""
+    """Return the distinct integers; a lookup table for a short range is faster than sorting."""
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= SHORT_RANGE:
         return [int(value) for value in np.unique(values).tolist()]

@@ -1,13 +1,14 @@
-"""NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz), read and written.
+"""Read and write NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz).
 
-The values are a memory map, or unpacked. nibabel writes, and reads the rarer headers. The axes
-stay those of the file (i, j, k), the regions come last. The format is three-dimensional: a flat
-image has a third axis of length 1.
+Values are memory-mapped or decompressed. nibabel writes files and reads the rarer headers. The axes
+are those of the file (i, j, k), with the regions last. The format is three-dimensional: a 2-D image
+has a third axis of length 1.
 
-**Geometry.** The sform is used, else the qform, in millimetres whatever the unit of the file. A
-NIfTI header may have neither; what tools then assume differs (nibabel: centred and flipped; ITK:
-neither), so such an image has no geometry: it can be compared with another that has none, and
-with one that has geometry only where the user says to ignore it. The same holds for Analyze.
+**Geometry.** The sform is used if valid, otherwise the qform, converted to millimetres. A NIfTI
+header may have neither. Tools make different assumptions then (nibabel: centred and flipped; ITK:
+neither), so such an image has no geometry. It can be compared with another image without geometry;
+comparing it with an image that has a geometry requires `ignore_geometry`. The same is true for
+Analyze.
 """
 
 import math
@@ -40,12 +41,12 @@ from probdice.files.sources import open_source
 __all__ = ["NIFTI", "of_nibabel", "other_half"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
-LONGEST = 1 << 24  # bytes that are looked through for a label table
-CIFTI_INTENTS = range(3000, 3100)  # of dense labels, parcels, …
+LONGEST = 1 << 24  # bytes to search for a label table
+CIFTI_INTENTS = range(3000, 3100)  # intent codes of dense labels, parcels, …
 CIFTI_EXTENSION = 32
 LONGEST_AXIS = 32767  # of NIfTI-1
-LONGEST_TRAILER = 1 << 22  # bytes behind the values of MGH that are looked through
-MGH_COMMAND = 3  # the tag of a command that was run on the image
+LONGEST_TRAILER = 1 << 22  # bytes to search after the values of MGH
+MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
     r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
 )
@@ -54,7 +55,7 @@ SHARE = r'{}="([\d.]+)"'  # of red, green or blue, from 0 to 1
 
 def _recognises(source: Source) -> bool:
     if _stem(source.path, ".img"):
-        return _partner(source.path, ".img", ".hdr") is not None
+        return _with_suffix(source.path, ".img", ".hdr") is not None
     return is_header(source.head)
 
 
@@ -62,27 +63,29 @@ def _read(source: Source) -> Image:
     header_path: Path | None = source.path
     data_path: Path | None = source.path
     if _stem(source.path, ".img"):
-        header_path = _partner(source.path, ".img", ".hdr")
+        header_path = _with_suffix(source.path, ".img", ".hdr")
     elif _stem(source.path, ".hdr"):
-        data_path = _partner(source.path, ".hdr", ".img")
+        data_path = _with_suffix(source.path, ".hdr", ".img")
     if header_path is None or data_path is None:
-        raise FormatError("is a header without values: expected an .img file beside it")
+        raise FormatError(
+            "is a header without values: expected an .img file in the same folder. Copy both files"
+        )
     head = source.head
     if header_path != source.path:
         head = open_source(str(header_path)).head
     if _is_cifti(head):
         raise FormatError(
-            "is CIFTI, which holds values of surfaces and not an image on a grid. Export its "
-            "volume first: wb_command -cifti-separate FILE COLUMN -volume-all OUT.nii.gz"
+            "is CIFTI, which contains surface values, not an image on a grid. Export its volume "
+            "first: wb_command -cifti-separate FILE COLUMN -volume-all OUT.nii.gz"
         )
     header = header_of(head)
     values, extensions = _values(data_path, header, head, source.max_bytes)
     array, regions = _axes(values)
-    placeless = _is_mgh(head) and head[28:30] == b"\0\0"  # by its flag for a good place
+    no_geometry = _is_mgh(head) and head[28:30] == b"\0\0"  # goodRASFlag is 0
     image = Image(
         array,
         regions=regions,
-        affine=None if placeless else header.affine,
+        affine=None if no_geometry else header.affine,
         **_label_table(extensions),
         slope=header.slope,
         inter=header.inter,
@@ -92,10 +95,11 @@ def _read(source: Source) -> Image:
 
 
 def of_nibabel(image: Any) -> Image:
-    """What an image of nibabel holds; its values are those of a file wherever it has one."""
+    """Convert a nibabel image; unscaled file values are used if available."""
     if not hasattr(image, "affine") or len(image.shape) < 1:
         raise FormatError(
-            f"is {type_named(image)}, which is no image on a grid; pass an array of its values"
+            f"is a {type_named(image)}, which is not an image on a grid. Pass an array of its "
+            f"values"
         )
     values, slope, inter = image.dataobj, 1.0, 0.0
     if hasattr(values, "get_unscaled") and hasattr(values, "inter"):
@@ -103,7 +107,7 @@ def of_nibabel(image: Any) -> Image:
             values, slope, inter = values.get_unscaled(), values.slope, values.inter
     with library_call():
         array, regions = _axes(np.asanyarray(values))
-    # A NIfTI or Analyze image that does not know where it lies has an affine all the same.
+    # nibabel gives a NIfTI or Analyze image without geometry a default affine.
     guessed = has_type(image, "nibabel", "AnalyzeImage")
     affine = affine_of(image.header) if guessed else image.affine
     stored = b"".join(_raw(part) for part in getattr(image.header, "extensions", ()))
@@ -123,7 +127,9 @@ def _write(path: Path, payload: Payload) -> None:
     nibabel = import_module("nibabel")
     axes = payload.array.ndim - payload.regions
     if axes > 3:
-        raise InputError(f"holds images of up to 3 axes, found {axes}; write .npz or .tif")
+        raise InputError(
+            f"NIfTI and MGH store images of up to 3 axes, found {axes}. Write .npz or .tif"
+        )
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
     shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
     array = array.reshape(shape)
@@ -142,8 +148,8 @@ def _write(path: Path, payload: Payload) -> None:
     else:
         if max(shape) > LONGEST_AXIS:
             raise InputError(
-                f"NIfTI holds up to {LONGEST_AXIS} voxels or regions along an axis, found "
-                f"{max(shape)}; write .nrrd, .zarr or .npz"
+                f"NIfTI stores up to {LONGEST_AXIS} voxels or regions along an axis, found "
+                f"{max(shape)}. Write .nrrd, .zarr or .npz"
             )
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
         _place(image, affine)
@@ -172,7 +178,7 @@ def _is_mgh(head: bytes) -> bool:
 
 
 def _is_cifti(head: bytes) -> bool:
-    """Whether a NIfTI-2 header is that of CIFTI: by its intent, or by its extension."""
+    """Return whether a NIfTI-2 header is CIFTI, by its intent code or its extension."""
     if head[4:7] not in (b"n+2", b"ni2"):
         return False
     order: Literal["little", "big"] = "little" if head[:4] == b"\x1c\x02\0\0" else "big"
@@ -181,17 +187,17 @@ def _is_cifti(head: bytes) -> bool:
 
 
 def other_half(path: Path) -> Path | None:
-    """The header of an .img file, or the values of an .hdr file, that lies beside it."""
+    """Return the header file of an .img file, or the value file of an .hdr file."""
     for suffix, other in ((".img", ".hdr"), (".hdr", ".img")):
         if _stem(path, suffix):
-            return _partner(path, suffix, other)
+            return _with_suffix(path, suffix, other)
     return None
 
 
 def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[NDArray[Any], bytes]:
-    """The values as they are stored, without slope: mapped, or unpacked into memory.
+    """Return the stored values before scaling, memory-mapped or decompressed, and extensions.
 
-    And what lies between the header of NIfTI-1 and them, or behind them in MGH.
+    The extensions are the bytes between header and values in NIfTI-1, or after the values in MGH.
     """
     needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:
@@ -205,7 +211,7 @@ def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[ND
     if len(content) < needed:
         raise FormatError(
             f"is incomplete: {len(content)} bytes, expected {needed} for {header.shape} values of "
-            f"{header.dtype}; copy or write it again"
+            f"{header.dtype}. Copy or write it again"
         )
     if trailing:
         extensions = bytes(content[needed : needed + trailing])
@@ -218,13 +224,13 @@ def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[ND
 
 
 def _raw(extension: Any) -> bytes:
-    """The bytes of one of nibabel's extensions; those of DICOM and the like it has parsed."""
+    """Return the bytes of a nibabel extension; empty for extensions that nibabel parses."""
     content = extension.content if hasattr(extension, "content") else extension.get_content()
     return content if isinstance(content, bytes) else b""
 
 
 def _label_table(extensions: bytes) -> dict[str, Any]:
-    """Names and colours of the table that Connectome Workbench and Caret store with an image."""
+    """Read the names and colours of the label table of Connectome Workbench and Caret."""
     if b"<LabelTable>" not in extensions:
         return {}
     table = extensions.partition(b"<LabelTable>")[2].partition(b"</LabelTable>")[0]
@@ -240,24 +246,24 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
-    """Three axes of space and at most one of regions; further axes must have length 1."""
+    """Reshape to three spatial axes and at most one of regions; others must have length 1."""
     space = values.shape[:3] + (1,) * (3 - values.ndim)
     further = [n for n in values.shape[3:] if n != 1]
     if len(further) > 1:
         raise FormatError(
-            f"has shape {values.shape}: expected one axis of regions beyond the three of space"
+            f"has shape {values.shape}: expected three spatial axes and at most one of regions"
         )
     return values.reshape(*space, *further, order="F"), (3 if further else None)
 
 
 def _stem(path: Path, suffix: str) -> str:
-    """The path without this suffix (and .gz), or "" where it has another."""
+    """Return the path without this suffix (and .gz), or "" if it has another suffix."""
     name = str(path)[: -len(".gz")] if path.name.lower().endswith(".gz") else str(path)
     return name[: -len(suffix)] if name.lower().endswith(suffix) else ""
 
 
-def _partner(path: Path, suffix: str, other: str) -> Path | None:
-    """The file beside this one that holds the other half."""
+def _with_suffix(path: Path, suffix: str, other: str) -> Path | None:
+    """Return the file with the other suffix in the same folder, or None."""
     stem = _stem(path, suffix)
     for ending in (other, other + ".gz", other.upper()):
         if (candidate := Path(stem + ending)).is_file():
@@ -266,7 +272,7 @@ def _partner(path: Path, suffix: str, other: str) -> Path | None:
 
 
 def _for_mgh(array: NDArray[Any]) -> NDArray[Any]:
-    """The values in one of the four types that FreeSurfer reads."""
+    """Convert values to one of the four types that FreeSurfer reads."""
     if array.dtype.kind == "f":
         return array.astype(np.float32)
     if array.dtype in (np.uint8, np.int16, np.int32):
@@ -274,14 +280,14 @@ def _for_mgh(array: NDArray[Any]) -> NDArray[Any]:
     lowest, highest = (int(array.min()), int(array.max())) if array.size else (0, 0)
     if lowest < -(1 << 31) or highest >= 1 << 31:
         raise InputError(
-            f"MGH holds labels from −2³¹ to 2³¹ − 1, found {lowest} to {highest}; "
-            f"write .nii.gz or .npz"
+            f"MGH stores labels from −2³¹ to 2³¹ − 1, found {lowest} to {highest}. "
+            f"Write .nii.gz or .npz"
         )
     return array.astype(np.int32)
 
 
 def _mgh_trailer(description: str) -> bytes:
-    """A description as the text of a command, which FreeSurfer's files hold behind the values."""
+    """Encode a description as a command line, which FreeSurfer stores after the values."""
     text = f"{DESCRIPTION} {description}\0".encode()
     return MGH_COMMAND.to_bytes(4, "big") + len(text).to_bytes(8, "big") + text
 
@@ -293,7 +299,7 @@ def _extend(image: Any, kind: str, text: str) -> None:
 
 
 def _caret_table(payload: Payload) -> str:
-    """Names and colours of labels as Connectome Workbench stores them."""
+    """Encode the names and colours of labels like Connectome Workbench."""
     rows = []
     for label in sorted({*payload.label_names, *payload.colours}):
         shares = ""
@@ -310,19 +316,19 @@ def _caret_table(payload: Payload) -> str:
 
 
 def _place(image: Any, affine: NDArray[np.float64] | None) -> None:
-    """Both forms, so that every reader finds the same place."""
+    """Set both sform and qform, so that every reader uses the same geometry."""
     image.header.set_xyzt_units("mm")
     if affine is not None:
         image.set_sform(affine, code="scanner")
         image.set_qform(affine, code="scanner")
-        # A quaternion holds no shear; a qform that says something else is worse than none.
+        # A quaternion cannot represent shear; a wrong qform is worse than none.
         if not np.allclose(image.get_qform(), affine, atol=1e-4):
             image.set_qform(None, code="unknown")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """A stream to write to; .gz holds neither name nor time, so equal images are equal files."""
+    """Open a stream to write to; .gz stores no name or time, so equal images give equal files."""
     with path.open("wb") as stream:
         if not path.name.lower().endswith((".gz", ".mgz")):
             yield stream

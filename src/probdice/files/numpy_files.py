@@ -1,10 +1,10 @@
-"""NumPy's files: .npy, memory-mapped, and .npz. Pickled objects are never loaded.
+"""Read and write NumPy files: .npy, memory-mapped, and .npz. Pickled objects are never loaded.
 
-They mean what the same array means in memory: integers are labels, floating numbers are
-probabilities with the regions along the first axis. Floating whole numbers above 1 can only be
-labels. There is no geometry, with two exceptions: an .npz that probdice wrote, and nnU-Net's
-`probabilities`, whose axes (region, z, y, x) are turned into (region, x, y, z) and whose geometry
-is that of the label image of the same name beside it.
+The values mean the same as in memory: integers are labels, floating-point numbers are
+probabilities with the regions along the first axis. Floating-point whole numbers above 1 are
+labels. There is no geometry, with two exceptions: an .npz file that probdice wrote, and the
+`probabilities` of nnU-Net, whose axes (region, z, y, x) become (region, x, y, z) and whose geometry
+is that of the label image with the same name in the same folder.
 """
 
 import math
@@ -29,14 +29,14 @@ from probdice.files.unsupported import archive_of
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
-WRITTEN = ("labels", "regions", "map")  # the keys that `write` uses for values
-BESIDE = ("affine", "names", DESCRIPTION)  # and for all else; older versions wrote names
-SMALL = 1 << 26  # bytes of an affine, or of all names
-PIECE = 1 << 18  # bytes read at once, which stay in the processor's cache
-LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # nnU-Net's
+WRITTEN = ("labels", "regions", "map")  # keys of values that `write` uses
+BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; older versions wrote names
+SMALL = 1 << 26  # memory limit in bytes for an affine, or for all names
+PIECE = 1 << 18  # bytes per read; they stay in the CPU cache
+LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net
 OBJECTS = (
-    "holds pickled Python objects, which are never loaded since they can run code; "
-    "save an array of numbers"
+    "contains pickled Python objects, which can run code and are never loaded. Save an array of "
+    "numbers"
 )
 
 
@@ -54,14 +54,14 @@ def _write_npy(path: Path, payload: Payload) -> None:
     array = payload.array
     if payload.kind != "map":
         _check_plain(payload)
-    if payload.kind == "foreground":  # a floating array has its regions along the first axis
+    if payload.kind == "foreground":  # the first axis of a floating-point array is the regions
         array = np.stack([np.clip(1 - array, 0, 1), array])
     with path.open("wb") as stream:
         np.save(stream, array, allow_pickle=False)
 
 
 def _check_plain(payload: Payload) -> None:
-    """Refuse a segmentation of which NPY would lose a part: it holds an array and nothing else."""
+    """Reject a segmentation with properties that an NPY file cannot store."""
     count = len(payload.region_labels)
     lost = []
     if payload.geometry is not None:
@@ -71,11 +71,10 @@ def _check_plain(payload: Payload) -> None:
     if any(label not in (None, k) for k, label in enumerate(payload.region_labels)):
         lost.append("the labels of the regions")
     if count == 1:
-        lost.append("that it holds one region")
+        lost.append("the axis of its single region")
     if lost:
         raise InputError(
-            f"NPY holds an array and nothing else, so {' and '.join(lost)} would be lost; write "
-            f".npz, which holds all"
+            f"NPY stores only an array, so {' and '.join(lost)} would be lost. Write .npz instead"
         )
 
 
@@ -90,8 +89,8 @@ def _read_npz(source: Source) -> Image:
     with source.path.open("rb") as stream:
         with library_call():
             archive = zipfile.ZipFile(stream)
-        if stranger := archive_of(archive.namelist()):
-            raise FormatError(f"is no segmentation: it is {stranger}")
+        if archive_type := archive_of(archive.namelist()):
+            raise FormatError(f"not a segmentation file: it is {archive_type}")
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = member(archive, members[key], source.max_bytes)
@@ -102,7 +101,7 @@ def _read_npz(source: Source) -> Image:
             if DESCRIPTION in members:
                 description = str(member(archive, members[DESCRIPTION], SMALL))
     if affine is not None and affine.dtype.kind not in "iuf":
-        raise FormatError(f"its affine must hold numbers, found {affine.dtype}")
+        raise FormatError(f"its affine must be numeric, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
         return _nnunet(source.path, array)
     if key not in WRITTEN:
@@ -112,7 +111,7 @@ def _read_npz(source: Source) -> Image:
         return described(image, description)
     if names is None:
         return image
-    if key == "labels":  # as older versions stored names
+    if key == "labels":  # older versions stored names like this
         return replace(image, label_names=_label_names(names))
     return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
 
@@ -129,7 +128,7 @@ def _write_npz(path: Path, payload: Payload) -> None:
 
 
 def _contents_npz(source: Source) -> list[Content]:
-    """Every array of an archive, by its header alone."""
+    """List every array of an archive by its header."""
     contents = []
     with source.path.open("rb") as stream, library_call():
         archive = zipfile.ZipFile(stream)
@@ -145,13 +144,13 @@ def _contents_npz(source: Source) -> list[Content]:
 NPZ = Format("NPZ", (".npz",), _is_npz, _read_npz, (".npz",), _write_npz, contents=_contents_npz)
 
 
-# NumPy parses the header of a file as Python, which CPython 3.11 cannot do on two threads at once.
+# NumPy parses headers as Python literals, which CPython 3.11 cannot do on two threads at once.
 _parsing = Lock()
 
 
 @contextmanager
 def _numpy_call() -> Iterator[None]:
-    """Around what parses a header; a file of Python objects is refused as such."""
+    """Convert errors of NumPy's header parser; report files of Python objects as such."""
     try:
         with library_call(), _parsing:
             yield
@@ -162,7 +161,7 @@ def _numpy_call() -> Iterator[None]:
 
 
 def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array that starts here."""
+    """Read the shape, order and type of an array at the current position."""
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_2_0
     if version == (1, 0):
@@ -171,10 +170,13 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
-    """One array of an archive, whose header is held against the size of the member."""
+    """Read one array of an archive after comparing its header with the size of the member."""
     info = archive.getinfo(name)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FormatError(f"{name} is packed by method {info.compress_type}, expected deflate")
+        raise FormatError(
+            f"{name} is compressed with zip method {info.compress_type}, expected deflate. Save it "
+            f"with numpy.savez_compressed"
+        )
     ratio = 1 if info.compress_type == zipfile.ZIP_STORED else DEFLATE_RATIO
     with library_call():
         stream = archive.open(info)
@@ -184,14 +186,14 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
         if dtype.hasobject:
             raise FormatError(OBJECTS)
         if any(length < 0 for length in shape):
-            raise FormatError(f"is damaged: {name} has shape {shape}")
+            raise FormatError(f"is corrupt: {name} has shape {shape}")
         needed = dtype.itemsize * math.prod(shape)
         check_size(needed, info.compress_size, shape, ratio=ratio)
         check_memory(needed, shape, max_bytes)
-        # The check sum is verified with the last byte, so nothing may be left over.
+        # Reading the last byte verifies the checksum, so no bytes may remain.
         if stream.tell() + needed != info.file_size:
             raise FormatError(
-                f"is damaged: {name} has {info.file_size} bytes, expected "
+                f"is corrupt: {name} has {info.file_size} bytes, expected "
                 f"{stream.tell() + needed} for {shape} values of {dtype}"
             )
         content = np.empty(needed, np.uint8)
@@ -206,46 +208,48 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
 
 
 def _label_names(pairs: NDArray[Any]) -> dict[int, str]:
-    """The names of labels as `write` stores them: rows of a label and its name."""
+    """Convert rows of a label and its name, as older versions stored them."""
     try:
         return {int(label): str(name) for label, name in pairs}
     except (TypeError, ValueError) as error:
-        raise FormatError(f"has names that are no pairs of a label and a name: {error}") from error
+        raise FormatError(f"its names must be pairs of a label and a name: {error}") from error
 
 
 def _key(wanted: str, keys: list[str]) -> str:
-    """The array that is meant: the one asked for, or the one there is."""
+    """Return the requested key, or the only one."""
     if wanted:
         if wanted not in keys:
-            raise FormatError(f"has no array {wanted!r}; it holds {', '.join(keys) or 'nothing'}")
+            raise FormatError(
+                f"contains no array {wanted!r}. Available arrays: {', '.join(keys) or 'none'}"
+            )
         return wanted
     if "probabilities" in keys:
         return "probabilities"
     values = [key for key in keys if key not in BESIDE]
     if len(values) != 1:
         raise FormatError(
-            f"holds {len(values)} arrays ({', '.join(values) or 'none'}): "
-            f"say which one, as in file.npz:{values[0] if values else 'key'}"
+            f"contains {len(values)} arrays ({', '.join(values) or 'none'}). Select one, for "
+            f"example file.npz:{values[0] if values else 'key'}"
         )
     return values[0]
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
-    """nnU-Net's export of probabilities, and the label image that lies beside it."""
+    """Convert probabilities exported by nnU-Net; their label image holds the geometry."""
     label_file = label_image(path)
-    if label_file is not None and label_file.suffix == ".png":  # a photograph: (region, 1, y, x)
+    if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
     return Image(array.transpose(0, 3, 2, 1), regions=0, beside=label_file)
 
 
 def label_image(path: Path) -> Path | None:
-    """The label image beside nnU-Net's probabilities, which says where they lie."""
+    """Find the label image of nnU-Net probabilities in the same folder."""
     candidates = (Path(f"{path.with_suffix('')}{suffix}") for suffix in LABEL_FILES)
     return next((file for file in candidates if file.exists()), None)
 
 
 def regions_of_plain(array: Array) -> int | None:
-    """The axis of the regions, by the rule for plain arrays; None for labels."""
+    """Return the region axis by the rule for plain arrays; None for labels."""
     if array.dtype.kind != "f" or not array.shape:
         return None
     whole_above_one = fraction_in(array) is None and beyond_one(array) is not None

@@ -1,6 +1,6 @@
-"""Packed streams: unpacked no further than needed, and their check sums verified.
+"""Decompress streams only as far as needed, and verify their checksums.
 
-isal unpacks in half the time of zlib, which serves on the platforms that isal does not know.
+isal takes half the time of zlib; zlib is used on platforms without isal.
 """
 
 import mmap
@@ -20,22 +20,21 @@ __all__ = [
     "zlib_module",
 ]
 
-SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end in notes on the scan
+SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end with scan metadata
 PIECE = 1 << 20
 
 
 def is_gzipped(head: bytes) -> bool:
-    """Whether these are the first bytes of a gzipped file."""
+    """Return whether these are the first bytes of a gzipped file."""
     return head[:2] == b"\x1f\x8b"
 
 
 def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
-    """The first `size` bytes of a gzipped file, or fewer where it holds fewer.
+    """Decompress the first `size` bytes of a gzipped file and up to `trailing` further bytes.
 
-    And up to `trailing` bytes that follow them.
-
-    The check sum comes last, so what follows is unpacked and dropped; no more than `SURPLUS` of
-    it, since a file of few bytes may unpack to more than there is memory or time for.
+    The result is shorter if the file is. The checksum is at the end, so the remaining bytes are
+    decompressed and dropped. More than `SURPLUS` of them are an error, because a small file may
+    decompress to more than fits in memory or time.
     """
     try:
         whole = _unpack_at_once(path, size, trailing)
@@ -51,16 +50,16 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise FormatError(
-            f"is gzipped, but incomplete or damaged ({error}); copy or write it again"
+            f"is gzipped, but corrupt or incomplete ({error}). Copy or write it again"
         ) from error
     return content
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
-    """The same by a single call, for a file of one member that holds no more; else None.
+    """Decompress a file with a single gzip member in one call; None for other files.
 
-    A stream asks for the interpreter's lock every half megabyte, and may have to wait for it longer
-    than it unpacks while another thread runs Python code.
+    A gzip stream acquires the GIL every half megabyte and may wait for it longer than the
+    decompression takes while another thread runs Python code.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (
@@ -74,15 +73,15 @@ def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
 
 
 def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
-    """How many bytes a zlib or gzip stream in a file holds; refused where its check sum is wrong.
+    """Count the bytes of a zlib or gzip stream in a file; raise if its checksum is wrong.
 
-    It lies between the bytes `start` and `stop` of the file and should hold `size` bytes.
+    The stream is between the bytes `start` and `stop` of the file and should contain `size` bytes.
     """
     return sum(len(piece) for piece in unpack_stream(path, start, stop, size))
 
 
 def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[bytes]:
-    """What `verify_stream` counts, piece by piece; its check sum is verified with the last one."""
+    """Yield the content of such a stream in pieces; the last one verifies the checksum."""
     zlib = zlib_module()
     count = 0
     with path.open("rb") as stream:
@@ -96,7 +95,9 @@ def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[byte
                 piece = unpacker.unconsumed_tail or stream.read(min(PIECE, left))
                 content = unpacker.decompress(piece, PIECE)
                 if not piece and not content and not unpacker.eof:
-                    raise FormatError("is damaged or incomplete: its packed values end too early")
+                    raise FormatError(
+                        "is corrupt or incomplete: its compressed values end too early"
+                    )
                 count += len(content)
                 _check_surplus(count - size, size)
                 yield content
@@ -111,14 +112,14 @@ def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[byte
                     unpacker = zlib.decompressobj(wbits=31)
         except (zlib.error, EOFError) as error:
             raise FormatError(
-                f"is damaged: its packed values cannot be unpacked ({error}); write it again"
+                f"is corrupt: its values cannot be decompressed ({error}). Write it again"
             ) from error
 
 
 def unpack_pieces(pieces: Iterable[memoryview]) -> Iterator[bytes]:
-    """What a zlib stream that lies in memory holds; its check sum is verified with the last bytes.
+    """Yield the content of a zlib stream in memory; the last bytes verify the checksum.
 
-    It comes a little at a time, since all of it at once is copied several times.
+    The content is yielded in small pieces to avoid several copies of the whole.
     """
     zlib = zlib_module()
     unpacker = zlib.decompressobj()
@@ -132,16 +133,16 @@ def unpack_pieces(pieces: Iterable[memoryview]) -> Iterator[bytes]:
         while not unpacker.eof:
             content = unpacker.decompress(b"", PIECE)
             if not content and not unpacker.eof:
-                raise FormatError("is damaged or incomplete: its packed values end too early")
+                raise FormatError("is corrupt or incomplete: its compressed values end too early")
             yield content
     except zlib.error as error:
         raise FormatError(
-            f"is damaged: its packed values cannot be unpacked ({error}); write it again"
+            f"is corrupt: its values cannot be decompressed ({error}). Write it again"
         ) from error
 
 
 def gzip_module() -> Any:
-    """isal's gzip, or Python's own."""
+    """Return isal's gzip module, or Python's."""
     try:
         from isal import igzip
     except ImportError:
@@ -152,7 +153,7 @@ def gzip_module() -> Any:
 
 
 def zlib_module() -> Any:
-    """isal's zlib, or Python's own."""
+    """Return isal's zlib module, or Python's."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -163,7 +164,7 @@ def zlib_module() -> Any:
 
 
 def _packing_errors() -> tuple[type[Exception], ...]:
-    """What gzip and zlib raise on damaged streams; gzip's own error is an OSError."""
+    """Return the exceptions that gzip and zlib raise on corrupt streams."""
     import zlib
 
     return OSError, EOFError, zlib.error, zlib_module().error
@@ -172,6 +173,6 @@ def _packing_errors() -> tuple[type[Exception], ...]:
 def _check_surplus(surplus: int, size: int) -> None:
     if surplus > SURPLUS:
         raise FormatError(
-            f"unpacks to far more than the {size} bytes that its header describes; "
-            f"is the header damaged? Write it again"
+            f"decompresses to far more than the {size} bytes that its header describes. The header "
+            f"may be corrupt: write it again"
         )

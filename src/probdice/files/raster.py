@@ -1,8 +1,8 @@
-"""TIFF with tifffile, PNG and BMP with Pillow: labels, and in TIFF also probabilities.
+"""Read and write TIFF (tifffile) and PNG (Pillow), and read BMP (Pillow).
 
-Grey values and palette indices are labels; the colours of a palette say how to show them.
-Colour pictures are refused: several colours may stand for one label and none is a number. Axes
-are (row, column), with planes in front. Neither format says where the image lies.
+Grey values and palette indices are labels; palette colours are the display colours of labels. TIFF
+may also contain probabilities. RGB images are rejected because a colour is not a label number. Axes
+are (row, column), preceded by planes. None of these formats stores a geometry.
 """
 
 import io
@@ -37,27 +37,27 @@ from probdice.files.packed import unpack_pieces
 __all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture"]
 
 COLOUR = (
-    "is a colour picture, expected one label per pixel; store the labels as grey values or "
-    "palette indices (8 or 16 bit), not as the colours they are shown in"
+    "is a colour image, expected one label per pixel. Save the labels as grey values or palette "
+    "indices (8 or 16 bit), not as display colours"
 )
 
 COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
 OME_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*")
 OME_SIZE = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d{1,18})[\"']")
-# The passes of an interlaced PNG: where they begin, and the steps between their pixels.
+# The passes of an interlaced PNG: their first pixel, and the steps between pixels.
 ADAM7 = (
     *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
     (0, 1, 1, 2),
 )
-STRIP = 1 << 20  # pixels of a PNG that are taken from Pillow at once
+STRIP = 1 << 20  # pixels per copy from Pillow
 NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
-GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow's names for grey values and palette indices
-LZW = 5  # TIFF's number for it
-# What a byte unpacks to at most: as it is, LZW, deflate (by two numbers), PackBits.
+GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow modes of grey values and palette indices
+LZW = 5  # TIFF compression code
+# Largest compression ratio by TIFF code: none, LZW, deflate (two codes), PackBits.
 UNPACKING = {1: 1, LZW: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
-BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # bytes of those that there are
-BMP_UNPACKING = 128  # a run of 255 pixels takes two bytes
-MOST_UNPACKING = 1 << 16  # for the others: Zstandard's runs, or the empty rows of a fax
+BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # possible header sizes in bytes
+BMP_UNPACKING = 128  # largest compression ratio: a run of 255 pixels takes two bytes
+MOST_UNPACKING = 1 << 16  # for other codes, such as Zstandard and fax
 
 
 def _is_png(source: Source) -> bool:
@@ -67,7 +67,7 @@ def _is_png(source: Source) -> bool:
 def _read_png(source: Source) -> Image:
     with png_picture(source) as picture:
         image = _labels_of(picture)
-    # Pillow stretches grey values of 2 and 4 bits to 8: 1 becomes 85, or 17.
+    # Pillow scales grey values of 2 and 4 bits to 8: 1 becomes 85 or 17.
     depth, colour = source.head[24], source.head[25]
     if colour == 0 and depth in (2, 4):
         image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
@@ -76,7 +76,7 @@ def _read_png(source: Source) -> Image:
 
 
 def _png_description(content: bytes) -> str:
-    """The text that `write` stores in a PNG; "" where there is none."""
+    """Return the description that `write` stores in a PNG, or ""."""
     match = re.search(rb"(.{4})tEXt" + DESCRIPTION.encode() + rb"\0", content, re.DOTALL)
     if match is None:
         return ""
@@ -85,7 +85,7 @@ def _png_description(content: bytes) -> str:
 
 
 def _labels_of(picture: Any) -> Image:
-    """The grey values or palette indices of a picture of Pillow."""
+    """Return the grey values or palette indices of a Pillow image."""
     mode = picture.mode
     if mode not in GREY_MODES:
         raise FormatError(f"{COLOUR} (found mode {mode})")
@@ -95,21 +95,21 @@ def _labels_of(picture: Any) -> Image:
 
 @contextmanager
 def png_picture(source: Source) -> Iterator[Any]:
-    """A PNG as a picture of Pillow, its check sums verified."""
+    """Open a PNG with Pillow after verifying its checksums."""
     from PIL import PngImagePlugin
 
     stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
-    # Not by Pillow's `open`, which refuses large pictures whatever the size of their file.
+    # Not with Pillow's `open`, which rejects large images even if the file is large too.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         picture.load()
-        stream.close()  # which takes as much memory as the picture where it hardly packs
+        stream.close()  # frees as much memory as the image takes if it hardly compresses
         yield picture
 
 
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
-    """The values of a picture, some rows at a time: Pillow copies twice what it hands over.
+    """Return the values of a Pillow image, converted to `mode` if it is given.
 
-    They are those of another mode where one is named.
+    They are copied some rows at a time, because Pillow makes two temporary copies.
     """
     width, height = picture.size
     step = max(1, STRIP // width)
@@ -120,12 +120,12 @@ def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
         if array is None:
             array = np.empty((height, *strip.shape[1:]), strip.dtype)
         array[row : row + len(strip)] = strip
-    assert array is not None  # a picture has a row
+    assert array is not None  # an image has at least one row
     return array
 
 
 def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
-    """The colours of palette indices, unless they are only grey values."""
+    """Return the colours of palette indices; empty if the palette is grey."""
     if np.array_equal(palette[:, 0], palette[:, 1]) and np.array_equal(
         palette[:, 1], palette[:, 2]
     ):
@@ -135,9 +135,9 @@ def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
 
 
 def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
-    """A PNG without all that does not hold its values; its check sums are verified.
+    """Return a PNG with only its critical chunks, after verifying all checksums.
 
-    Pillow does not look at those of the values, and refuses pictures with long comments.
+    Pillow does not verify the checksums of the values, and rejects images with long comments.
     """
     view = memoryview(content)
     kept, values = [view[:8]], []
@@ -149,14 +149,14 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         kind = bytes(view[start + 4 : start + 8])
         if stop > len(content):
             raise FormatError(
-                f"is damaged or incomplete: it ends after {len(content)} bytes, in the middle of "
-                f"a chunk; copy or write it again"
+                f"is corrupt or incomplete: it ends after {len(content)} bytes, within a chunk. "
+                f"Copy or write it again"
             )
         expected = int.from_bytes(view[stop - 4 : stop], "big")
         if zlib.crc32(view[start + 4 : stop - 4]) != expected:
             raise FormatError(
-                f"is damaged: the check sum of its chunk {_shown(kind)} at byte {start} "
-                f"is wrong; copy or write it again"
+                f"is corrupt: wrong checksum of chunk {_shown(kind)} at byte {start}. Copy or "
+                f"write it again"
             )
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
             kept.append(view[start:stop])
@@ -164,29 +164,29 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
                 values.append(view[start + 8 : stop - 4])
         start = stop
     if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
-        raise FormatError("is damaged: it does not start with a header")
+        raise FormatError("is corrupt: it does not start with a header")
     width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
     shape = (height, width)
     needed = _rows_size(width, height, depth * samples, bool(interlaced))
     check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
     check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
-    # Pillow takes rows that are missing for zeros.
+    # Pillow fills missing rows with zeros.
     unpacked = 0
     for piece in unpack_pieces(values):
         unpacked += len(piece)
         if unpacked >= needed:
             return b"".join(kept)
-    raise FormatError("is damaged or incomplete: its packed values end too early")
+    raise FormatError("is corrupt or incomplete: its compressed values end too early")
 
 
 def _shown(kind: bytes) -> str:
-    """The name of a chunk, which should be four letters."""
+    """Return the name of a chunk, normally four letters, in printable form."""
     return kind.decode() if kind.isalpha() else repr(kind)
 
 
 def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
-    """The bytes of all rows of a PNG, each of which starts with one for its filter."""
+    """Return the bytes of all rows of a PNG, including one filter byte per row."""
     size = 0
     for x, y, dx, dy in ADAM7 if interlaced else ((0, 0, 1, 1),):
         columns, rows = -(-(width - x) // dx), -(-(height - y) // dy)
@@ -201,14 +201,14 @@ def _write_png(path: Path, payload: Payload) -> None:
 
     array = payload.array
     if not payload.labels:
-        raise InputError("PNG holds whole numbers only; write a map as .nii.gz, .tif or .npz")
+        raise InputError("PNG stores only whole numbers. Write a map as .nii.gz, .tif or .npz")
     if array.ndim != 2:
-        raise InputError(f"PNG holds 2 axes, found {array.ndim}; write .tif or .nii.gz")
+        raise InputError(f"PNG stores 2 axes, found {array.ndim}. Write .tif or .nii.gz")
     if array.dtype not in (np.uint8, np.uint16):
         if array.size and (array.min() < 0 or array.max() > 65535):
             raise InputError(
-                f"PNG holds labels from 0 to 65535, found {array.min()} to {array.max()}; "
-                f"write .tif or .npz"
+                f"PNG stores labels from 0 to 65535, found {array.min()} to {array.max()}. "
+                f"Write .tif or .npz"
             )
         array = array.astype(np.uint16)
     texts = PngInfo()
@@ -228,7 +228,7 @@ def _is_tiff(source: Source) -> bool:
 def _read_tiff(source: Source) -> Image:
     import tifffile
 
-    with _complaints() as complaints:
+    with _logged_errors() as errors:
         with library_call():
             file = tifffile.TiffFile(source.path)
         with file:
@@ -237,7 +237,10 @@ def _read_tiff(source: Source) -> Image:
                 shapes = [series.shape for series in file.series]
             if len(shapes) != 1:
                 listed = ", ".join(map(str, shapes)) or "none"
-                raise FormatError(f"holds {len(shapes)} images ({listed}), expected one")
+                raise FormatError(
+                    f"contains {len(shapes)} images ({listed}), expected one. Save one image per "
+                    f"file"
+                )
             series = file.series[0]
             with library_call():
                 page = series.keyframe
@@ -247,26 +250,26 @@ def _read_tiff(source: Source) -> Image:
             palette = NO_PALETTE
             if colours is not None:
                 if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
-                    raise FormatError("is damaged: its colour map is none of red, green and blue")
+                    raise FormatError("is corrupt: its colour map is not red, green and blue")
                 palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
             array = _tiff_values(source, series, file.byteorder)
             with library_call():
                 metadata = file.shaped_metadata or ({},)
-    if complaints:
-        raise FormatError(f"is damaged or incomplete: {complaints[0]}")
+    if errors:
+        raise FormatError(f"is corrupt or incomplete: {errors[0]}")
     description = metadata[0].get(DESCRIPTION)
     image = _tiff_image(array, axes, palette)
     return described(image, description) if isinstance(description, str) else image
 
 
 def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
-    """The image of these values, by what tifffile calls their axes."""
+    """Make an image from values and tifffile's names of their axes."""
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))
-    # Planes along Z or T are space and time; planes of unknown meaning follow the plain rule.
+    # Planes along Z or T are space and time; other planes follow the rule for plain arrays.
     plain = array.ndim > 2 and not set(axes) & set("ZT")
     return Image(
         array,
@@ -277,28 +280,28 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
 
 
 def _check_planes(file: Any) -> None:
-    """Refuse pages in a circle, and OME's metadata that name more planes than the file has bytes.
+    """Reject cyclic pages, and OME metadata that describe more planes than the file has bytes.
 
-    tifffile would follow the one for ever, and make a list of the others.
+    tifffile would follow a cycle forever and allocate a list of the planes.
     """
     with library_call():
-        len(file.pages)  # which looks for circles
+        len(file.pages)  # detects cycles
         description = file.pages.first.description if file.is_ome else ""
         size = file.filehandle.size
     for pixels in OME_PIXELS.findall(description):
         planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
         if planes > size:
             raise FormatError(
-                f"is damaged: its OME metadata describe {planes} planes, but it has {size} bytes"
+                f"is corrupt: its OME metadata describe {planes} planes, but it has {size} bytes"
             )
 
 
 def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
-    """Mapped where the values lie in one piece as they are, else unpacked."""
+    """Memory-map contiguous uncompressed values; decompress others."""
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:
-        raise FormatError("is damaged, or holds values of a type that tifffile does not know")
+        raise FormatError("is corrupt, or contains values of a type that tifffile does not support")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
         offset = whole_number(offset, "StripOffsets")
@@ -316,8 +319,8 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
                 complete &= 0 < length <= page.parent.filehandle.size - start
     if not complete:  # tifffile would fill in zeros
         raise FormatError(
-            "is damaged or incomplete: parts of its values are not in the file; write it again, "
-            "and not as a sparse file"
+            "is corrupt or incomplete: parts of its values are not in the file. Write it again, "
+            "not as a sparse file"
         )
     compression = whole_number(compression, "compression")
     check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
@@ -329,33 +332,33 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
 
 
 def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
-    """Refuse streams of LZW with codes that stand for nothing, which end imagecodecs."""
-    from probdice.files.lzw import is_sound
+    """Reject LZW streams with undefined codes, which crash imagecodecs."""
+    from probdice.files.lzw import is_valid
 
     content = np.memmap(source.path, np.uint8, "r")
     for page in pages:
         for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
             packed = np.array(content[int(start) : int(start) + int(length)])
-            if page.keyframe.fillorder == 2:  # the lowest bit comes first
+            if page.keyframe.fillorder == 2:  # lowest bit first
                 packed = np.packbits(np.unpackbits(packed, bitorder="little"))
-            if not is_sound(packed):
-                raise FormatError("is damaged: a part of its values is no stream of LZW")
+            if not is_valid(packed):
+                raise FormatError("is corrupt: a part of its values is not a valid LZW stream")
 
 
 @contextmanager
-def _complaints() -> Iterator[list[str]]:
-    """The errors that tifffile logs in this thread: it reports missing pages there and reads on."""
+def _logged_errors() -> Iterator[list[str]]:
+    """Raise errors that tifffile only logs, such as missing pages, in this thread."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 
     def keep(record: logging.LogRecord) -> bool:
         if record.thread != this_thread:
             return True
-        # A private tag that cannot be read says nothing about the values.
+        # An unreadable private tag does not affect the values.
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
             errors.append(record.getMessage())
-            # There may be one for every page of a damaged count, so that the first ends it.
-            raise FormatError(f"is damaged or incomplete: {errors[0]}")
+            # A corrupt page count may log one error per page, so the first error stops reading.
+            raise FormatError(f"is corrupt or incomplete: {errors[0]}")
         return False
 
     logger = logging.getLogger("tifffile")
@@ -373,8 +376,8 @@ def _write_tiff(path: Path, payload: Payload) -> None:
     axes = "C" + space if payload.regions else space
     if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
         raise InputError(
-            f"TIFF holds images of 2 to 4 axes, found {payload.array.ndim - payload.regions}; "
-            f"write .npz"
+            f"TIFF stores images of 2 to 4 axes, found {payload.array.ndim - payload.regions}. "
+            f"Write .npz"
         )
     metadata = {"axes": axes}
     description = description_of(
@@ -396,8 +399,7 @@ def _is_jpeg(source: Source) -> bool:
 
 def _read_jpeg(source: Source) -> Image:
     raise FormatError(
-        "is a JPEG picture; JPEG changes values where they jump, so it cannot hold labels. "
-        "Use PNG or TIFF"
+        "is a JPEG image. JPEG compression changes label values at edges. Use PNG or TIFF"
     )
 
 

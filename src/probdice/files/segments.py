@@ -1,4 +1,4 @@
-"""3D Slicer's segments, which NRRD and MetaImage headers list by label, layer and name."""
+"""Segments of 3D Slicer, which NRRD and MetaImage headers list by label, layer and name."""
 
 import re
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from probdice.files.model import Image, as_colour
 
 __all__ = ["SEGMENT", "description_fields", "image_of_segments"]
 
-# The fields of a header that are read: those of segments, and the parts of a description.
+# Header fields of segments, and of the parts of a description.
 SEGMENT = re.compile(
     rf"Segment(\d{{1,9}})_(LabelValue|Layer|Name|ID|Color)|{DESCRIPTION}_(\d{{1,6}})"
 )
-PART = 4000  # characters of a description in one field, of which MetaImage holds few
+PART = 4000  # characters of a description per field; MetaImage limits the length of fields
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ def image_of_segments(
     *,
     max_bytes: int,
 ) -> Image:
-    """The image whose labels have the names of the segments, as far as a header lists some.
+    """Make an image whose labels have the names of the listed segments.
 
-    Segments of several layers are one label map where none overlaps, else one mask each.
+    Segments in several layers become one label map if none overlap, otherwise one mask each.
     """
     segments = _listed(metadata)
     if segments and regions is not None:
@@ -58,14 +58,14 @@ def image_of_segments(
 
 
 def description_fields(description: str) -> dict[str, str]:
-    """The fields of a header that hold a description; spaces at their ends would be lost."""
+    """Split a description into header fields; spaces are escaped because fields are stripped."""
     text = description.replace(" ", "\\u0020")
     starts = range(0, len(text), PART)
     return {f"{DESCRIPTION}_{k}": text[start : start + PART] for k, start in enumerate(starts)}
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
-    """The segments in the order of the header."""
+    """Return the segments by their number."""
     segments: dict[int, _Segment] = {}
     for key in metadata:
         if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
@@ -87,11 +87,11 @@ def _layers(
     for segment in segments:
         if not 0 <= segment.layer < array.shape[-1]:
             raise FormatError(
-                f"has {array.shape[-1]} layers, but {segment.name!r} is said to be in layer "
-                f"{segment.layer}"
+                f"has {array.shape[-1]} layers, but its header puts segment {segment.name!r} in "
+                f"layer {segment.layer}"
             )
     labels = [segment.label for segment in segments]
-    # Each layer may count from 1.
+    # The labels of each layer may start at 1.
     if len(set(labels)) < len(labels) or max(map(abs, labels)) >= 2**31:
         labels = list(range(1, len(segments) + 1))
     combined = np.zeros(array.shape[:-1], np.int32)

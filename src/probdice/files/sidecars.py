@@ -1,4 +1,4 @@
-"""Every file that is read for what a user names, and what identifies its content."""
+"""List all files that `read` opens for a path, and compute their checksums."""
 
 import hashlib
 import os
@@ -25,10 +25,10 @@ HEADERS = {
 
 
 def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files behind `a.nii.gz`, `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
+    """List the files of `a.nii.gz`, `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
 
-    The files that a format keeps beside the one that is named are among them. Only files that
-    exist are listed, each once; what is wrong with the path is for the reader to say.
+    The list includes companion files, such as the .img of an .hdr. Each existing file is listed
+    once; invalid paths are left to the reader to report.
     """
     try:
         parts = split_paths(path)
@@ -44,13 +44,13 @@ def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
 
 
 def fingerprint(file: str | os.PathLike[str]) -> str:
-    """The SHA-256 of the content of a file."""
+    """Return the SHA-256 of the content of a file."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _companions(file: Path, inside: str) -> Iterator[Path]:
-    """The files beside this one that are read with it."""
+    """Yield the other files that are read with this one."""
     if not file.is_file():
         return
     half = other_half(file)

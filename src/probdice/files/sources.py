@@ -1,4 +1,4 @@
-"""From what the user wrote to files: a path, a list, a glob, `name=file`, `file.h5:/path`."""
+"""Parse the user's paths: one path, a list, a glob, `name=file` or `file.h5:/path`."""
 
 import os
 import re
@@ -33,28 +33,28 @@ __all__ = [
 ]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
-INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # the suffixes a colon may follow
-EXPECTED = "the path of a file, an image, or a list of them, one for each region"
+INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # a colon may follow these suffixes
+EXPECTED = "the path of a file, an image, or a list of them, one per region"
 NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz
 
 
 @dataclass(frozen=True)
 class Part:
-    """One thing to read: a path, or an image of another library; and what the user calls it."""
+    """One input: a path or an image of another library, and the user's name for it."""
 
     file: Any
     name: str = ""
 
     @property
     def source(self) -> str:
-        """Its path, as far as there is one."""
+        """Its path, or its type if it has no path."""
         if isinstance(self.file, str):
             return self.file
         return _filename(self.file) or f"a {type_named(self.file)}"
 
 
 def parts_of(path: Any) -> list[Part]:
-    """What is to be read, one part for each region, in their order."""
+    """Return the inputs, one per region, in the order of the regions."""
     if isinstance(path, str | os.PathLike):
         parts = _split(_text(path))
     elif is_image(path):
@@ -71,34 +71,34 @@ def parts_of(path: Any) -> list[Part]:
         for item in path:
             parts += [Part(item)] if is_image(item) else _split(_text(item))
     if not parts:
-        raise InputError(f"path is empty, expected {EXPECTED}")
+        raise InputError(f"path must be {EXPECTED}, found nothing")
     unnamed = [part.source for part in parts if not part.name]
     if unnamed and len(unnamed) < len(parts):
         raise InputError(
-            f"some of the files have a name and {unnamed[0]} has none; write name=file for each "
-            f"of them, or for none"
+            f"{unnamed[0]} has no region name, but other files have one. Write name=file for all "
+            f"files or for none"
         )
     return parts
 
 
 def split_paths(path: Any) -> list[str]:
-    """The files that `path` names, in the order of their regions."""
+    """Return the files of `path`, in the order of their regions."""
     return [part.file for part in parts_of(path) if isinstance(part.file, str)]
 
 
 def is_image(value: object) -> bool:
-    """Whether it is an image of nibabel or SimpleITK, which knows where it lies."""
+    """Return whether a value is a nibabel or SimpleITK image, which has a geometry."""
     return has_type(value, "nibabel", "FileBasedImage") or has_type(value, "SimpleITK", "Image")
 
 
 def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
-    """The file and its first bytes; it exists, can be read and is not empty."""
+    """Open a file and read its first bytes; raise if it is missing, unreadable or empty."""
     if is_url(path):
         return Source(Path(path), "", b"", False, max_bytes, store=path)
     file, inside = split_inside(path)
     try:
         mode = file.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in it
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: null byte in path
         if "\0" not in path and any(is_store(folder) for folder in file.parents):
             return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
         raise FormatError("no such file") from None
@@ -106,39 +106,41 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         if is_store(file):
             return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
         raise FormatError(
-            "is a folder, expected a file; for one file per region, list the files or use a glob"
+            "is a folder, expected a file. For one file per region, list the files or use a glob"
         )
     if not stat.S_ISREG(mode):
         raise FormatError(
-            "is a pipe, a socket or a device, expected a file; save what it holds to a file first"
+            "is a pipe, a socket or a device, expected a file. Save the data to a file first"
         )
     with file.open("rb") as stream:
         head = stream.read(16 * HEAD)
     if not head:
-        raise FormatError("is empty (0 bytes); was it written completely?")
+        raise FormatError("is empty (0 bytes). Copy or write it again")
     gzipped = is_gzipped(head)
     if gzipped:
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
         except zlib.error as error:
-            raise FormatError(f"is gzipped, but damaged: {error}") from error
+            raise FormatError(
+                f"is gzipped, but corrupt ({error}). Copy or write it again"
+            ) from error
     return Source(file, inside, head[:HEAD], gzipped, max_bytes)
 
 
 def is_url(path: str) -> bool:
-    """Whether it names something on a server, such as s3://bucket/volume.zarr."""
+    """Return whether a path is a URL such as s3://bucket/volume.zarr."""
     return re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder is an array or a group of Zarr."""
+    """Return whether a folder is a Zarr array or group."""
     return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def names_of(parts: Sequence[Part]) -> list[Label]:
-    """What the user calls the regions, or what differs in the names of their files.
+    """Return the user's region names, or the parts in which the file names differ.
 
-    Images without a file are counted from 0.
+    Images without a file are numbered from 0.
     """
     if parts[0].name:
         return [as_label(part.name) for part in parts]
@@ -148,9 +150,9 @@ def names_of(parts: Sequence[Part]) -> list[Label]:
 
 
 def region_names(paths: Sequence[str]) -> list[Label]:
-    """What differs in the names of the files: 0, 1 for pve_0.nii.gz, pve_1.nii.gz.
+    """Return the parts in which file names differ: 0, 1 for pve_0.nii.gz, pve_1.nii.gz.
 
-    Whole numbers become integers, as the labels of a label map are.
+    Whole numbers become integers, like the labels of a label map.
     """
     names = _differences(paths)
     labels = [as_label(name) for name in names]
@@ -158,7 +160,7 @@ def region_names(paths: Sequence[str]) -> list[Label]:
 
 
 def _differences(paths: Sequence[str]) -> list[str]:
-    """What differs in the names of the files, or where that is not distinct, more of the names."""
+    """Return the differing parts of file names, or longer parts if those are not distinct."""
     stems = []
     for path in paths:
         file, inside = split_inside(path)
@@ -203,7 +205,7 @@ def _split(path: str) -> list[Part]:
 
 
 def _matches(text: str) -> list[str]:
-    """The files that match a pattern; what is none is itself."""
+    """Return the files that match a pattern, or the text itself if it is not a pattern."""
     if not has_magic(text) or is_url(text) or os.path.exists(split_inside(text)[0]):
         return [text]
     matches = sorted(glob(text, recursive=True), key=natural)
@@ -213,17 +215,17 @@ def _matches(text: str) -> list[str]:
 
 
 def _only(text: str, name: str) -> str:
-    """The one file that a name stands before."""
+    """Return the only file of `name=file`."""
     files = _matches(text)
     if len(files) > 1:
         raise FormatError(
-            f"{text}: {len(files)} files match this pattern, but {name!r} is the name of one region"
+            f"{text}: {len(files)} files match this pattern, but region {name!r} needs one file"
         )
     return files[0]
 
 
 def split_inside(path: str) -> tuple[Path, str]:
-    """The file, and what is named inside it; a colon may also be part of the file's name."""
+    """Split `file.h5:/path` into file and inner path; a file name may also contain a colon."""
     for colon in (match.start() for match in re.finditer(":", path)):
         file = path[:colon]
         if file.lower().endswith(INSIDE) and not os.path.exists(path):
@@ -232,14 +234,14 @@ def split_inside(path: str) -> tuple[Path, str]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """An order in which pve_2 comes before pve_10; of 1 and 01, which are equal, that of texts."""
+    """Sort key that puts pve_2 before pve_10; equal numbers such as 1 and 01 sort as text."""
     parts = re.split(r"(\d+)", name)
     numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
     return [*numbered, (0, name)]
 
 
 def _common(lists: Sequence[Sequence[str]]) -> int:
-    """How many leading items all lists share."""
+    """Count the leading items that all lists share."""
     count = 0
     for column in zip(*lists, strict=False):
         if len(set(column)) > 1:

@@ -1,10 +1,10 @@
-"""Where NRRD and MetaImage files keep their values, and whether packed values are intact.
+"""Locate the values of NRRD and MetaImage files, and verify compressed values.
 
-SimpleITK reads these formats, but accepts packed values whose check sum is wrong: of files with one
-flipped bit, version 2.5.7 read other values from 139 of 141 packed .mha files and from 18 of 144
-packed .nrrd files without an error. So the streams are unpacked here first, by isal, which takes a
-third of the time of SimpleITK. It also fills values that a file lacks with whatever lies in memory,
-so their number is checked. Nothing else of the headers is interpreted here.
+SimpleITK reads these formats, but accepts compressed values with a wrong checksum: from files with
+one flipped bit, version 2.5.7 read wrong values without an error in 139 of 141 compressed .mha
+files and 18 of 144 compressed .nrrd files. So this module decompresses the streams first, with
+isal, in a third of the time that SimpleITK takes. SimpleITK also fills missing values with
+uninitialised memory, so their number is checked. Other header fields are not interpreted here.
 """
 
 import re
@@ -19,30 +19,30 @@ from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]
 
-LONGEST = 1 << 24  # bytes; headers list every segment of a segmentation, but end somewhere
+LONGEST = 1 << 24  # largest header in bytes; headers may list many segments
 MOST_FILES = 1 << 16
-# What a byte unpacks to at most: a number may be one character, and eight bytes in memory.
+# Largest expansion per stored byte: in text, one character may become a number of eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values of an image: files, and in each the byte at which they start."""
+    """The files with the values of an image, and the byte at which they start in each."""
 
     encoding: Encoding
     files: tuple[tuple[Path, int], ...]
-    skipped: int = 0  # bytes before the values, once unpacked
-    packed_size: int | None = None  # bytes of packed values, where the header says so
-    order: Literal["<", ">"] = "<"  # of the bytes of a number
+    skipped: int = 0  # bytes before the values, after decompression
+    packed_size: int | None = None  # bytes of compressed values, if the header has them
+    order: Literal["<", ">"] = "<"  # byte order
 
     @property
     def stays_on_disk(self) -> bool:
-        """Whether the values can be mapped into memory."""
+        """Whether the values can be memory-mapped."""
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Every file, and the bytes between which its values lie."""
+        """Every file, with the first byte and the end of its values."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size
@@ -54,13 +54,16 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
     """Reject files that are missing, or too short for `needed` bytes of values."""
     for file, _ in values.files:
         if not file.is_file():
-            raise FormatError(f"its values should lie in {file.name}, which is no file beside it")
+            raise FormatError(
+                f"its values should be in {file.name}, which does not exist in the same folder. "
+                f"Copy that file too"
+            )
     stored = sum(file.stat().st_size - start for file, start in values.files)
     check_size(needed + values.skipped, stored, shape, ratio=UNPACKING[values.encoding])
 
 
 def check_sums(values: Values, needed: int) -> None:
-    """Reject packed values that are too few, or whose check sum is wrong."""
+    """Reject compressed values that are too few or have a wrong checksum."""
     if values.encoding != "packed":
         return
     needed += values.skipped
@@ -68,13 +71,13 @@ def check_sums(values: Values, needed: int) -> None:
     unpacked = sum(verify_stream(*span, share) for span in values.spans())
     if unpacked < needed:
         raise FormatError(
-            f"is damaged or incomplete: its header describes {needed} bytes of values, found "
-            f"{unpacked}; copy or write it again"
+            f"is corrupt or incomplete: its header describes {needed} bytes of values, found "
+            f"{unpacked}. Copy or write it again"
         )
 
 
 def nrrd_values(path: Path) -> Values:
-    """Where the values of an NRRD file lie."""
+    """Locate the values of an NRRD file."""
     fields: dict[str, str] = {}
     names: list[str] = []
     with path.open("rb") as stream:
@@ -100,12 +103,12 @@ def nrrd_values(path: Path) -> Values:
     if lines_to_skip:
         files = tuple((file, _after_lines(file, start, lines_to_skip)) for file, start in files)
     if encoding == "packed" and any(not _starts_gzipped(file, start) for file, start in files):
-        raise FormatError("is damaged: its values should be gzipped, but are not")
+        raise FormatError("is corrupt: its header declares gzipped values, but they are not")
     return Values(encoding, files, skipped=max(skip, 0))
 
 
 def metaimage_values(path: Path, needed: int = 0) -> Values:
-    """Where the values of a MetaImage lie, which take `needed` bytes."""
+    """Locate the values of a MetaImage, which take `needed` bytes."""
     fields: dict[str, str] = {}
     with path.open("rb") as stream:
         lines = _header_lines(stream)
@@ -119,7 +122,7 @@ def metaimage_values(path: Path, needed: int = 0) -> Values:
         is_list = name.lower().split()[:1] == ["list"]
         names = [line.strip() for line in lines if line.strip()] if is_list else []
     if not name:
-        raise FormatError("is damaged or incomplete: its header does not say where the values lie")
+        raise FormatError("is corrupt or incomplete: its header has no ElementDataFile")
     encoding: Encoding = "packed" if _is_true(fields, "compresseddata") else "raw"
     if fields.get("binarydata", "")[:1] in ("F", "f", "0"):
         encoding = "text"
@@ -130,7 +133,7 @@ def metaimage_values(path: Path, needed: int = 0) -> Values:
         return Values(encoding, ((path, end),), packed_size=packed_size, order=order)
     start = whole_number(fields.get("headersize") or 0, "HeaderSize")
     files = tuple(path.parent / name for name in names or _numbered(name) or [name])
-    if start == -1 and len(files) == 1 and files[0].is_file():  # the values are what comes last
+    if start == -1 and len(files) == 1 and files[0].is_file():  # the values end the file
         start = files[0].stat().st_size - needed
     placed = tuple((file, max(0, start)) for file in files)
     return Values(encoding, placed, packed_size=None if files[1:] else packed_size, order=order)
@@ -141,15 +144,15 @@ def _is_true(fields: dict[str, str], name: str) -> bool:
 
 
 def _header_lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a header of text, which ends somewhere."""
+    """Yield the lines of a text header; raise if it is too long."""
     while line := stream.readline(LONGEST):
         if stream.tell() > LONGEST:
-            raise FormatError("is damaged: its header does not end")
+            raise FormatError(f"is corrupt: its header is longer than {LONGEST} bytes")
         yield line.decode(errors="surrogateescape")
 
 
 def _numbered(pattern: str) -> list[str]:
-    """The files of a pattern such as "slice%03d.raw 1 20 1"; none where it is no pattern."""
+    """Expand a pattern such as "slice%03d.raw 1 20 1"; empty if it is not a pattern."""
     number = r"\s+(\d{1,9})"
     match = re.fullmatch(
         rf"([^%]*%0?\d?d[^%\s]*){number}{number}(?:{number})?(?:{number})?", pattern
@@ -167,11 +170,11 @@ def _nrrd_encoding(name: str) -> Encoding:
         return "text"
     if name == "raw":
         return "raw"
-    raise FormatError(f"its values are encoded as {name!r}, expected raw, gzip, text or hex")
+    raise FormatError(f"unsupported encoding {name!r}: expected raw, gzip, text or hex")
 
 
 def _starts_gzipped(file: Path, start: int) -> bool:
-    if not file.is_file():  # which is said later
+    if not file.is_file():  # check_stored reports it
         return True
     with file.open("rb") as stream:
         stream.seek(start)
@@ -179,7 +182,7 @@ def _starts_gzipped(file: Path, start: int) -> bool:
 
 
 def _after_lines(file: Path, start: int, count: int) -> int:
-    """The byte after so many lines."""
+    """Return the position after `count` lines."""
     if not file.is_file():
         return start
     with file.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""What is to be written, in the type that it is stored in."""
+"""Convert values to the type in which they are stored, and write files atomically."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +22,16 @@ from probdice.files.sources import is_store
 
 __all__ = ["described_payload", "payload_of", "replacing_store", "write_atomically"]
 
-BATCH = 2**24  # probabilities that are held at once, of an array that is read in parts
+BATCH = 2**24  # probabilities per batch of an array that is not in memory
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
 
 def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Payload:
-    """The values to store, of the type they are stored in."""
+    """Convert a segmentation or an array to the data to write."""
     if isinstance(value, Segmentation):
         if value.crisp:
             array = _smallest(_whole(value.array))
-        elif value.reading == "foreground":  # one map says it all
+        elif value.reading == "foreground":  # one map is enough
             array = value.probabilities()[1]
         else:
             array = _probabilities(value)
@@ -39,19 +39,19 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
     else:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf":
-            raise InputError(f"expected labels or a map of numbers, found {array.dtype}")
+            raise InputError(f"expected labels or a numeric map, found {array.dtype}")
         if array.dtype.kind == "f":
             payload = Payload(array.astype(np.float32), "map", geometry)
         else:
             payload = Payload(_smallest(array), "labels", geometry)
     place, shape = payload.geometry, payload.shape
     if place is not None and place.shape != shape:
-        raise InputError(f"geometry is that of an image of shape {place.shape}, found {shape}")
+        raise InputError(f"geometry has shape {place.shape}, but the image has shape {shape}")
     return payload
 
 
 def described_payload(value: Segmentation, array: Any, geometry: Geometry | None) -> Payload:
-    """All that is stored of a segmentation; the array may be one that is stored already."""
+    """Combine an array, which may already be stored, with the properties of a segmentation."""
     place = value.geometry if geometry is None else geometry
     if value.crisp:
         return Payload(array, "labels", place, label_names=value.names, colours=value.colours)
@@ -66,13 +66,13 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
 
 
 def write_atomically(path: str, form: Format, payload: Payload) -> None:
-    """Write in the format of a suffix; on failure leave nothing behind."""
+    """Write a file; if writing fails, remove the incomplete file."""
     assert form.write is not None
     if form.folder:
         with replacing_store(Path(path)) as folder:
             form.write(folder, payload)
         return
-    # The suffix is kept, since libraries go by it.
+    # The temporary file keeps the suffix because libraries choose the format by it.
     suffix = next(s for s in sorted(form.writes, key=len, reverse=True) if path.lower().endswith(s))
     with replacing(Path(path), suffix) as partial:
         form.write(partial, payload)
@@ -80,21 +80,21 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
 
 @contextmanager
 def replacing_store(target: Path) -> Iterator[Path]:
-    """A folder to write to, which takes the place of the store that was there, if any."""
+    """Yield a folder to write to, which then replaces an existing store."""
     if target.exists() and not is_store(target):
-        raise InputError("exists and is no Zarr store, so it is not replaced")
+        raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first")
     with replacing_folder(target) as folder:
         yield folder
 
 
 def _probabilities(value: Segmentation) -> NDArray[Any]:
-    """All probabilities; what is only read in parts may exceed memory, and lies on the disk."""
+    """Return all probabilities; a lazy array may exceed memory and is copied to a memory map."""
     if isinstance(value.array, np.ndarray) or value.reading != "error":
         return value.probabilities()
     count, *shape = value.array.shape
     dtype = np.result_type(value.array.dtype, np.float32)
     row = prod(shape[1:])
-    with TemporaryFile() as stream:  # which goes with the last view of it
+    with TemporaryFile() as stream:  # the system deletes it with the last view of the memory map
         array = np.memmap(stream, dtype, "w+", shape=(count, *shape))
     step = max(1, BATCH // max(count * row, 1))
     for start in range(0, shape[0], step):
@@ -111,11 +111,11 @@ def _whole(array: Array) -> NDArray[Any]:
 
 
 def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
-    """The labels in the smallest integer type that holds them all."""
+    """Convert labels to the smallest integer type that can represent them."""
     if labels.dtype.kind == "f" and not np.all(labels == np.trunc(labels)):
         raise InputError("labels must be whole numbers, found a fraction or NaN")
     low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, 0)
     for candidate in INTEGERS:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:
             return labels.astype(candidate)
-    raise InputError(f"labels from {low} to {high} fit no integer type")
+    raise InputError(f"labels from {low} to {high} do not fit in one 64-bit integer type")

@@ -1,9 +1,8 @@
-"""Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, in a folder or behind a URL.
+"""Read and write Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, from a folder or a URL.
 
-OME-Zarr 0.4 and 0.5 say which axis is which, how far pixels lie apart and where they begin; an
-image has several levels, of which the first is read unless the path names another. What is written
-has a geometry as OME-Zarr 0.5, or else is a plain array. Arrays stay in their store: chunks are
-decoded when a block needs them.
+OME-Zarr 0.4 and 0.5 store the axes, the spacing and the origin. An image has several levels; the
+first is read unless the path selects another. An image with a geometry is written as OME-Zarr 0.5,
+one without as a plain array. Arrays stay in their store: chunks are decoded on demand.
 """
 
 import math
@@ -41,7 +40,7 @@ from probdice.method.region_labels import Label, shown_labels
 
 __all__ = ["ZARR", "NewStore", "Stored", "streams"]
 
-# Lengths in millimetres, as OME-Zarr spells the units that microscopes and scanners use.
+# Units of OME-Zarr that microscopes and scanners use, in millimetres.
 MILLIMETRES = {
     "angstrom": 1e-7,
     "nanometer": 1e-6,
@@ -51,10 +50,10 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 MOST_CHUNKS = 1 << 20  # along an axis
-LARGE, PADDED = 1 << 25, 8  # bytes of a chunk, and times the image that it reaches beyond
-WORLD = "xyz"  # the order of the axes of a place
-EDGE = {1: 2**20, 2: 1024, 3: 128}  # of the chunks that are written, by the number of axes
-VERSION = "0.5"  # of OME-Zarr that is written
+LARGE, PADDED = 1 << 25, 8  # a larger chunk (bytes) may be at most PADDED times the image
+WORLD = "xyz"  # the order of world axes
+EDGE = {1: 2**20, 2: 1024, 3: 128}  # chunk length when writing, by the number of axes
+VERSION = "0.5"  # OME-Zarr version when writing
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
 
@@ -72,19 +71,19 @@ def _read(source: Source) -> Image:
 
 @contextmanager
 def _metadata() -> Iterator[None]:
-    """Around what goes by metadata: any value in them may be of another kind than it should."""
+    """Convert errors from invalid metadata, whose values may have any type."""
     try:
         yield
     except ProbdiceError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(
-            f"is damaged: its metadata cannot be understood ({type(error).__name__}: {error})"
+            f"is corrupt: its metadata are invalid ({type(error).__name__}: {error})"
         ) from error
 
 
 def _image_at(store: str) -> Image:
-    """The image at a place: an array, or a group that holds one."""
+    """Read the array, or the group with one image, at a path."""
     node = _open(store)
     if not hasattr(node, "shape"):
         return _image_of_group(node, store)
@@ -93,7 +92,7 @@ def _image_at(store: str) -> Image:
 
 
 def _contents(source: Source) -> list[Content]:
-    """Every image and every array of a group."""
+    """List every image and every array of a group."""
     with _metadata():
         node = _open(source.store)
         if hasattr(node, "shape") or _multiscale(node) is not None:
@@ -108,7 +107,7 @@ def _contents(source: Source) -> list[Content]:
 
 
 def _open(store: str) -> Any:
-    """The array or group at a place."""
+    """Open the array or group at a path."""
     zarr = need("zarr", "zarr", "reading Zarr")
     try:
         node = zarr.open(store, mode="r")
@@ -116,9 +115,9 @@ def _open(store: str) -> Any:
         _check_chunks(node)
         return node
     except (FileNotFoundError, zarr.errors.NodeNotFoundError):
-        raise FormatError(f"has no Zarr array or group{_neighbours(store)}") from None
+        raise FormatError(f"no Zarr array or group found{_neighbours(store)}") from None
     except ImportError as error:
-        raise MissingExtraError(f"its kind of address needs another package: {error}") from None
+        raise MissingExtraError(f"this type of URL needs another package: {error}") from None
     except ProbdiceError:
         raise
     except Exception as error:
@@ -127,7 +126,7 @@ def _open(store: str) -> Any:
 
 
 def _check_no_objects(node: Any) -> None:
-    """Refuse chunks that are packed as Python objects, which would run code."""
+    """Reject pickled chunks, which could run code."""
     metadata = node.metadata
     codecs = [*(getattr(metadata, "filters", None) or ()), getattr(metadata, "compressor", None)]
     if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
@@ -135,9 +134,9 @@ def _check_no_objects(node: Any) -> None:
 
 
 def _check_chunks(node: Any) -> None:
-    """Refuse chunks that nobody stores: of no length, too many, too small or too large.
+    """Reject invalid chunks: of length 0, too many, too small or too large.
 
-    All are listed, each takes time and memory beside its values, and one is unpacked whole.
+    All chunks are listed, each costs time and memory, and a chunk is decompressed as a whole.
     """
     if not hasattr(node, "shape"):
         return
@@ -152,19 +151,19 @@ def _check_chunks(node: Any) -> None:
         or size > max(LARGE, PADDED * image)
     ):
         raise FormatError(
-            f"is damaged: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
+            f"is corrupt: its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}"
         )
 
 
 def _neighbours(store: str) -> str:
-    """What there is where the path ends that is wanted."""
+    """List the content of the nearest existing store above a missing path."""
     if is_url(store):
         return ""
     for parent in Path(store).parents:
         if is_store(parent):
             node = _open(str(parent))
             listed = ", ".join(_inside(node)) if not hasattr(node, "shape") else "one array"
-            return f"; {parent} holds {listed or 'nothing'}"
+            return f"; {parent} contains {listed or 'nothing'}"
     return ""
 
 
@@ -172,33 +171,33 @@ def _neighbours(store: str) -> str:
 
 
 class Stored(Lazy):
-    """An array in a store, whose chunks are decoded when they are asked for."""
+    """An array in a store; its chunks are decoded on demand."""
 
     travels = True
 
     def __init__(self, array: Any, source: str) -> None:
-        from probdice.files.chunks import bounded  # which needs the extra
+        from probdice.files.chunks import bounded  # needs the extra
 
         self.array, self.source = bounded(array), source
         self.shape, self.dtype = tuple(array.shape), array.dtype
         self.chunks = chunks_of(array)
 
     def __reduce__(self) -> Any:
-        return Stored, (self.array, self.source)  # codecs inside of shards travel without bounds
+        return Stored, (self.array, self.source)  # codecs inside shards are pickled without bounds
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """The values under one slice for each axis."""
+        """Return the values of one slice per axis."""
         try:
             return zeros_and_ones(np.asarray(self.array[index]))
         except MemoryError:
             raise
-        except Exception as error:  # libraries of codecs and of networks raise anything at all
+        except Exception as error:  # codec and network libraries raise exceptions of any type
             reason = " ".join(str(error).split()) or type(error).__name__
             where = self._failing(index)
             raise FormatError(f"{self.source}: chunk {where} cannot be read: {reason}") from error
 
     def _failing(self, index: tuple[slice, ...]) -> tuple[int, ...]:
-        """The first chunk that cannot be read alone."""
+        """Return the first chunk that cannot be read on its own."""
         length = self.array.chunks
         bounds = [part.indices(n) for part, n in zip(index, self.shape, strict=True)]
         touched = [
@@ -216,7 +215,7 @@ class Stored(Lazy):
 
 
 def _image_of_group(group: Any, store: str) -> Image:
-    """The image of a group, or the one array it holds."""
+    """Read the image of a group, or its only array."""
     level = _multiscale(group)
     if level is not None:
         _check_no_intensities(group, store, level)
@@ -226,14 +225,14 @@ def _image_of_group(group: Any, store: str) -> Image:
     if len(inside) != 1:
         listed = ", ".join(inside[:12]) + (", …" if len(inside) > 12 else "")
         raise FormatError(
-            f"holds {len(inside)} images or arrays ({listed or 'none'}): say which one, as in "
-            f"{store.rstrip('/').split('/')[-1]}/{inside[0] if inside else 'path'}"
+            f"contains {len(inside)} images or arrays ({listed or 'none'}). Select one, for "
+            f"example {store.rstrip('/').split('/')[-1]}/{inside[0] if inside else 'path'}"
         )
     return _image_at(f"{store}/{inside[0]}")
 
 
 def _check_no_intensities(group: Any, store: str, level: Mapping[str, Any]) -> None:
-    """An image of integers that has labels beside it is what was segmented."""
+    """Reject an integer image that has label images: it is the image that was segmented."""
     if "image-label" in level["attributes"]:
         return
     try:
@@ -245,17 +244,17 @@ def _check_no_intensities(group: Any, store: str, level: Mapping[str, Any]) -> N
     if names and array.dtype.kind in "iu":
         name = store.rstrip("/").split("/")[-1]
         raise FormatError(
-            f"holds an image of {array.dtype} and labels of it ({', '.join(map(str, names))}): say "
-            f"which one, as in {name}/labels/{names[0]}, or {name}/{level['datasets'][0]['path']} "
-            f"for the image"
+            f"contains a {array.dtype} image and label images ({', '.join(map(str, names))}). "
+            f"Select one, for example {name}/labels/{names[0]}, or "
+            f"{name}/{level['datasets'][0]['path']} for the image"
         )
 
 
 def _inside(group: Any) -> Iterator[str]:
-    """The paths of all images and arrays of a group; the levels of an image are not listed."""
+    """Yield the paths of all images and arrays of a group, without the levels of images."""
     try:
         members = sorted(group.members(max_depth=None))
-    except Exception:  # a server that lists nothing
+    except Exception:  # the server does not support listing
         return
     images = [name for name, node in members if not hasattr(node, "shape") and _multiscale(node)]
     for name, node in members:
@@ -266,26 +265,26 @@ def _inside(group: Any) -> Iterator[str]:
 
 
 def _ome(node: Any) -> Mapping[str, Any]:
-    """The metadata of OME-Zarr: 0.5 has them under a name of their own."""
+    """Return the OME-Zarr metadata, which version 0.5 stores under the key "ome"."""
     attributes = dict(node.attrs)
     ome = attributes.get("ome")
     return ome if isinstance(ome, Mapping) else attributes
 
 
 def _multiscale(group: Any) -> dict[str, Any] | None:
-    """The first multiscale image of a group, with the metadata beside it."""
+    """Return the first multiscale image of a group with the group's metadata, or None."""
     attributes = _ome(group)
     scales = attributes.get("multiscales")
     if not isinstance(scales, list) or not scales:
         return None
     if not isinstance(scales[0], Mapping) or not scales[0].get("datasets"):
-        raise FormatError("is damaged: its multiscales list no datasets")
+        raise FormatError("is corrupt: its multiscales list no datasets")
     description = group.attrs.get(DESCRIPTION)
     return dict(scales[0]) | {"attributes": attributes, "description": description}
 
 
 def _level_of(store: str) -> dict[str, Any] | None:
-    """What the group above says of an array, where it is a level of an image."""
+    """Return the metadata of the parent group if an array is a level of an image, or None."""
     parent, _, name = store.rstrip("/").rpartition("/")
     if not is_url(store) and not is_store(Path(parent)):
         return None
@@ -302,7 +301,7 @@ def _level_of(store: str) -> dict[str, Any] | None:
 
 
 def _image(array: Any, store: str, level: Mapping[str, Any]) -> Image:
-    """A level of an image of OME-Zarr."""
+    """Convert one level of an OME-Zarr image."""
     axes = _axes(level, len(array.shape))
     values: Array = Stored(array, store)
     spacing, origin = _transformed(level, len(axes))
@@ -328,7 +327,7 @@ def _image(array: Any, store: str, level: Mapping[str, Any]) -> Image:
 
 
 def _plain(array: Any, store: str) -> Image:
-    """An array without metadata of OME-Zarr; its axes may have names."""
+    """Convert an array without OME-Zarr metadata; its axes may have names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     values = Stored(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
@@ -342,9 +341,9 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _axes(level: Mapping[str, Any], count: int) -> list[tuple[str, str, str]]:
-    """Name, type and unit of every axis."""
+    """Return the name, type and unit of every axis."""
     given = level.get("axes")
-    if given is None:  # before 0.3 there were always five
+    if given is None:  # versions before 0.3 always have five axes
         given = list("tczyx")
     axes = []
     for axis in given:
@@ -353,14 +352,16 @@ def _axes(level: Mapping[str, Any], count: int) -> list[tuple[str, str, str]]:
         usual = {"t": "time", "c": "channel"}.get(name, "space")
         axes.append((name, str(entry.get("type", usual)), str(entry.get("unit", ""))))
     if len(axes) != count:
-        raise FormatError(f"is damaged: it names {len(axes)} axes for an array of {count}")
+        raise FormatError(
+            f"is corrupt: its metadata name {len(axes)} axes, but its array has {count}"
+        )
     return axes
 
 
 def _transformed(
     level: Mapping[str, Any], count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How far pixels lie apart and where the first one is, along every axis."""
+    """Return the spacing and the origin along every axis."""
     spacing, origin = np.ones(count), np.zeros(count)
     for holder in (level["dataset"], level):
         for step in holder.get("coordinateTransformations") or ():
@@ -370,7 +371,7 @@ def _transformed(
                 continue
             if not isinstance(values, list) or len(values) != count:
                 raise FormatError(
-                    f"has a coordinate transformation that is not read: expected a scale or a "
+                    f"has an unsupported coordinate transformation: expected a scale or a "
                     f"translation of {count} numbers, found {dict(step)}"
                 )
             if kind == "scale":
@@ -383,7 +384,7 @@ def _transformed(
 def _affine(
     axes: Sequence[tuple[str, str, str]], spacing: NDArray[np.float64], origin: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """From pixels to millimetres; a length without a unit is taken to be in millimetres."""
+    """Return the affine to millimetres; lengths without a unit are in millimetres."""
     image = [k for k, (_, kind, _) in enumerate(axes) if kind != "channel"]
     names = [axes[k][0] for k in image]
     world = sorted(names, key=lambda name: (name not in WORLD, WORLD.find(name), names.index(name)))
@@ -393,12 +394,14 @@ def _affine(
         row, unit = world.index(axes[k][0]), MILLIMETRES.get(axes[k][2], 1.0)
         affine[row, column], affine[row, -1] = spacing[k] * unit, origin[k] * unit
     if not np.isfinite(affine).all() or not spacing[image].all():
-        raise FormatError(f"has pixels without a length: its scale is {spacing.tolist()}")
+        raise FormatError(
+            f"its pixel spacing must be finite and not 0, found scale {spacing.tolist()}"
+        )
     return affine
 
 
 def _label_names(labels: Any) -> dict[int, str]:
-    """What labels are called: by a name, or by their class where no two labels share one."""
+    """Return the names of labels, or their classes if there are no names and no duplicates."""
     names: dict[int, str] = {}
     classes: dict[int, str] = {}
     for entry in _entries(labels, "properties"):
@@ -430,7 +433,7 @@ def _channel_names(attributes: Mapping[str, Any], count: int) -> list[Label] | N
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """The objects that metadata list under a name; none where there is no such list."""
+    """Return the list of objects under a key of the metadata; empty if there is none."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     listed = entries if isinstance(entries, list) else []
     return [entry for entry in listed if isinstance(entry, Mapping)]
@@ -439,7 +442,7 @@ def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
 def _text(entry: Any, name: str) -> str:
     value = entry.get(name) if isinstance(entry, Mapping) else None
     if not isinstance(value, str) or not value:
-        raise FormatError(f"is damaged: expected a {name}, found {entry!r}")
+        raise FormatError(f"is corrupt: its metadata need a {name}, found {entry!r}")
     return value
 
 
@@ -457,9 +460,9 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A store that is being written: an array to fill, and at the end what is to be known of it.
+    """A store to write: first an array to fill, then its metadata.
 
-    With a geometry it is an image of OME-Zarr, whose axes are z, y, x; else a plain array.
+    With a geometry it is an OME-Zarr image with the axes z, y, x, otherwise a plain array.
     """
 
     def __init__(
@@ -471,7 +474,7 @@ class NewStore:
         self._ome: dict[str, Any] = {}
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
-        """The array, still empty; with `regions` they lie along its first axis."""
+        """Create the empty array; with `regions`, its first axis is the region axis."""
         zarr = need("zarr", "zarr", "writing Zarr")
         axes = len(shape) - regions
         chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])
@@ -487,13 +490,13 @@ class NewStore:
             self._array = zarr.create_array(self.path, **options)
             return self._array
         if axes not in (2, 3):
-            raise InputError(f"OME-Zarr holds images of 2 or 3 axes, found {axes}")
+            raise InputError(f"OME-Zarr stores images of 2 or 3 axes, found {axes}. Write .npz")
         self._ome = {"version": VERSION, "multiscales": [_multiscales(self.geometry, regions)]}
         self._group = zarr.create_group(self.path, attributes={"ome": self._ome})
         return self._group.create_array("0", **options)
 
     def describe(self, payload: Payload) -> None:
-        """Store what regions or labels are called, and how they are shown."""
+        """Store the names and colours of labels or regions."""
         plain = self._group is None
         description = description_of(payload, names=plain)
         node = self._array if plain else self._group
@@ -527,7 +530,7 @@ class NewStore:
 
 
 def _multiscales(geometry: Geometry, regions: bool) -> dict[str, Any]:
-    """The axes of an image, how far its pixels lie apart, and where the first one is."""
+    """Return the OME-Zarr metadata of the axes, spacing and origin."""
     order, flips = _upright(geometry)
     axes = len(order)
     first = np.ones(axes + 1)
@@ -551,7 +554,7 @@ def _multiscales(geometry: Geometry, regions: bool) -> dict[str, Any]:
 
 
 def streams(geometry: Geometry | None) -> bool:
-    """Whether an image is stored with its axes as they are, so that blocks can be written."""
+    """Return whether the axes need no reordering, so that blocks can be written directly."""
     if geometry is None:
         return True
     order, flips = _upright(geometry)
@@ -559,7 +562,7 @@ def streams(geometry: Geometry | None) -> bool:
 
 
 def _upright(geometry: Geometry | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The order of axes and those to flip that make an image lie along z, y, x."""
+    """Return the order of axes and the axes to flip that align an image with z, y, x."""
     if geometry is None:
         return (), ()
     directions = geometry.affine[:-1, :-1]
@@ -571,8 +574,8 @@ def _upright(geometry: Geometry | None) -> tuple[tuple[int, ...], tuple[int, ...
         straight, directions, atol=1e-6 * np.abs(directions).max()
     ):
         raise InputError(
-            "OME-Zarr holds how far pixels lie apart and where they begin, but no rotation, and "
-            "this image is rotated; write .nii.gz or .nrrd"
+            "OME-Zarr stores spacing and origin but no rotation, and this image is rotated. Write "
+            ".nii.gz or .nrrd"
         )
     order = tuple(int(np.flatnonzero(along == row)[0]) for row in reversed(range(axes)))
     flips = tuple(k for k, axis in enumerate(order) if directions[along[axis], axis] < 0)
