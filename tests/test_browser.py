@@ -355,16 +355,16 @@ def test_a_row_leads_to_the_worst_slice_of_its_group(visit, scan):
     assert place[0] == 3 and 2 in (scan.reference[place], scan.prediction[place])
     assert scan.reference[place] != scan.prediction[place]
     page.wait_for_function("document.querySelector('#viewer').getBoundingClientRect().top < 5")
-    assert "place 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
+    assert "location 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
         "#place"
     )
     page.click("#next-place")
-    assert "place 2 of" in page.inner_text("#place") and shown_place(page) != place
+    assert "location 2 of" in page.inner_text("#place") and shown_place(page) != place
     page.click("#previous-place")
     assert shown_place(page) == place
     page.focus("canvas >> nth=0")
     page.keyboard.press("n")
-    assert "place 2 of" in page.inner_text("#place")
+    assert "location 2 of" in page.inner_text("#place")
 
 
 # --- on an image
@@ -483,7 +483,7 @@ def test_the_point_moves_by_keys_and_is_spoken(visit, volume):
     page.keyboard.press("Shift+ArrowLeft" if x < 13 else "Shift+ArrowRight")
     place = (x + (1 if x < 13 else -1), y + (1 if y < 15 else -1), z)
     assert shown_place(page) == place
-    spoken = page.inner_text("#spoken")
+    spoken = page.inner_text("#announcement")
     assert str(place) in spoken
     if volume.mask[place]:
         assert f"similarity {volume.f[place]:.4f}" in spoken

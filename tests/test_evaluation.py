@@ -740,7 +740,7 @@ def test_the_page_of_a_case_whose_file_is_gone_says_so(folders: Path) -> None:
     first, second, *_ = sorted((folders / "out" / "report_cases").iterdir())
     assert shows_images(first) and not shows_images(second)
     text = second.read_text(encoding="utf-8")
-    assert "only what was recorded" in text and "b.npy: no such file" in text
+    assert "shows recorded numbers" in text and "b.npy: no such file" in text
     assert "0.7500" in text
 
 

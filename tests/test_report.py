@@ -137,7 +137,7 @@ def test_the_caveat_of_low_adjusted_scores_is_printed_below_two_fifths(
 ):
     # Scores are 1 and 4/6; chance is 1/2 each, so that adjusted scores are 1 and 1/3.
     words = " ".join(page(compare([1, 1, 1, 2, 2, 2], prediction), tmp_path).words)
-    assert ("may mean nothing" in words) == printed
+    assert ("may not be meaningful" in words) == printed
 
 
 # METHOD §8: one pair of regions was joined, one region was split.
@@ -180,7 +180,7 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("match", "text"),
     [
-        ("overlap", "matched by the largest total overlap"),
+        ("overlap", "matched by largest total overlap"),
         ("paper", "matched by the paper's rule"),
         ("labels", "equal labels correspond, by number"),
         ({5: 1}, "5 ↔ 1 as given, the rest by overlap"),
@@ -205,7 +205,7 @@ def test_a_side_that_is_the_same_everywhere_has_nothing_to_explain():
     ("reference", "prediction", "told"),
     [
         ([1, 1, 2, 2], [1, 2, 1, 2], "0 % of the way"),
-        ([1, 1, 1, 1], [1, 1, 1, 1], "it says nothing"),
+        ([1, 1, 1, 1], [1, 1, 1, 1], "not informative"),
     ],
 )
 def test_the_sentence_knows_chance(reference, prediction, told):
@@ -270,7 +270,7 @@ def test_the_page_says_how_many_pixels_were_left_out(ignore, mask, expected):
     mask = None if mask is None else np.array(mask, bool)
     result = compare(reference, [1, 1, 1, 1, 1, 2, 2, 3], mask=mask)
     facts = {fact.name: fact.values for fact in page_of(result).options}
-    assert facts.get("Left out by") == (None if expected is None else (expected,))
+    assert facts.get("Excluded by") == (None if expected is None else (expected,))
 
 
 def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
@@ -336,7 +336,7 @@ def test_label_maps_are_shown_at_full_resolution(tmp_path):
 
 
 def test_label_maps_that_do_not_fit_are_thinned_alike_along_all_axes(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "ROOM", 30_000)
+    monkeypatch.setattr(packing, "MOST_BYTES", 30_000)
     noise = np.random.default_rng(0).integers(0, 200, (60, 60, 20))
     reader = page(compare(noise, noise), tmp_path)
     data = reader.pixels
@@ -377,7 +377,7 @@ def test_every_sentence_has_a_drawing_and_notes_start_like_sentences(tmp_path):
     assert [one.drawing for one in made.sentences] == ["score", "reference", "prediction"]
     assert [one.drawing for one in made.notes] == ["unmatched", "unmatched"]
     whole = page_of(compare([1, 2], [1, 2]))
-    assert whole.sentences[-1].text == "Every region has a partner on the other side."
+    assert whole.sentences[-1].text == "Every region is matched."
     noticed = page_of(compare([1, 2], [1, 2]), notice="nothing was seen: file.nii is gone")
     assert noticed.notes[0].text == "Nothing was seen: file.nii is gone"
     assert noticed.notes[0].drawing == "note"
@@ -412,7 +412,7 @@ def test_there_may_be_several_images_and_colours(tmp_path):
     assert colours["colour"] and not flat["colour"] and flat["name"] == "scan.npy"
     values = np.frombuffer(zlib.decompress(base64.b64decode(colours["values"])), "u1")
     np.testing.assert_array_equal(values.reshape(6, 7, 3), photograph)
-    assert "Shown on" in reader.words and "image 1, scan.npy" in reader.words
+    assert "Background images" in reader.words and "image 1, scan.npy" in reader.words
 
 
 def test_a_page_without_an_image_has_none(tmp_path):
@@ -422,8 +422,8 @@ def test_a_page_without_an_image_has_none(tmp_path):
 
 
 def test_an_image_is_reduced_before_label_maps_are_and_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "LEAST_ROOM", 1300)
-    monkeypatch.setattr(packing, "ROOM_IN_ALL", 1300)
+    monkeypatch.setattr(packing, "LEAST_IMAGE_BYTES", 1300)
+    monkeypatch.setattr(packing, "MOST_BYTES_WITH_IMAGES", 1300)
     scan = np.random.default_rng(0).normal(size=(60, 70))
     reader = underlaid(tmp_path, scan, shape=(60, 70))
     (image,) = reader.pixels["images"]
@@ -470,7 +470,7 @@ def test_fewer_digits_are_shown_before_pixels_are_left_out(monkeypatch):
     result = compare(soft((64, 64), 4), soft((64, 64), 4, seed=1))
     sizes = {}
     for room in (200_000, 52_000, 40_000, 10_000):
-        monkeypatch.setattr(packing, "ROOM", room)
+        monkeypatch.setattr(packing, "MOST_BYTES", room)
         data = page_of(result).viewer
         sizes[room] = data["digits"], data["shape"]
     assert sizes[200_000] == (4, [64, 64])
@@ -530,7 +530,7 @@ def test_notes_are_in_the_words_of_whoever_made_the_page(tmp_path):
 def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     reader = page(Comparison.from_json(result.to_json()), tmp_path)
-    assert "does not have its images any more" in " ".join(reader.words)
+    assert "no longer available" in " ".join(reader.words)
     assert "canvas" not in {tag for tag, _ in reader.tags}
     assert "0.7500" in reader.words
 
@@ -540,7 +540,7 @@ def test_a_page_without_images_leaves_out_what_would_need_them(tmp_path):
     result = probdice.overlap(p, q, similarity="aitchison").compare()
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
-    assert "To compute the score, the images are needed" in words
+    assert "The score needs the images" in words
     assert "To say how much of the reference is explained, the images are needed" in words
     assert not any("nan" in attributes.values() for _, attributes in reader.tags)
 

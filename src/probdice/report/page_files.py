@@ -1,4 +1,4 @@
-"""The page of one comparison, from its data to its file."""
+"""Write the page of one comparison."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ def write_comparison(
     links: Sequence[PageLink] = (),
     alone: bool = False,
 ) -> None:
-    """Write the page; a notice stands before its notes. For `alone` see `atomic_files.replacing`.
+    """Write the page. The notice comes before the notes; for `alone` see `atomic_files.replacing`.
 
-    `image` is one image or several to show under the segmentations, `links` lead to the other
-    pages of an evaluation.
+    `image` is one or more background images. `links` are links to other pages of an evaluation.
     """
     underlays: tuple[Underlay, ...] = ()
     if not (isinstance(image, tuple) and not image):
