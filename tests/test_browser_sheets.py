@@ -145,7 +145,7 @@ def test_failures_are_in_the_headline_and_no_path_is_ours(run, visit):  # noqa: 
     page = visit(run / "report.html", ready="#cases[data-ready]")
     assert page.inner_text("p.failed").startswith("far: 1 failed of 6 cases.")
     page.click("p.failed a")
-    assert page.url.endswith("#troubles")
+    assert page.url.endswith("#unscored")
     for file in evaluation_pages(run):
         assert str(run.parent) not in file.read_text(encoding="utf-8")
 

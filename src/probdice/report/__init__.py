@@ -127,6 +127,5 @@ def write_evaluation(
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
     text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)
     write_page(file, text, alone=True)
-    remove_unlinked(
-        file, pages
-    )  # last, because the previous report links to these pages until it is replaced
+    # Last, because the previous report links to these pages until it is replaced.
+    remove_unlinked(file, pages)
