@@ -360,4 +360,4 @@ def test_two_subfolders_that_are_two_spellings_of_a_case_are_rejected(tmp_path: 
         save(tmp_path / "mine" / "né" / "seg.nii.gz", TEN)
     done = run("evaluate", tmp_path / "truth", tmp_path / "mine", "-o", tmp_path / "out")
     assert done.code == 1
-    assert "two Unicode spellings" in " ".join(done.err.split())
+    assert "different Unicode forms" in " ".join(done.err.split())

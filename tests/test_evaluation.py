@@ -735,7 +735,7 @@ def test_the_page_of_a_run_links_pages_with_images(folders: Path) -> None:
 def test_the_page_of_a_case_whose_file_is_gone_says_so(folders: Path) -> None:
     run(folders)
     (folders / "good" / "b.npy").unlink()
-    with pytest.warns(ProbdiceWarning, match=r"page of b \(good\) has no images: .*no such file"):
+    with pytest.warns(ProbdiceWarning, match=r"b \(good\): the page has no images: .*no such file"):
         Evaluation.load(folders / "out").report(reports="worst:1")
     first, second, *_ = sorted((folders / "out" / "report_cases").iterdir())
     assert shows_images(first) and not shows_images(second)
@@ -763,7 +763,7 @@ def test_results_are_not_put_among_the_images(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "a.npy", np.array([1, 2, 2]))
     for folder in ("reference", "method"):
-        with pytest.raises(ProbdiceError, match="results need one of their own"):
+        with pytest.raises(ProbdiceError, match="is an input folder"):
             evaluate(tmp_path / "reference", {"m": tmp_path / "method"}, out=tmp_path / folder)
         assert [path.name for path in (tmp_path / folder).iterdir()] == ["a.npy"]
 
@@ -994,7 +994,7 @@ def test_images_are_for_the_pages_of_cases(folders: Path) -> None:
         "0000-a-good.html",
         "0001-a-poor.html",
     }
-    with pytest.raises(InputError, match="no case has an image there"):
+    with pytest.raises(InputError, match="no image matches a case"):
         run(folders, image=folders / "scans")
 
 

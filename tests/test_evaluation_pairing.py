@@ -80,7 +80,7 @@ def test_probabilities_of_nnunet_are_taken_on_request(tmp_path: Path) -> None:
 
 def test_probabilities_that_are_not_there_are_an_error(tmp_path: Path) -> None:
     made(tmp_path, "a.nii.gz", "a.npz", "b.nii.gz")
-    with pytest.raises(InputError, match=r"b\.nii\.gz: has no \.npz beside it"):
+    with pytest.raises(InputError, match=r"b\.nii\.gz: case b has no \.npz file"):
         cases(tmp_path, probabilities=True)
 
 
@@ -135,7 +135,7 @@ def test_a_pattern_may_name_what_lies_inside_a_file(tmp_path: Path) -> None:
 
 
 def test_a_pattern_without_a_case_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not say where the name of the case stands"):
+    with pytest.raises(InputError, match="has no {case}"):
         cases(tmp_path, "*.nii.gz")
 
 
@@ -188,7 +188,7 @@ def test_the_tissue_maps_of_spm_are_the_regions_of_a_case(tmp_path: Path, patter
 
 def test_a_star_that_numbers_no_regions_is_refused(tmp_path: Path) -> None:
     made(tmp_path, "csub-1.nii", "csub-2.nii")
-    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* that touches {case}"):
+    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* next to {case}"):
         cases(tmp_path, "c*{case}.nii")
     made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
     with pytest.raises(InputError, match=r"case b has c1b\.nii alone; say what precedes"):
@@ -213,19 +213,19 @@ def test_brackets_stand_for_one_of_some_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("{case}*.nii.gz", "does not say where the name of the case ends"),
-        ("*{case}.nii", "does not say where the name of the case begins"),
-        ("{case}{case}.nii", "has {case}{case}, which does not say"),
+        ("{case}*.nii.gz", "has {case}*, so the end of the case name is unknown"),
+        ("*{case}.nii", "has *{case}, so the start of the case name is unknown"),
+        ("{case}{case}.nii", "has {case}{case} without a separator"),
         ("/data/{case}.nii", "must be relative to the folder of cases"),
         ("C:/{case}.nii", "must be relative to the folder of cases"),
-        ("a**/{case}.nii", "may have ** only for folders"),
-        ("**{case}.nii", "may have ** only for folders"),
-        ("[z-a]{case}.nii", "cannot be used: bad character range z-a"),
+        ("a**/{case}.nii", "has ** in a name"),
+        ("**{case}.nii", "has ** in a name"),
+        ("[z-a]{case}.nii", "is invalid: bad character range z-a"),
         ("{site}/{case}.nii", "has {site}, expected {case}, or {case:path}"),
-        ("a.npz:{case}", "does not say where the name of the case stands"),
+        ("a.npz:{case}", "has no {case}"),
     ],
 )
-def test_a_pattern_that_cannot_be_meant_is_named(tmp_path: Path, pattern: str, reason: str) -> None:
+def test_invalid_patterns_are_rejected_with_a_reason(tmp_path: Path, pattern: str, reason: str) -> None:
     made(tmp_path, "p1.nii", "p2.nii.gz")
     with pytest.raises(InputError) as caught:
         cases(tmp_path, pattern)
@@ -276,11 +276,11 @@ def test_the_reference_may_lie_among_the_methods(tmp_path: Path) -> None:
     assert (missing, methods) == ([], ["net"])
 
 
-def test_methods_are_found_among_predictions_alone(tmp_path: Path) -> None:
+def test_only_prediction_patterns_may_have_method(tmp_path: Path) -> None:
     folder = made(tmp_path, "a_x.npy")
-    with pytest.raises(InputError, match=r"has \{method\}, which is for a folder of predictions"):
+    with pytest.raises(InputError, match=r"has \{method\}, which only works for folders of pred"):
         cases(folder, "{case}_{method}.npy")
-    with pytest.raises(InputError, match=r"has \{case\}\{method\}, which does not say where"):
+    with pytest.raises(InputError, match=r"has \{case\}\{method\} without a separator"):
         jobs_of(folder, folder, {"prediction": "{case}{method}.npy"})
 
 
@@ -312,7 +312,7 @@ def test_every_case_has_a_mask_or_none_has(tmp_path: Path) -> None:
     jobs, _, _ = pair(reference, methods, patterns=patterns, mask=masks)
     assert [job.mask for job in jobs] == [(f"{masks}/a_brain.npy",), (f"{masks}/b_brain.npy",)]
     (masks / "b_brain.npy").unlink()
-    with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), and every case needs one"):
+    with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), but every case needs one"):
         pair(reference, methods, patterns=patterns, mask=masks)
 
 
@@ -330,7 +330,7 @@ def test_a_folder_must_be_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         cases(tmp_path / "nowhere")
     made(tmp_path, "file.npy")
-    with pytest.raises(InputError, match="is a file, expected a folder of cases"):
+    with pytest.raises(InputError, match="expected a folder of cases, found a file"):
         cases(tmp_path / "file.npy")
 
 

@@ -187,8 +187,8 @@ def test_a_worker_that_dies_costs_its_case_and_no_other(
     result = score(folder, workers=2)
     errors = {(r.case, r.method): r.error for r in result.failures}
     assert errors.pop(("case1", killed[0])) == (
-        f"the process that compared {folder}/truth/case1.npy and {folder}/{killed[0]}/case1.npy "
-        f"was killed by signal 9 (out of memory?)"
+        f"the worker process was killed by signal 9 (out of memory?) while it compared "
+        f"{folder}/truth/case1.npy and {folder}/{killed[0]}/case1.npy"
     )
     assert set(errors) == {("case3", "b")}
     monkeypatch.setattr(running._Worker, "answer", answer)

@@ -136,13 +136,13 @@ def test_the_terminal_and_the_page_show_inter_rater_agreement(folders, tmp_path)
 @pytest.mark.parametrize(
     ("raters", "message"),
     [
-        ({"anna": "anna"}, "raters must be at least two, found 1"),
-        ({"anna": "anna", "good": "ben"}, "names of their own, found 'good'"),
-        ({"anna": "anna", "consensus": "ben"}, "names of their own, found 'consensus'"),
-        ({"anna": "anna", "a/b": "ben"}, "names that a folder can have"),
+        ({"anna": "anna"}, "raters: expected at least two, found 1"),
+        ({"anna": "anna", "good": "ben"}, "'good' is a method or a reserved name"),
+        ({"anna": "anna", "consensus": "ben"}, "'consensus' is a method or a reserved name"),
+        ({"anna": "anna", "a/b": "ben"}, "'a/b' is not a valid folder name"),
     ],
 )
-def test_raters_that_cannot_be_told_apart_are_refused(folders, raters, message):
+def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, message):
     given = {name: folders[folder] for name, folder in raters.items()}
     with pytest.raises(InputError, match=message):
         evaluate(None, {"good": folders["good"]}, raters=given)

@@ -287,13 +287,13 @@ def test_more_regions_than_confusion_matrices_hold_are_averaged_all_the_same():
 @pytest.mark.parametrize(
     ("raters", "options", "message"),
     [
-        ([[1, 2]], {}, "raters must be at least 2, found 1"),
+        ([[1, 2]], {}, "raters: expected at least 2, found 1"),
         (np.zeros((2, 2), int), {}, "raters must be a list or a mapping"),
         ([[1, 2], [1, 2]], {"method": "vote"}, "method must be 'mean' or 'staple'"),
         ([[1, 2], [1, 2]], {"match": "paper"}, "match must be 'overlap' or 'labels'"),
-        ([[1, 2], [1, 2]], {"weights": [1]}, "weights must be one for each of the 2 raters"),
-        ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights must be at least 0"),
-        ([[1, 2], [1, 2]], {"weights": [1, 2], "method": "staple"}, "weights do not go with"),
+        ([[1, 2], [1, 2]], {"weights": [1]}, "weights: expected one for each of the 2 raters"),
+        ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights: expected numbers ≥ 0"),
+        ([[1, 2], [1, 2]], {"weights": [1, 2], "method": "staple"}, "weights cannot be combined with"),
         ([[1, 2], [1, 2, 3]], {}, "1 and 2, as reference and prediction: .*shape"),
         ([[1, 2], [[0.5, 0.5], [0.5, 0.1]]], {}, "2: probabilities sum to 0.6 at pixel \\(1,\\)"),
         ([[1, 2], ["a"]], {}, "rater 2: "),

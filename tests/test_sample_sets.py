@@ -93,7 +93,7 @@ def test_volumes_are_those_of_the_common_regions():
 @pytest.mark.parametrize(
     ("raters", "samples", "options", "message"),
     [
-        ([], [[1, 2]], {}, "raters must be at least one"),
+        ([], [[1, 2]], {}, "raters: expected at least one"),
         ([[1, 2]], [], {}, "samples must be at least one"),
         ([[1, 2]], [[1, 2]], {"background": 7}, "background must be the label of a common region"),
     ],

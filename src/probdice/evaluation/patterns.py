@@ -1,7 +1,7 @@
 """File name patterns, which select files and mark the case in their names.
 
 ``{case}`` matches a name without a slash, ``{case:path}`` a name that may contain folders, such as
-``site1/p1``. It matches the same text wherever it occurs. ``{method}`` matches a method name, if one
+``site1/p1``. It matches the same text wherever it occurs. ``{method}`` matches a method name if one
 folder has the files of several methods. Other characters work as in a shell: ``*`` matches
 any characters, ``?`` one character, ``[123]`` one of several, ``**`` any folders. A colon after the
 suffix of a file selects a part of it, as in ``{case}.mat:groundTruth/0``.

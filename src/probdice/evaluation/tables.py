@@ -49,7 +49,7 @@ REGIONS = (
 class Others:
     """Additional columns of the table of cases.
 
-    `instances` adds the numbers of `Comparison.detection`. These exclude `background`; None excludes
+    `instances` adds the numbers of `Comparison.detection`. They exclude `background`; None excludes
     no region.
     """
 
