@@ -1,4 +1,4 @@
-"""An evaluation in a notebook."""
+"""The HTML of an evaluation in a notebook."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
 
 
-def test_a_table_of_methods_says_what_failed_and_what_it_left_out(tmp_path):
+def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     for name, arrays in {
         "truth": [REFERENCE] * 8,
         "<b>good</b>": [REFERENCE] * 8,
