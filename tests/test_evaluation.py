@@ -465,7 +465,7 @@ def test_geometry_is_checked_unless_it_is_ignored(tmp_path: Path) -> None:
     assert evaluate(*both, ignore_geometry=True).values()["net"].tolist() == [1.0]
 
 
-# Continued runs ------------------------------------------------------------------------------------
+# Continued runs -----------------------------------------------------------------------------------
 
 
 def test_a_second_run_computes_nothing_and_writes_the_same(folders: Path) -> None:
@@ -633,7 +633,7 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
     assert final(folders / "out") == first
 
 
-# Comparing cases again for pages -------------------------------------------------------------------
+# Comparing cases again for pages ------------------------------------------------------------------
 
 
 def shows_images(page: Path) -> bool:
@@ -893,7 +893,7 @@ def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     np.save(clusters / "truth" / "d", np.array([2, 2, 2, 2, 2, 2]))
     np.save(clusters / "mine" / "d", np.array([9, 9, 9, 9, 9, 9]))
     merged = run_set(clusters, out=out, merge="prediction")  # another correspondence
-    assert more.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
+    assert merged.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
     assert Evaluation.load(out).values("score")["mine"].tolist() == [0.75, 1.0, 0.25, 1.0]
     first.report(out / "page.html")
 

@@ -306,7 +306,7 @@ def test_a_run_killed_while_pages_are_written_ends_with_the_same_pages(tmp_path:
 
 
 def killed_somewhere(run: "subprocess.Popen[str]", chance: random.Random) -> bool:
-    """Kill a run after some cases, while it writes, or after some pages. Return whether it ended."""
+    """Kill a run after some cases, while it writes, or after some pages. True if it had ended."""
     assert run.stdout is not None
     last = chance.choice(
         [chance.randrange(2 * CASES), chance.randrange(12), 2 * CASES, chance.randrange(1001, 1007)]

@@ -39,8 +39,8 @@ from probdice.evaluation.rater_comparison import (
     CONSENSUS,
     Yardstick,
     check_raters,
+    rater_comparison_of,
     write_consensus,
-    yardstick_of,
 )
 from probdice.evaluation.recompare import compare_again
 from probdice.evaluation.record import Record
@@ -387,7 +387,7 @@ def _with_raters(
         )
     first = next(iter(against.values()))
     spanning, failed = write_consensus(against, first.options, place, cores())
-    agreement = yardstick_of(
+    agreement = rater_comparison_of(
         against,
         [name for name in first.methods if name not in raters],
         raters,
@@ -400,9 +400,9 @@ def _with_raters(
         patterns["reference"] = spanning
     of_mean = partial(run_one, place / CONSENSUS, methods, pattern=patterns or None, failed=failed)
     if reference is None:
-        return of_mean(out=out, yardstick=agreement)
+        return of_mean(out=out, rater_comparison=agreement)
     of_mean(out=place / "raters" / CONSENSUS)
-    return run_one(reference, methods, out=out, pattern=pattern, yardstick=agreement)
+    return run_one(reference, methods, out=out, pattern=pattern, rater_comparison=agreement)
 
 
 def _evaluated(
@@ -425,7 +425,7 @@ def _evaluated(
     words: Words,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
-    yardstick: Yardstick | None = None,
+    rater_comparison: Yardstick | None = None,
     failed: Mapping[str, Note] = NO_FAILURES,
 ) -> Evaluation:
     """Evaluate all methods against one reference.
@@ -498,7 +498,7 @@ def _evaluated(
                 },
             ),
             probabilities=probabilities,
-            yardstick=yardstick,
+            yardstick=rater_comparison,
         )
 
     if out is None:

@@ -33,7 +33,7 @@ from probdice.version import __version__
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["CONSENSUS", "Yardstick", "check_raters", "write_consensus", "yardstick_of"]
+__all__ = ["CONSENSUS", "Yardstick", "check_raters", "rater_comparison_of", "write_consensus"]
 
 CONSENSUS = "consensus"  # folder of the raters' means; reserved name
 SUFFIX = ".npz"  # stores numbers, names and geometry
@@ -87,7 +87,7 @@ class Yardstick:
         Every file of the raters that was read.
     left_out : dict of str to Note
         Cases that are left out because their raters have no consensus, and why: a file cannot be
-        read, or the raters' images do not lie on one grid.
+        read, or the raters' images do not have the same grid.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
     """
@@ -180,7 +180,7 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
             raise InputError(f"raters: {name!r} is not a valid folder name; rename this rater")
 
 
-def yardstick_of(
+def rater_comparison_of(
     evaluations: Mapping[str, "Evaluation"],
     methods: Iterable[str],
     raters: Mapping[str, str],

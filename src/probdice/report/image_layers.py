@@ -15,7 +15,7 @@ from probdice.options import Options
 from probdice.pictures.views import View
 from probdice.report.encoding import encoded, shortened
 
-__all__ = ["packed_underlay", "underlays_of"]
+__all__ = ["packed_layer", "underlays_of"]
 
 LEVELS = (4095, 255)  # largest stored value; the first that fits is used
 RANGE = (0.02, 99.98)  # percentiles between which values are stored
@@ -30,16 +30,16 @@ def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay
     """The background images given by the user, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
-    underlays = []
+    layers = []
     for number, value in enumerate([image] if one else image):
         named = "image" if one else f"image {number + 1}"
         try:
-            underlay = as_underlay(value, reference.shape)
-            given = underlay.geometry is None and not underlay.name  # an array without geometry
+            layer = as_underlay(value, reference.shape)
+            given = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
-                underlay = Underlay(underlay.array, underlay.colour, None, underlay.name)
+                layer = Underlay(layer.array, layer.colour, None, layer.name)
             laid = laid_on(
-                underlay,
+                layer,
                 reference.geometry,
                 reference.shape,
                 tolerance=options.tolerance,
@@ -47,31 +47,31 @@ def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay
             )
         except ProbdiceError as error:
             raise error.prefixed(f"{named}: {_file(value)}") from None
-        underlays.append(laid)
-    names = [underlay.name or f"image {k + 1}" for k, underlay in enumerate(underlays)]
+        layers.append(laid)
+    names = [layer.name or f"image {k + 1}" for k, layer in enumerate(layers)]
     if len(set(names)) < len(names):
         names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
     return tuple(
         Underlay(one.array, one.colour, one.geometry, name)
-        for one, name in zip(underlays, names, strict=True)
+        for one, name in zip(layers, names, strict=True)
     )
 
 
-def packed_underlay(
-    underlay: Underlay, view: View, regions: NDArray[np.bool_], limit: int
+def packed_layer(
+    layer: Underlay, view: View, regions: NDArray[np.bool_], limit: int
 ) -> tuple[dict[str, Any], str]:
     """An image in at most `limit` bytes, ready for JSON, and a sentence about its reduction.
 
     `regions` marks the foreground pixels of the view. Their values determine the initial window.
     """
-    values = np.asarray(underlay.array[(slice(None),) * len(underlay.array.shape)])
+    values = np.asarray(layer.array[(slice(None),) * len(layer.array.shape)])
     if not np.isfinite(values).any():
-        raise InputError(f"{underlay.name}: expected finite values, found only NaN or infinity")
+        raise InputError(f"{layer.name}: expected finite values, found only NaN or infinity")
     values = np.nan_to_num(values.astype(np.float32), posinf=0, neginf=0)
-    low, high = (0.0, 255.0) if underlay.colour else _between(values, RANGE)
+    low, high = (0.0, 255.0) if layer.colour else _between(values, RANGE)
     for step in count(1):
-        reduced = _means(values, step, len(underlay.shape))
-        for levels in LEVELS if not underlay.colour else LEVELS[1:]:
+        reduced = _means(values, step, len(layer.shape))
+        for levels in LEVELS if not layer.colour else LEVELS[1:]:
             scaled = np.clip((reduced - low) * (levels / (high - low)), 0, levels)
             stored = np.rint(scaled).astype("u1" if levels == 255 else "<u2")
             # A few slices show whether the image is far too large.
@@ -80,12 +80,12 @@ def packed_underlay(
                 continue
             text = encoded(stored, level=6)
             if len(text) <= limit * 4 / 3 or reduced.size <= 1:
-                window = (low, high) if underlay.colour else _window(values, view, regions)
+                window = (low, high) if layer.colour else _window(values, view, regions)
                 content = {
-                    "name": shortened(underlay.name),
-                    "colour": underlay.colour,
+                    "name": shortened(layer.name),
+                    "colour": layer.colour,
                     "step": step,
-                    "shape": list(reduced.shape[: len(underlay.shape)]),
+                    "shape": list(reduced.shape[: len(layer.shape)]),
                     "wide": levels > 255,
                     "levels": levels,
                     "low": float(low),
@@ -93,7 +93,7 @@ def packed_underlay(
                     "window": [float(f"{edge:.4g}") for edge in window],
                     "values": text,
                 }
-                return content, _reduction(underlay, step, levels)
+                return content, _reduction(layer, step, levels)
     raise AssertionError  # the loop ends by returning
 
 
@@ -145,11 +145,11 @@ def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[f
     return (low, high) if low < high else (low, low + 1)
 
 
-def _reduction(underlay: Underlay, step: int, levels: int) -> str:
+def _reduction(layer: Underlay, step: int, levels: int) -> str:
     """A sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:
         texts.append(f"means over {step} pixels along each axis")
-    if levels < LEVELS[0] and not underlay.colour:
+    if levels < LEVELS[0] and not layer.colour:
         texts.append(f"{levels + 1} grey levels")
-    return f"{underlay.name}: {', '.join(texts)}." if texts else ""
+    return f"{layer.name}: {', '.join(texts)}." if texts else ""

@@ -22,7 +22,7 @@ from probdice.pictures.colours import NEUTRAL, Colours, background_group
 from probdice.pictures.planes import finest, planes_of
 from probdice.pictures.views import View, group_numbers, images_of, largest, look
 from probdice.report.encoding import encoded, ordinal, shortened
-from probdice.report.image_layers import packed_underlay
+from probdice.report.image_layers import packed_layer
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -57,7 +57,7 @@ class Pixels:
     omissions: tuple[str, ...]
 
 
-def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Underlay]) -> Pixels:
+def pixels_of(comparison: Comparison, colours: Colours, layers: Sequence[Underlay]) -> Pixels:
     """The pixels of both sides in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
@@ -81,10 +81,10 @@ def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Unde
                 background = background_group(comparison.groups)
                 foreground = _foreground(comparison, view, background)
                 content = _content(comparison, view, number, background, foreground)
-                limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(underlays), 1)
+                limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
                 packed = [
-                    packed_underlay(one, view, foreground, max(limit, LEAST_IMAGE_BYTES))
-                    for one in underlays
+                    packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES))
+                    for one in layers
                 ]
                 content |= {"f": f, **sides, "images": [one for one, _ in packed]}
                 reduced = [text for _, text in packed if text]

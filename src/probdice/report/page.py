@@ -146,7 +146,7 @@ def page_of(
     title: str | None = None,
     notice: str = "",
     words: Words = "python",
-    underlays: tuple[Underlay, ...] = (),
+    layers: tuple[Underlay, ...] = (),
     command: str = "",
 ) -> Page:
     """The page of a comparison, with images if the comparison still has them.
@@ -166,7 +166,7 @@ def page_of(
     viewer, left_out = None, ""
     omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
     if comparison.images is not None:
-        pixels = pixels_of(comparison, colours, underlays)
+        pixels = pixels_of(comparison, colours, layers)
         viewer, left_out, omissions = pixels.content, pixels.left_out, pixels.omissions
     names = names_of(comparison)
     figures = figures_of(comparison)  # before to_json(), which stores computed numbers
@@ -183,7 +183,7 @@ def page_of(
         legend=_legend(rows) if len(comparison.groups) <= LEGEND else (),
         drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
         options=options_of(comparison),
-        sides=sides_of(comparison, tuple(one.name for one in underlays)),
+        sides=sides_of(comparison, tuple(one.name for one in layers)),
         viewer=viewer,
         left_out=left_out,
         omissions=omissions,

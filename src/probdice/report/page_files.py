@@ -39,10 +39,10 @@ def write_comparison(
 
     `image` is one or more background images. `links` are links to other pages of an evaluation.
     """
-    underlays: tuple[Underlay, ...] = ()
+    layers: tuple[Underlay, ...] = ()
     if not (isinstance(image, tuple) and not image):
-        underlays = underlays_of(images_of(comparison), comparison.options, image)
-    page = page_of(comparison, title, notice, words, underlays, command)
+        layers = underlays_of(images_of(comparison), comparison.options, image)
+    page = page_of(comparison, title, notice, words, layers, command)
     names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
     scripts = tuple(f"assets/{name}.js" for name in names)
     values = {"page": page, "links": links}
