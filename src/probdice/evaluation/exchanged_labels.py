@@ -108,7 +108,7 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 def equal_labels_value(record: Record, measure: MeasureName, background: Label | None) -> float:
     """A measure of a case if equal labels are matched.
 
-    NaN where the case failed, or where the number needs the images.
+    NaN if the case failed or the measure needs the images.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)

@@ -286,9 +286,9 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods whose matching pairs different labels, though they use those of the reference.
+        """Methods that use the labels of the reference, but are matched to different labels.
 
-        Empty where labels do not mean the same in every case.
+        Empty if labels do not mean the same in every case.
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -337,7 +337,7 @@ class Evaluation:
     def values(self, measure: MeasureName | None = None) -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN for missing and failed cases.
 
-        Here and below, the default measure is `rank_by`.
+        In all methods, the default measure is `rank_by`.
         """
         measure = self.rank_by if measure is None else as_measure(measure, self.others)
         if measure not in self._values:
@@ -352,7 +352,7 @@ class Evaluation:
     def equal_labels_means(self, measure: MeasureName | None = None) -> dict[str, float]:
         """The mean of a measure if equal labels are matched, of methods in `label_differences`.
 
-        NaN where the measure of a case needs the images: evaluate with ``match="labels"`` then.
+        NaN if the measure of a case needs the images. Evaluate with ``match="labels"`` instead.
         """
         measure = self.rank_by if measure is None else as_measure(measure, self.others)
         background, differing = self.others.background, self.label_differences
@@ -568,11 +568,11 @@ class Evaluation:
         from probdice.report import write_evaluation
 
         workers = as_workers(workers)
-        hold: AbstractContextManager[None]
+        lock: AbstractContextManager[None]
         if path is not None:
-            page, hold = Path(path), nullcontext()
+            page, lock = Path(path), nullcontext()
         elif self.out is not None:
-            page, hold = self.out / PAGE, locked(self.out)
+            page, lock = self.out / PAGE, locked(self.out)
         else:
             raise InputError(
                 "path: expected the file to write, found None, and the results are not in a folder"
@@ -587,7 +587,7 @@ class Evaluation:
         images = {}
         if self.image is not None:
             images = find_images(Path(self.image), self.patterns.image, self.cases)
-        with hold:
+        with lock:
             write_evaluation(
                 self,
                 page,

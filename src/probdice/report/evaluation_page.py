@@ -28,14 +28,14 @@ __all__ = ["EvaluationPage", "evaluation_page"]
 WORDS = {
     "score": ("Score", "after matching and merging; 1 means equal"),
     "adjusted_score": ("Adjusted score", "0 is chance level, 1 means equal"),
-    "matched_score": ("Matched score", "before merging: every region must be found"),
+    "matched_score": ("Matched score", "before merging, with one-to-one matching"),
     "explained_reference": (
         "Explained, reference",
-        "share of its variance that the prediction explains; 1 even if that splits regions",
+        "share of its variance that the prediction explains; splitting regions does not lower it",
     ),
     "explained_prediction": (
         "Explained, prediction",
-        "share of its variance that the reference explains; 1 even if it joins regions",
+        "share of its variance that the reference explains; merging regions does not lower it",
     ),
     "mean_dice": ("Mean Dice", "over all groups of a case; unmatched regions count as 0"),
     "lowest_dice": ("Lowest Dice", "over all groups of a case; unmatched regions count as 0"),
@@ -139,7 +139,7 @@ class FailedCase:
 
 @dataclass(frozen=True)
 class RaterTable:
-    """Methods and raters against each rater, and methods beside inter-rater agreement."""
+    """Agreement of methods and raters with each rater, and inter-rater agreement."""
 
     measure: str
     heads: tuple[str, ...]
