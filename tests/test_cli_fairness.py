@@ -151,7 +151,7 @@ def test_raters_and_their_files_are_in_how_and_files(rated: Path) -> None:
     note = "Rater ben lacks 1 of 8 cases (case7). The other raters are used for them."
     how = (rated / "out" / "how.md").read_text(encoding="utf-8")
     assert note in done.out.replace("\n", " ") and note in how
-    assert "were compared with the mean of 2 raters (anna, ben)" in how
+    assert "with the mean of 2 raters (anna, ben)" in how
     assert "| raters | anna: ../anna, ben: ../ben |" in how
     files = [row for row in rows_of(rated / "out" / "files.csv") if row["role"] == "rater"]
     assert [(row["method"], row["file"]) for row in files] == [
@@ -171,7 +171,7 @@ def test_raters_and_their_files_are_in_how_and_files(rated: Path) -> None:
 def test_a_reference_beside_raters_is_named_in_how(rated: Path) -> None:
     assert evaluate_with_raters(rated, str(rated / "anna")).code == 0
     how = (rated / "out" / "how.md").read_text(encoding="utf-8")
-    assert "were compared with the reference, and with each of 2 raters (anna, ben)," in how
+    assert "with the reference and with each of 2 raters (anna, ben)." in how
 
 
 # -- labels ----------------------------------------------------------------------------------------

@@ -108,9 +108,8 @@ def how_made(summary: Summary, files: bytes) -> str:
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     agreement = summary["yardstick"]
     text = (
-        f"{_count(methods, 'method')} on {_count(cases, 'case')} were compared with "
-        f"{_reference(agreement)} by probdice {summary['versions']['probdice']} "
-        f"({', '.join(options.in_words())}). "
+        f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
+        f"{_count(methods, 'method')} on {_count(cases, 'case')} with {_reference(agreement)}. "
         f"Methods are ranked by {measure} within every case, where ties share their mean rank, and "
         f"then by the mean of these ranks. Methods with equal mean ranks share a place. Missing "
         f"and failed cases {missing}. "
@@ -135,7 +134,7 @@ def how_made(summary: Summary, files: bytes) -> str:
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
     lines = [
-        "# How this was made",
+        "# How these results were computed",
         "",
         markdown(text),
         "",
@@ -252,8 +251,8 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
         f"{_count(len(agreement['raters']), 'rater')} ({listed(list(agreement['raters']), 20)})"
     )
     if agreement["reference_is_mean"]:
-        return f"the mean of {raters}, and with each of these raters,"
-    return f"the reference, and with each of {raters},"
+        return f"the mean of {raters} and with each of these raters"
+    return f"the reference and with each of {raters}"
 
 
 def _sentence(text: str) -> str:

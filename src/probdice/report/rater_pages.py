@@ -19,7 +19,7 @@ from probdice.report.encoding import shortened
 from probdice.report.facts import Fact, volume
 from probdice.report.headline import Figure
 from probdice.report.rendering import render, write_page
-from probdice.text.formatting import decimal, percent
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.method.overlap import Floats
@@ -177,7 +177,7 @@ def _sentences(agreement: Agreement) -> tuple[str, ...]:
     worst = min(others, key=lambda one: one.score)
     mean = float(np.mean([one.score for one in others]))
     return (
-        f"On average, a rater reaches a score of {percent(mean)} compared with the mean of the "
+        f"On average, a rater reaches a score of {decimal(mean)} compared with the mean of the "
         f"other raters. A method with the same score agrees with the raters as well as a rater.",
         f"{_display_name(best.name)} agrees most with the other raters ({decimal(best.score)}), "
         f"{_display_name(worst.name)} agrees least ({decimal(worst.score)}).",
