@@ -256,8 +256,8 @@ def test_the_page_shows_the_index_of_the_pixel_under_the_pointer(visit, volume):
     point_at(page, "reference", 13.5 / 14, 12.5 / 16)
     x, y, z = shown_place(page)
     assert (x, y) == (0, 3)
-    told = page.inner_text("#values-f .where")
-    assert f"· 0.0, 6.0, {3 * z:.1f} mm" in told
+    text = page.inner_text("#values-f .where")
+    assert f"· 0.0, 6.0, {3 * z:.1f} mm" in text
 
 
 def test_a_click_moves_the_cross_hair_in_all_three_planes(visit, volume):
@@ -883,10 +883,10 @@ def test_axe_finds_no_serious_issue(visit, request, which, scheme):
         page.click("tbody tr[data-group='1'] td:nth-child(2)")
     else:
         page.fill("#filter", "case12")  # few rows suffice, because all are alike
-    found = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     serious = [
         (issue["id"], [node["html"][:120] for node in issue["nodes"][:3]])
-        for issue in found
+        for issue in violations
         if issue["impact"] in ("serious", "critical")
     ]
     assert serious == []
@@ -904,8 +904,8 @@ def test_the_page_of_raters_fits_a_phone_and_axe_finds_no_serious_issue(visit, t
     page = visit(tmp_path / "raters.html", width=380, scheme=scheme, ready="")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     assert page.evaluate("[...document.images].every((one) => one.naturalWidth === 12)")
-    found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    violations = Axe().run(page).response["violations"]
+    assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
 
 
 def test_headings_are_in_order(visit, volume):
@@ -961,9 +961,9 @@ def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
         colours = [tuple(colour) for colour in np.unique(seen, axis=0)]
         shares = np.array([(seen == colour).all(axis=1).mean() for colour in colours])
         # Every region is on paper, about as large a share of what is coloured as on the screen.
-        found = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
-        assert (found > 0).all()
-        ratios = found / found.sum() / shares
+        counts = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
+        assert (counts > 0).all()
+        ratios = counts / counts.sum() / shares
         assert ratios.min() > 0.5 and ratios.max() < 2
     # What differs is black in the map.
     assert ((first < 8).all(axis=-1)).sum() > 100

@@ -207,8 +207,8 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
         "--rank-by",
         "mean_dice",
     )
-    more = "--ignore", "9", "--reports", "none", "--save-config", "challenge.toml"
-    assert probdice(*words, *more, folder=root).returncode == 0
+    options = "--ignore", "9", "--reports", "none", "--save-config", "challenge.toml"
+    assert probdice(*words, *options, folder=root).returncode == 0
     text = (root / "challenge.toml").read_text(encoding="utf-8")
     assert 'reference = "reference"' in text and 'poor = "shifted"' in text
     before = {f.name: f.read_bytes() for f in (root / "saved").glob("*.[cmt]*")}

@@ -693,7 +693,7 @@ def test_missing_or_changed_files_are_errors(folders: Path) -> None:
 def test_moved_input_folders_need_no_new_comparison(folders: Path) -> None:
     run(folders)
     before = final(folders / "out")
-    kept = {
+    journal_lines = {
         (line["case"], line["method"]): line["comparison"]
         for line in map(json.loads, (folders / "out" / "cases.jsonl").read_text().splitlines())
     }
@@ -705,7 +705,7 @@ def test_moved_input_folders_need_no_new_comparison(folders: Path) -> None:
     assert lines(folders / "out") == 32
     loaded = Evaluation.load(folders / "out")
     assert {record.reference[0].split("/")[-2] for record in loaded.records} == {"moved"}
-    for (case, method), content in kept.items():
+    for (case, method), content in journal_lines.items():
         assert json.loads(loaded.comparison(case, method).to_json()) == content
     evaluate(folders / "moved", methods, out=folders / "out")
     assert lines(folders / "out") == 32
@@ -750,12 +750,12 @@ def test_a_report_needs_a_path_and_no_concurrent_run(folders: Path, tmp_path: Pa
         result.report()
     assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
     assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())
-    kept = run(folders)
+    stored = run(folders)
     with (
         locked(folders / "out"),
         pytest.raises(InputError, match="another run is writing into this folder"),
     ):
-        kept.report()
+        stored.report()
 
 
 def test_an_input_folder_is_rejected_as_results_folder(tmp_path: Path) -> None:
@@ -899,14 +899,14 @@ def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
 
 
 def test_an_unreadable_case_does_not_change_the_common_correspondence(clusters: Path) -> None:
-    (clusters / "mine" / "c.npy").write_bytes(b"damaged")
+    (clusters / "mine" / "c.npy").write_bytes(b"corrupt")
     seen: list[Progress] = []
     result = run_set(clusters, progress=seen.append)
     assert [record.case for record in result.failures] == ["c"]
     assert result.values()["mine"].tolist()[:2] == [0.75, 1.0]
     assert [now.latest.case for now in seen if now.latest and now.latest.failure] == ["c"]
     for case in "ab":
-        (clusters / "mine" / f"{case}.npy").write_bytes(b"damaged")
+        (clusters / "mine" / f"{case}.npy").write_bytes(b"corrupt")
     assert len(run_set(clusters).failures) == 3
 
 
@@ -918,8 +918,8 @@ def test_overlaps_for_a_set_do_not_compute_chance(tmp_path: Path) -> None:
             np.save(tmp_path / folder / case, rng.dirichlet(np.ones(2), 50).T)
     run_set(tmp_path, out=tmp_path / "out")
     journal = (tmp_path / "out" / "cases.jsonl").read_text(encoding="utf-8")
-    kept = [json.loads(line) for line in journal.splitlines()]
-    assert ["explained" in line["comparison"] for line in kept] == [False, False, True, True]
+    lines = [json.loads(line) for line in journal.splitlines()]
+    assert ["explained" in line["comparison"] for line in lines] == [False, False, True, True]
 
 
 def test_missing_cases_rank_last_or_count_as_0_or_are_excluded(folders: Path) -> None:

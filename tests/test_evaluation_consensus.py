@@ -71,8 +71,8 @@ def test_foreground_dice_against_the_consensus_matches_labels(
     )  # fmt: skip
     assert done.code == 0, done.err
     rows = csv.DictReader((tmp_path / "out" / "cases.csv").read_text().splitlines())
-    found = {row["case"]: float(row["foreground_dice"]) for row in rows}
-    assert found == pytest.approx(expected, abs=1e-6)
+    values = {row["case"]: float(row["foreground_dice"]) for row in rows}
+    assert values == pytest.approx(expected, abs=1e-6)
     assert min(expected.values()) > 0.8
 
 
@@ -81,11 +81,13 @@ def test_a_consensus_has_the_integer_labels_and_names_of_its_raters() -> None:
         Segmentation.from_labels([0, 17, 17, 53], names={17: "liver", 53: "aorta"}),
         Segmentation.from_labels([0, 17, 53, 53], names={17: "liver", 53: "aorta"}),
     ]
-    found = probdice.consensus(raters, match="labels").segmentation
-    assert found.labels == (0, 17, 53)
-    assert found.regions == (0, "liver", "aorta")
-    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 1]]
-    assert probdice.compare([0, 17, 17, 53], found, match="labels").score == pytest.approx(0.875)
+    segmentation = probdice.consensus(raters, match="labels").segmentation
+    assert segmentation.labels == (0, 17, 53)
+    assert segmentation.regions == (0, "liver", "aorta")
+    assert segmentation.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 1]]
+    assert probdice.compare([0, 17, 17, 53], segmentation, match="labels").score == pytest.approx(
+        0.875
+    )
 
 
 def test_raters_with_different_integer_labels_are_matched_by_name() -> None:
@@ -94,9 +96,9 @@ def test_raters_with_different_integer_labels_are_matched_by_name() -> None:
         Segmentation.from_labels([0, 2, 2, 1], names={2: "liver", 1: "spleen"}),
         Segmentation.from_labels([0, 1, 1, 2], names={1: "liver", 2: "spleen"}),
     ]
-    found = probdice.consensus(raters, match="labels").segmentation
-    assert (found.labels, found.regions) == ((0, 1, 2), (0, "liver", "spleen"))
-    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    segmentation = probdice.consensus(raters, match="labels").segmentation
+    assert (segmentation.labels, segmentation.regions) == ((0, 1, 2), (0, "liver", "spleen"))
+    assert segmentation.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("method", ["mean", "staple"])

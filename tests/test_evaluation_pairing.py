@@ -19,8 +19,8 @@ def made(folder: Path, *names: str) -> Path:
 
 def cases(folder: Path, pattern: str | None = None, *, probabilities: bool = False) -> object:
     """The paths of the files of every case, relative to the folder."""
-    found = find_cases(folder, pattern, probabilities=probabilities)
-    return {case: [path.removeprefix(f"{folder}/") for path in found[case]] for case in found}
+    files = find_cases(folder, pattern, probabilities=probabilities)
+    return {case: [path.removeprefix(f"{folder}/") for path in files[case]] for case in files}
 
 
 def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
@@ -253,15 +253,15 @@ def jobs_of(reference: Path, folder: Path, pattern: dict[str, str]) -> object:
     jobs, missing, methods = pair(
         reference, {"all": folder}, patterns=patterns_of(pattern, ["all"])
     )
-    found = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
-    return found, [(one.case, one.method, one.side) for one in missing], list(methods)
+    predictions = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
+    return predictions, [(one.case, one.method, one.side) for one in missing], list(methods)
 
 
 def test_several_methods_may_be_in_one_folder(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "p_1.npy", "p_1_a.npy")
     files = "p_1_net.npy", "p_1_big_net.npy", "p_1_a_net.npy", "p_1_a_big_net.npy", "p_2_net.npy"
-    found, missing, methods = jobs_of(reference, made(tmp_path / "m", *files), METHODS)
-    assert found == {
+    predictions, missing, methods = jobs_of(reference, made(tmp_path / "m", *files), METHODS)
+    assert predictions == {
         ("p_1", "big_net"): "p_1_big_net.npy",
         ("p_1", "net"): "p_1_net.npy",
         ("p_1_a", "big_net"): "p_1_a_big_net.npy",
@@ -273,8 +273,8 @@ def test_several_methods_may_be_in_one_folder(tmp_path: Path) -> None:
 
 def test_the_reference_may_be_in_the_folder_of_the_methods(tmp_path: Path) -> None:
     both = made(tmp_path, "a_truth.npy", "b_truth.npy", "a_net.npy", "b_net.npy")
-    found, missing, methods = jobs_of(both, both, METHODS | {"reference": "{case}_truth.npy"})
-    assert found == {("a", "net"): "a_net.npy", ("b", "net"): "b_net.npy"}
+    predictions, missing, methods = jobs_of(both, both, METHODS | {"reference": "{case}_truth.npy"})
+    assert predictions == {("a", "net"): "a_net.npy", ("b", "net"): "b_net.npy"}
     assert (missing, methods) == ([], ["net"])
 
 

@@ -147,8 +147,8 @@ def test_binary_staple_equals_itk():
     filter_.SetForegroundValue(1)
     image = filter_.Execute([sitk.GetImageFromArray(rater) for rater in raters])
     consensus = probdice.consensus(raters, method="staple", match="labels")
-    ours = consensus.segmentation.probabilities()[1]
-    assert np.allclose(ours, sitk.GetArrayFromImage(image), rtol=0, atol=1e-6)
+    probabilities = consensus.segmentation.probabilities()[1]
+    assert np.allclose(probabilities, sitk.GetArrayFromImage(image), rtol=0, atol=1e-6)
     for k, rater in enumerate(consensus.raters):
         assert rater.sensitivity[1] == pytest.approx(filter_.GetSensitivity()[k], abs=1e-6)
         assert rater.specificity[1] == pytest.approx(filter_.GetSpecificity()[k], abs=1e-6)
@@ -183,11 +183,11 @@ def test_multi_label_staple_equals_a_hand_computation():
     prior = np.empty(3)
     prior[[one, two, three]] = 11 / 30, 10 / 30, 9 / 30
     model = Model(np.ones(3), 3, prior, theta)
-    said = [np.array([two if name == "3" else one]) for name in common.names]
-    assert model(said, 1)[[one, two, three], 0].tolist() == pytest.approx([20 / 21, 1 / 21, 0])
+    decisions = [np.array([two if name == "3" else one]) for name in common.names]
+    assert model(decisions, 1)[[one, two, three], 0].tolist() == pytest.approx([20 / 21, 1 / 21, 0])
     result = staple(evidence, mean)
     assert result.model.prior.tolist() == pytest.approx(prior.tolist())
-    assert result.converged and result.model(said, 1)[one, 0] == pytest.approx(1, abs=1e-6)
+    assert result.converged and result.model(decisions, 1)[one, 0] == pytest.approx(1, abs=1e-6)
 
 
 def test_staple_treats_probabilities_of_0_and_1_like_label_maps():

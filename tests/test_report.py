@@ -83,11 +83,11 @@ def test_the_pixels_of_a_page_are_those_of_the_arrays(tmp_path):
         kept = data[side]["kept"]
         codes = np.frombuffer(zlib.decompress(base64.b64decode(data[side]["codes"])), "u1")
         values = unpacked(data[side]["values"], 4).reshape(kept, *f.shape) / 1e4
-        found = np.zeros((len(array) + 1, *array.shape[1:]))  # 0 is no region
+        stored = np.zeros((len(array) + 1, *array.shape[1:]))  # 0 is no region
         for code, value in zip(codes.reshape(kept, *f.shape), values, strict=True):
-            np.add.at(found, (code, *np.indices(code.shape)), value)
-        np.testing.assert_allclose(found[1:, mask], array[:, mask], atol=5.1e-5)
-        assert not found[:, ~mask].any()
+            np.add.at(stored, (code, *np.indices(code.shape)), value)
+        np.testing.assert_allclose(stored[1:, mask], array[:, mask], atol=5.1e-5)
+        assert not stored[:, ~mask].any()
 
 
 def test_a_label_map_has_one_region_per_pixel_with_probability_1(tmp_path):
@@ -462,7 +462,7 @@ def test_thousands_of_regions_with_long_names_still_fit(tmp_path):
     assert os.path.getsize(tmp_path / "page.html") < LIMIT
     words = " ".join(reader.words)
     assert "distinguish only the 4096 largest reference regions" in words
-    assert "4000 more groups are not listed" in words
+    assert "4000 more groups are not shown" in words
     assert len(reader.pixels["reference"]["names"]) == 4097
 
 
@@ -674,12 +674,12 @@ def test_the_worst_cases_have_pages(evaluation, tmp_path, reports, count):
     if reports == "worst:2":
         lowest = {(case, m) for m, cases in evaluation.worst("score", 2).items() for case in cases}
         methods = list(evaluation.methods)
-        found = {(data["cases"][r[0]], methods[r[1]]) for r in data["records"] if r[-1]}
+        with_page = {(data["cases"][r[0]], methods[r[1]]) for r in data["records"] if r[-1]}
         # And all methods of the two cases that are lowest on average.
         means = np.mean(list(evaluation.values("score").values()), axis=0)  # NaN comes last
         both = {evaluation.cases[k] for k in np.argsort(means)[:2]}
-        assert lowest < found
-        assert found - lowest <= {(case, method) for case in both for method in methods}
+        assert lowest < with_page
+        assert with_page - lowest <= {(case, method) for case in both for method in methods}
 
 
 def test_pages_of_cases_have_images_if_cases_are_compared_again(evaluation, tmp_path):

@@ -226,26 +226,26 @@ THREE = {
 @pytest.mark.parametrize("rule", ["worst", "zero"])
 def test_ranks_equal_a_hand_computation(rule: MissingRule) -> None:
     # Per case: b a c; a and b share 1.5, c 3; c a b; a and b share 1.5, c has no value and is last.
-    found = ranks(THREE, missing=rule)
-    assert [rank.method for rank in found] == ["a", "b", "c"]
-    assert [rank.mean_rank for rank in found] == [7 / 4, 7 / 4, 10 / 4]
-    assert [rank.place for rank in found] == [1, 1, 3]
-    assert [(rank.n, rank.last) for rank in found] == [(4, 0), (4, 0), (4, 1)]
-    assert {rank.place_interval.kind for rank in found} == {"withheld"}
-    assert all(math.isnan(rank.kept) and rank.shares == () for rank in found)
+    ranking = ranks(THREE, missing=rule)
+    assert [rank.method for rank in ranking] == ["a", "b", "c"]
+    assert [rank.mean_rank for rank in ranking] == [7 / 4, 7 / 4, 10 / 4]
+    assert [rank.place for rank in ranking] == [1, 1, 3]
+    assert [(rank.n, rank.last) for rank in ranking] == [(4, 0), (4, 0), (4, 1)]
+    assert {rank.place_interval.kind for rank in ranking} == {"withheld"}
+    assert all(math.isnan(rank.kept) and rank.shares == () for rank in ranking)
 
 
 def test_cases_that_one_method_lacks_may_be_excluded_for_all() -> None:
-    found = ranks(THREE, missing="exclude")
-    assert [rank.mean_rank for rank in found] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
-    assert [rank.place for rank in found] == [1, 1, 3]
-    assert {(rank.n, rank.last) for rank in found} == {(3, 0)}
+    ranking = ranks(THREE, missing="exclude")
+    assert [rank.mean_rank for rank in ranking] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
+    assert [rank.place for rank in ranking] == [1, 1, 3]
+    assert {(rank.n, rank.last) for rank in ranking} == {(3, 0)}
 
 
 def test_a_method_without_values_does_not_prevent_the_ranking_of_others() -> None:
     broken = THREE | {"broken": [NAN] * 4}
-    found = ranks(broken, missing="exclude")
-    assert [(rank.method, rank.place) for rank in found] == [
+    ranking = ranks(broken, missing="exclude")
+    assert [(rank.method, rank.place) for rank in ranking] == [
         *(("a", 1), ("b", 1), ("c", 3)),
         ("broken", None),
     ]
@@ -266,11 +266,11 @@ def test_a_case_without_any_value_is_not_counted() -> None:
 def test_rank_stability_is_the_share_of_resamples_with_each_place() -> None:
     generator = np.random.default_rng(6)
     scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
-    found = ranks(dict(zip("abc", scores, strict=True)), seed=9)
+    ranking = ranks(dict(zip("abc", scores, strict=True)), seed=9)
     drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
     within = scipy.stats.rankdata(-scores, axis=0)
     sums = np.array([[within[m, chosen].sum() for chosen in drawn] for m in range(3)])
-    for rank in found:
+    for rank in ranking:
         better = (sums < sums["abc".index(rank.method)]).sum(axis=0)
         expected = [float(np.mean(better == place)) for place in range(3)]
         assert rank.shares == pytest.approx(tuple(expected))
@@ -280,8 +280,8 @@ def test_rank_stability_is_the_share_of_resamples_with_each_place() -> None:
 def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
     generator = np.random.default_rng(4)
     base = generator.uniform(size=10)
-    found = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
-    best = found[0]
+    ranking = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
+    best = ranking[0]
     assert (best.method, best.place, best.mean_rank) == ("high", 1, 1.0)
     assert (best.kept, best.shares) == (1.0, (1.0, 0.0, 0.0))
     assert (best.place_interval.low, best.place_interval.high) == (1.0, 1.0)
@@ -291,16 +291,16 @@ def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
 def test_rank_intervals_equal_those_of_resampled_cases() -> None:
     generator = np.random.default_rng(6)
     scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
-    found = {rank.method: rank for rank in ranks(dict(zip("abc", scores, strict=True)), seed=9)}
+    ranking = {rank.method: rank for rank in ranks(dict(zip("abc", scores, strict=True)), seed=9)}
     drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
     within = scipy.stats.rankdata(-scores, axis=0)
     means = np.array([[within[m, chosen].mean() for chosen in drawn] for m in range(3)])
     for k, name in enumerate("abc"):
         inner = np.sort(means[k])[[49, 1950]]  # 2.5 % of the 2,000 lie outside on either side
-        interval = found[name].mean_rank_interval
+        interval = ranking[name].mean_rank_interval
         assert (interval.low, interval.high) == pytest.approx(tuple(inner))
-        assert found[name].place_interval.low <= found[name].place_interval.high
-        assert found[name].place_interval.low in (1, 2, 3)
+        assert ranking[name].place_interval.low <= ranking[name].place_interval.high
+        assert ranking[name].place_interval.low in (1, 2, 3)
 
 
 def test_ranks_without_methods_or_cases() -> None:
