@@ -183,7 +183,7 @@ def evaluate(
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
-        applies to files with larger values than 1, and leaves label maps unchanged. A mapping
+        applies to files with values above 1, and leaves label maps unchanged. A mapping
         such as ``{"prediction": 255}`` scales one side in any case.
     names : mapping, sequence or path, optional
         The names of labels, as in `read`; ``{"reference": …, "prediction": …}`` per side.
@@ -208,7 +208,7 @@ def evaluate(
         The measure that ranks the methods, one of `MEASURES`. The default is "foreground_dice" if
         `background` is given, else "adjusted_score" if regions are merged, else "score".
     ignore_geometry : bool, optional
-        Whether to ignore image geometry and compare in array order. Excludes
+        Whether to ignore image geometry and compare in array order. Cannot be combined with
         `geometry_tolerance`.
     geometry_tolerance : float, optional
         The largest accepted distance between the grids, in pixels; 0.1 by default.
