@@ -659,7 +659,7 @@ def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
     assert f"{difference.mean:+.4f}" in words
     for summary in evaluation.regions().values():
         assert f"{summary.mean:.4f}" in words
-    assert "starting with '<img src" in words and "no prediction" in words
+    assert "'<img src" in words and "no prediction" in words
     assert "14 scored, 1 failed, 1 missing" in words
 
 
@@ -716,7 +716,7 @@ def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation,
     assert [one[:2] for one in calls] == [(k, 14) for k in range(1, 15)]
     assert [k for k, one in enumerate(calls) if one[2]] == [0, 1]
     messages = {one[2] for one in calls[:2]}
-    assert "the page of case0 (good) has no images: case0.npy: <b>gone</b>" in messages
+    assert "case0 (good): the page has no images: case0.npy: <b>gone</b>" in messages
     first, *_, last = sorted((tmp_path / "report_cases").glob("*[!l].html"))
     text = first.read_text(encoding="utf-8")
     reader = Reader(text)
