@@ -191,9 +191,9 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
     if isnan(share):
         return f"The {side} is the same at every pixel, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}. The share is 100 % if every region "
-        f"of the {across} lies inside one region of the {side}, and small if most regions of the "
-        f"{across} extend over several."
+        f"The {across} explains {percent(share)} of the {side}. It explains all if every region of "
+        f"the {across} lies inside one region of the {side}, and little if most regions extend over "
+        f"several."
     )
 
 
