@@ -75,7 +75,7 @@ def test_a_full_disk_at_the_last_flush_is_reported(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with (
-        pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"),
+        pytest.raises(InputError, match=r"cases\.jsonl: cannot write this file: No space left"),
         Journal(tmp_path) as journal,
     ):
         journal.append(line("a"))
@@ -157,7 +157,9 @@ def test_a_full_disk_is_reported_and_keeps_finished_cases(
     with Journal(tmp_path) as journal:
         journal.append(line("a"))
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"):
+        with pytest.raises(
+            InputError, match=r"cases\.jsonl: cannot write this file: No space left"
+        ):
             journal.append(line("b"))
     monkeypatch.undo()
     with Journal(tmp_path) as journal:
@@ -196,7 +198,7 @@ def test_a_file_is_replaced_completely_or_not_at_all(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"cases\.csv: cannot be written: No space left"):
+    with pytest.raises(InputError, match=r"cases\.csv: cannot write this file: No space left"):
         replace_file(path, b"new")
     monkeypatch.undo()
     assert path.read_bytes() == b"old"

@@ -145,9 +145,9 @@ def test_a_case_in_two_folders_is_rejected_with_both_paths(tmp_path: Path) -> No
         with pytest.raises(InputError) as caught:
             cases(tmp_path, pattern)
         assert str(caught.value) == (
-            f"pattern {pattern!r}: case p1 stands for files of different folders, "
-            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; let the name of the case "
-            f"contain the folder, with a pattern such as '{{case:path}}.nii.gz'"
+            f"pattern {pattern!r}: case p1 has files in different folders, "
+            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; to make the folder part of "
+            f"the case name, use a pattern such as '{{case:path}}.nii.gz'"
         )
 
 
@@ -191,7 +191,7 @@ def test_a_star_next_to_the_case_that_numbers_no_regions_is_rejected(tmp_path: P
     with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* next to {case}"):
         cases(tmp_path, "c*{case}.nii")
     made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
-    with pytest.raises(InputError, match=r"case b has c1b\.nii alone; say what precedes"):
+    with pytest.raises(InputError, match=r"case b has only c1b\.nii; instead of"):
         cases(tmp_path / "uneven", "c*{case}.nii")
     assert cases(tmp_path / "uneven", "c?{case}.nii") == {
         "a": ["c1a.nii", "c2a.nii"],
@@ -288,7 +288,7 @@ def test_only_prediction_patterns_may_have_method(tmp_path: Path) -> None:
 
 def test_comparing_a_folder_with_itself_is_rejected(tmp_path: Path) -> None:
     folder = made(tmp_path, "a.npy", "b.npy")
-    with pytest.raises(InputError, match="is the folder of the reference, whose case a would be"):
+    with pytest.raises(InputError, match="reference and prediction of case a are the same files"):
         pair(
             folder,
             {"m": tmp_path.parent / ".." / tmp_path.parent.name / tmp_path.name},

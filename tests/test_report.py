@@ -222,7 +222,7 @@ def test_almost_equal_is_not_shown_as_equal(tmp_path):
     assert "99 % of the way from chance to identity" in words
     assert "0.9999" in words and "1.0000" not in words and "100" not in words
     (label,) = [a["aria-label"] for tag, a in reader.tags if a.get("class") == "scale"]
-    assert label.endswith("the score at 0.9999")
+    assert label.endswith("score 0.9999")
 
 
 def test_equal_is_shown_as_equal(tmp_path):

@@ -192,8 +192,8 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
         return f"The {side} is the same at every pixel, so its explained share is undefined."
     return (
         f"The {across} explains {percent(share)} of the {side}. It explains all if every region of "
-        f"the {across} lies inside one region of the {side}, and little if most regions extend over "
-        f"several."
+        f"the {across} lies inside one region of the {side}, and little if most regions extend "
+        f"over several."
     )
 
 
