@@ -146,8 +146,8 @@ def test_a_case_in_two_folders_is_rejected_with_both_paths(tmp_path: Path) -> No
             cases(tmp_path, pattern)
         assert str(caught.value) == (
             f"pattern {pattern!r}: case p1 has files in different folders, "
-            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; to make the folder part of "
-            f"the case name, use a pattern such as '{{case:path}}.nii.gz'"
+            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; to make the folder part "
+            f"of the case name, use a pattern such as '{{case:path}}.nii.gz'"
         )
 
 
