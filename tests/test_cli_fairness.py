@@ -305,7 +305,7 @@ def test_a_priority_may_name_regions_that_a_case_lacks(kits: Path) -> None:
 def test_a_priority_that_names_a_region_of_no_case_is_an_error(kits: Path) -> None:
     done = evaluate_masks(kits, "tumour,kidney_instance-1")
     assert done.code == 1
-    assert "--priority tumour,kidney_instance-1 names tumour, which no case" in done.err
+    assert "--priority tumour,kidney_instance-1 names tumour, but the regions" in done.err
     assert "kidney_instance-1, kidney_instance-2, tumor_instance-1" in " ".join(done.err.split())
     assert not (kits / "out" / "summary.json").exists()
 

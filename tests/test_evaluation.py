@@ -626,7 +626,7 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
     for name in ("summary.json", "cases.jsonl"):
         path = folders / "out" / name
         path.write_text(path.read_text().replace('"format": 3', '"format": 2'))
-    with pytest.raises(InputError, match=r"expected a summary of format 3, found 2; another vers"):
+    with pytest.raises(InputError, match=r"expected a summary of format 3, found 2, which another"):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32
