@@ -535,7 +535,8 @@ def _check_priority(jobs: Sequence[Job], options: Options) -> None:
         if regions and unknown:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
-                f": no {side} has {listed(unknown)}; expected names among {listed(regions, 20)}",
+                f" names {listed(unknown)}, but the regions of the {side} are "
+                f"{listed(regions, 20)}",
             )
 
 
