@@ -1,4 +1,4 @@
-"""The pages in a browser: they work, by mouse and by keyboard, and ask the network for nothing."""
+"""The pages in a browser: mouse, keyboard, print, accessibility and no network requests."""
 
 import csv
 import os
@@ -34,7 +34,7 @@ ARGUMENTS = [
 
 
 def unavailable(reason):
-    """Skip, but never where all tests must run."""
+    """Skip the test, or fail if all tests must run."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -57,8 +57,8 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Opens a file; in the end nothing was fetched and nothing went wrong."""
-    contexts, troubles = [], []
+    """Opens files, and fails after any network request or console message."""
+    contexts, problems = [], []
 
     def open_page(
         file,
@@ -77,15 +77,15 @@ def visit(browser):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: troubles.append(f"dialog: {dialog.message}"))
+        page.on("console", lambda message: problems.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
         page.on(
             "request",
             lambda request: (
                 request.url.split("#")[0] in known
                 or request.url.startswith(("data:", "blob:"))
-                or troubles.append(request.url)
+                or problems.append(request.url)
             ),
         )
         page.goto(address or file.as_uri())
@@ -96,7 +96,7 @@ def visit(browser):
     yield open_page
     for context in contexts:
         context.close()
-    assert troubles == []
+    assert problems == []
 
 
 def soft(regions, seed):
@@ -151,7 +151,7 @@ class Scan:
         self.reference[1:5, 5:13, 12:18] = 2
         self.prediction = self.reference.copy()
         self.prediction[1:5, 5:13, 12:13] = 1
-        self.prediction[3, 8:13, 12:18] = 0  # the worst of region 2
+        self.prediction[3, 8:13, 12:18] = 0  # largest error of region 2
         self.scan = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         self.result = compare(
             Segmentation.from_labels(self.reference, geometry=geometry, names={2: "tumour"}),
@@ -217,7 +217,7 @@ def chosen(page):
 
 
 @pytest.mark.parametrize("plane", ["axial", "coronal", "sagittal"])
-def test_the_numbers_under_the_pointer_are_those_of_the_arrays(visit, volume, plane):
+def test_values_under_the_pointer_equal_the_arrays(visit, volume, plane):
     page = visit(volume.file)
     page.check(f"input[name=plane][value={plane}]", force=True)
     for side, x, y in (("reference", 0.3, 0.4), ("prediction", 0.71, 0.13), ("f", 0.52, 0.9)):
@@ -248,7 +248,7 @@ def test_the_page_never_rounds_up_to_equality(visit, volume, value, expected):
     assert visit(volume.file).evaluate(f"decimal({value})") == expected
 
 
-def test_the_pointer_is_over_the_pixel_that_is_told(visit, volume):
+def test_the_page_shows_the_index_of_the_pixel_under_the_pointer(visit, volume):
     page = visit(volume.file)
     # Axial: the patient's right (high index of the first axis) on the left, the front on top.
     point_at(page, "reference", 0.5 / 14, 0.5 / 16)
@@ -256,11 +256,11 @@ def test_the_pointer_is_over_the_pixel_that_is_told(visit, volume):
     point_at(page, "reference", 13.5 / 14, 12.5 / 16)
     x, y, z = shown_place(page)
     assert (x, y) == (0, 3)
-    told = page.inner_text("#values-f .where")
-    assert f"· 0.0, 6.0, {3 * z:.1f} mm" in told
+    text = page.inner_text("#values-f .where")
+    assert f"· 0.0, 6.0, {3 * z:.1f} mm" in text
 
 
-def test_a_click_puts_the_cross_hair_there_in_all_three_planes(visit, volume):
+def test_a_click_moves_the_cross_hair_in_all_three_planes(visit, volume):
     page = visit(volume.file)
     page.check("input[name=plane][value=all]", force=True)
     planes = ("axial", "coronal", "sagittal")
@@ -272,7 +272,7 @@ def test_a_click_puts_the_cross_hair_there_in_all_three_planes(visit, volume):
     x, y, z = shown_place(page)
     assert (x, y) == (10, 11)
     np.testing.assert_array_equal(painted(page, "reference", "axial"), before["axial"])
-    # The other two are cut through that pixel now: their colours there are the same.
+    # The other planes now contain that pixel, with the same colours.
     axial = painted(page, "reference", "axial")[15 - 11, 13 - 10]
     np.testing.assert_array_equal(painted(page, "reference", "coronal")[11 - z, 13 - 10], axial)
     np.testing.assert_array_equal(painted(page, "reference", "sagittal")[11 - z, 15 - 11], axial)
@@ -280,10 +280,10 @@ def test_a_click_puts_the_cross_hair_there_in_all_three_planes(visit, volume):
     assert sorted(map(int, values)) == sorted((x, y, z))
 
 
-# --- what is painted
+# --- colours
 
 
-def test_the_three_ways_to_paint_the_regions(visit, volume):
+def test_the_three_display_modes(visit, volume):
     from probdice.pictures.colours import colours_of, triples
 
     page = visit(volume.file)
@@ -313,7 +313,7 @@ def test_the_three_ways_to_paint_the_regions(visit, volume):
     assert page.inner_text(".panel[data-side=f] .mean") == f"slice {mean:.4f}"
 
 
-def test_label_maps_are_painted_by_region_and_have_no_probabilities(visit, picture):
+def test_label_maps_show_regions_without_probabilities(visit, picture):
     page = visit(picture)
     modes = page.eval_on_selector_all("input[name=mode]", "all => all.map(one => one.value)")
     assert modes == ["probabilities", "f"]
@@ -325,16 +325,16 @@ def test_label_maps_are_painted_by_region_and_have_no_probabilities(visit, pictu
     assert page.locator(".values .amount").count() == 0
 
 
-def test_the_map_does_not_glare_by_night(visit, picture):
+def test_the_similarity_map_is_dark_in_the_dark_theme(visit, picture):
     page = visit(picture, scheme="dark")
     levels = set(painted(page, "f")[..., 0].ravel().tolist())
-    assert levels == {30, 255}  # what is the same is as dark as the page
+    assert levels == {30, 255}  # equal pixels have the colour of the page
 
 
-# --- where it opens
+# --- initial view
 
 
-def test_it_opens_at_the_worst_place_in_the_finest_plane_framed(visit, scan):
+def test_the_page_opens_at_the_largest_difference_zoomed_to_the_foreground(visit, scan):
     page = visit(scan.file)
     assert page.locator("input[name=plane]:checked").input_value() == "sagittal"
     place = shown_place(page)
@@ -345,7 +345,7 @@ def test_it_opens_at_the_worst_place_in_the_finest_plane_framed(visit, scan):
     assert w < 20 or h < 24
 
 
-def test_a_row_leads_to_the_worst_slice_of_its_group(visit, scan):
+def test_selecting_a_row_shows_the_worst_slice_of_its_group(visit, scan):
     page = visit(scan.file, height=500)
     row = page.locator(".groups tbody tr", has_text="tumour")
     assert row.locator("td").nth(0).inner_text() == "tumour"
@@ -355,19 +355,19 @@ def test_a_row_leads_to_the_worst_slice_of_its_group(visit, scan):
     assert place[0] == 3 and 2 in (scan.reference[place], scan.prediction[place])
     assert scan.reference[place] != scan.prediction[place]
     page.wait_for_function("document.querySelector('#viewer').getBoundingClientRect().top < 5")
-    assert "place 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
+    assert "location 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
         "#place"
     )
     page.click("#next-place")
-    assert "place 2 of" in page.inner_text("#place") and shown_place(page) != place
+    assert "location 2 of" in page.inner_text("#place") and shown_place(page) != place
     page.click("#previous-place")
     assert shown_place(page) == place
     page.focus("canvas >> nth=0")
     page.keyboard.press("n")
-    assert "place 2 of" in page.inner_text("#place")
+    assert "location 2 of" in page.inner_text("#place")
 
 
-# --- on an image
+# --- background images
 
 
 def test_regions_are_painted_on_the_image(visit, scan):
@@ -400,7 +400,7 @@ def test_regions_are_painted_on_the_image(visit, scan):
     assert len(np.unique(painted(page, "contours")[..., 0])) <= 8
 
 
-def test_contours_of_label_maps_run_along_the_edges_of_pixels(visit, scan):
+def test_contours_of_label_maps_follow_pixel_edges(visit, scan):
     page = visit(scan.file)
     paths = page.eval_on_selector_all(
         ".panel[data-side=contours] .contour", "all => all.map(one => one.getAttribute('d'))"
@@ -417,7 +417,7 @@ def test_contours_of_label_maps_run_along_the_edges_of_pixels(visit, scan):
         assert length(path) == edges
 
 
-def test_contours_of_probabilities_are_lines_of_one_value(visit, tmp_path):
+def test_contours_of_probabilities_have_one_value(visit, tmp_path):
     rows, columns = np.mgrid[:41, :41]
     inside = np.clip(1 - np.hypot(rows - 20, columns - 20) / 20, 0, 1)
     values = np.stack([1 - inside, inside])
@@ -463,7 +463,7 @@ def test_the_slider_the_keys_and_the_wheel_change_the_slice(visit, volume):
         page.keyboard.press("ArrowLeft")
     assert shown_place(page)[2] == 0
     page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("ArrowRight")  # with nothing in focus, too
+    page.keyboard.press("ArrowRight")  # also without focus
     assert shown_place(page)[2] == 1
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -475,7 +475,7 @@ def test_the_slider_the_keys_and_the_wheel_change_the_slice(visit, volume):
     page.wait_for_function("document.querySelector('#sliders input').value === '2'")
 
 
-def test_the_point_moves_by_keys_and_is_spoken(visit, volume):
+def test_keys_move_the_cross_hair_and_screen_readers_announce_it(visit, volume):
     page = visit(volume.file)
     page.focus(".panel[data-side=f] canvas")
     x, y, z = shown_place(page)
@@ -483,7 +483,7 @@ def test_the_point_moves_by_keys_and_is_spoken(visit, volume):
     page.keyboard.press("Shift+ArrowLeft" if x < 13 else "Shift+ArrowRight")
     place = (x + (1 if x < 13 else -1), y + (1 if y < 15 else -1), z)
     assert shown_place(page) == place
-    spoken = page.inner_text("#spoken")
+    spoken = page.inner_text("#announcement")
     assert str(place) in spoken
     if volume.mask[place]:
         assert f"similarity {volume.f[place]:.4f}" in spoken
@@ -499,7 +499,7 @@ def test_planes_show_the_other_axes(visit, volume):
     assert page.locator(".panel[data-side=f] .edge").all_inner_texts() == ["S", "P", "I", "A"]
 
 
-def test_zooming_keeps_the_point_in_sight_and_the_numbers_right(visit, volume):
+def test_zooming_keeps_the_cross_hair_visible_and_values_correct(visit, volume):
     page = visit(volume.file)
     wide = page.locator(".panel[data-side=f] canvas").bounding_box()["width"]
     page.click("#zoom-in")
@@ -526,7 +526,7 @@ def test_zooming_keeps_the_point_in_sight_and_the_numbers_right(visit, volume):
 # --- highlighting
 
 
-def test_a_group_is_highlighted_everywhere_from_wherever_it_is_chosen(visit, volume):
+def test_a_selected_group_is_highlighted_in_all_elements(visit, volume):
     page = visit(volume.file)
     groups = volume.result.groups
     page.click("tbody tr[data-group='1'] td:nth-child(2)")
@@ -552,7 +552,7 @@ def test_a_group_is_highlighted_everywhere_from_wherever_it_is_chosen(visit, vol
     assert chosen(page) == {2}
 
 
-def test_a_double_click_into_an_image_chooses_the_most_likely_region(visit, volume):
+def test_a_double_click_selects_the_most_likely_region(visit, volume):
     page = visit(volume.file)
     point_at(page, "prediction", 0.4, 0.3)
     place = shown_place(page)
@@ -567,7 +567,7 @@ def test_a_double_click_into_an_image_chooses_the_most_likely_region(visit, volu
 # --- tables
 
 
-def test_the_table_starts_with_the_worst_and_is_sorted_and_filtered(visit, picture):
+def test_the_table_is_sorted_worst_first_and_can_be_sorted_and_filtered(visit, picture):
     page = visit(picture)
 
     def column(number):
@@ -590,7 +590,7 @@ def test_the_table_starts_with_the_worst_and_is_sorted_and_filtered(visit, pictu
     assert page.inner_text("#group-count") == "13 of 40 shown"
 
 
-def test_a_table_and_a_drawing_are_one_tab_stop_each(visit, picture):
+def test_the_table_and_the_diagram_are_one_tab_stop_each(visit, picture):
     page = visit(picture)
     assert page.locator("tbody .pick[tabindex='0']").count() == 1
     assert page.locator(".graph .region[tabindex='0']").count() == 1
@@ -607,7 +607,7 @@ def test_a_table_and_a_drawing_are_one_tab_stop_each(visit, picture):
     assert chosen(page) == {int(second.get_attribute("data-group"))}
 
 
-def test_a_picture_has_no_slices_and_its_keys_move_the_point(visit, picture):
+def test_a_2d_image_has_no_slices_and_keys_move_the_cross_hair(visit, picture):
     page = visit(picture)
     assert page.locator("#planes").is_hidden() and page.locator("#sliders input").count() == 0
     row, column = shown_place(page)
@@ -632,7 +632,7 @@ def test_pairs_that_share_no_pixel_are_drawn_dashed(visit, tmp_path):
     assert "1 pair shares no pixel" in page.inner_text(".key")
 
 
-def test_a_page_without_images_is_whole(visit, tmp_path):
+def test_a_page_without_images_has_all_other_sections(visit, tmp_path):
     result = overlap(soft(3, 0), soft(4, 1), similarity="aitchison").compare()
     result.report(tmp_path / "page.html")
     page = visit(tmp_path / "page.html", ready="main[data-ready]")
@@ -642,10 +642,10 @@ def test_a_page_without_images_is_whole(visit, tmp_path):
     assert page.locator(".groups tbody tr").count() == 4
 
 
-# --- out of the page
+# --- export
 
 
-def test_a_link_leads_to_exactly_this_view(visit, scan):
+def test_a_link_restores_the_view(visit, scan):
     page = visit(scan.file)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.check("input[name=plane][value=axial]", force=True)
@@ -668,7 +668,7 @@ def test_a_link_leads_to_exactly_this_view(visit, scan):
     assert chosen(other) == chosen(page) and other.locator("#opacity").input_value() == "80"
 
 
-def test_a_link_that_says_nonsense_opens_the_page_as_ever(visit, scan):
+def test_an_invalid_link_opens_the_initial_view(visit, scan):
     plain = shown_place(visit(scan.file))
     for nonsense in ("at=a.b.c", "at=1", "at=99.-5.3&plane=x&zoom=-1&group=77&window=3_3", "main"):
         page = visit(scan.file, address=f"{scan.file.as_uri()}#{nonsense}")
@@ -677,7 +677,7 @@ def test_a_link_that_says_nonsense_opens_the_page_as_ever(visit, scan):
             assert shown_place(page) == plain
 
 
-def test_numbers_and_the_command_can_be_taken_out(visit, scan):
+def test_numbers_and_the_command_can_be_exported(visit, scan):
     page = visit(scan.file)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     with page.expect_download() as download:
@@ -697,7 +697,7 @@ def test_numbers_and_the_command_can_be_taken_out(visit, scan):
     assert text == "probdice compare 'a b.nii' c.nii --image t1.nii"
 
 
-def test_saved_tables_hold_no_formulas(visit, tmp_path):
+def test_saved_tables_contain_no_formulas(visit, tmp_path):
     labels = np.repeat(np.arange(4), 10).reshape(8, 5)
     names = {0: "=1+1", 1: "'quoted", 2: "-3", 3: "@x, y"}
     segmentation = Segmentation.from_labels(labels, names=names)
@@ -732,12 +732,12 @@ def test_every_picture_is_saved_as_png_and_svg(visit, scan):
         assert download.value.suggested_filename == f"scan-correspondence.{suffix}"
 
 
-# --- a folder run
+# --- evaluation
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three methods on 70 cases, one with a hostile name; the page and its numbers."""
+    """The page of three methods on 70 cases, one with a hostile name."""
     folder = tmp_path_factory.mktemp("run")
     rng = np.random.default_rng(0)
     names = {"truth": 0.0, "good": 0.05, "middle": 0.2, "<i>odd": 0.4}
@@ -761,7 +761,7 @@ def case_rows(page):
     )
 
 
-def test_cases_come_worst_first_and_are_sorted_and_filtered(visit, run):
+def test_cases_are_sorted_worst_first_and_can_be_sorted_and_filtered(visit, run):
     evaluation, file = run
     page = visit(file, ready="#cases[data-ready]")
     scores = np.concatenate(list(evaluation.values("score").values()))
@@ -784,7 +784,7 @@ def test_cases_come_worst_first_and_are_sorted_and_filtered(visit, run):
     assert case_rows(page) == [] and page.inner_text("#count") == "0 of 0 shown"
 
 
-def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
+def test_the_selected_measure_applies_to_tables_dots_and_cases(visit, run):
     evaluation, file = run
     page = visit(file, ready="#cases[data-ready]")
     page.check("input[name=measure][value=mean_dice]", force=True)
@@ -797,7 +797,7 @@ def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
     titles = {text for text, _ in dots}
     values = evaluation.values("mean_dice")["middle"]
     assert {f"case{k}: {value:.4f}" for k, value in enumerate(values)} <= titles
-    # Dots lie where their values say, on a line that ends at 1.
+    # Dots are at their values on an axis that ends at 1.
     ticks = shown.locator(".dots .tick")
     low, high = (float(tick.text_content()) for tick in (ticks.first, ticks.last))
     left, right = (float(tick.get_attribute("x")) for tick in (ticks.first, ticks.last))
@@ -810,7 +810,7 @@ def test_a_measure_is_chosen_for_tables_dots_and_cases(visit, run):
     assert first[7] == f"{np.nanmin(everything):.4f}"
 
 
-def test_a_case_leads_to_its_page(visit, run):
+def test_a_case_links_to_its_page(visit, run):
     evaluation, file = run
     page = visit(file, ready="#cases[data-ready]", linked=(file.parent / "report_cases").iterdir())
     text = page.inner_text(".failures")
@@ -839,10 +839,10 @@ def test_a_case_leads_to_its_page(visit, run):
     assert painted(page, "f")[..., 0].mean() / 255 == pytest.approx(float(score), abs=1e-4)
 
 
-# --- for everybody
+# --- accessibility
 
 
-def test_hostile_names_stay_text(visit, volume):
+def test_hostile_names_are_escaped(visit, volume):
     page = visit(volume.file)
     assert page.locator(f"text={HOSTILE}").count() >= 2
     page.keyboard.press("ArrowRight")
@@ -850,7 +850,7 @@ def test_hostile_names_stay_text(visit, volume):
 
 
 def file_of(request, which):
-    """The page of a fixture, which is made only where it is asked for."""
+    """The page of a fixture, created on demand."""
     made = request.getfixturevalue(which)
     if which == "run":
         return made[1]
@@ -859,7 +859,7 @@ def file_of(request, which):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["volume", "picture", "scan", "run"])
-def test_nothing_overflows_a_phone(visit, request, which, scheme):
+def test_nothing_overflows_on_a_phone(visit, request, which, scheme):
     page = visit(file_of(request, which), width=380, scheme=scheme, ready="[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     wide = page.evaluate(
@@ -882,11 +882,11 @@ def test_axe_finds_no_serious_issue(visit, request, which, scheme):
     if which != "run":
         page.click("tbody tr[data-group='1'] td:nth-child(2)")
     else:
-        page.fill("#filter", "case12")  # few rows: they are all alike
-    found = Axe().run(page).response["violations"]
+        page.fill("#filter", "case12")  # few rows suffice, because all are alike
+    violations = Axe().run(page).response["violations"]
     serious = [
         (issue["id"], [node["html"][:120] for node in issue["nodes"][:3]])
-        for issue in found
+        for issue in violations
         if issue["impact"] in ("serious", "critical")
     ]
     assert serious == []
@@ -904,8 +904,8 @@ def test_the_page_of_raters_fits_a_phone_and_axe_finds_no_serious_issue(visit, t
     page = visit(tmp_path / "raters.html", width=380, scheme=scheme, ready="")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     assert page.evaluate("[...document.images].every((one) => one.naturalWidth === 12)")
-    found = Axe().run(page).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    violations = Axe().run(page).response["violations"]
+    assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
 
 
 def test_headings_are_in_order(visit, volume):
@@ -930,11 +930,11 @@ def test_a_wide_screen_is_used(visit, request, which):
     assert table["x"] + table["width"] > 2300
 
 
-# --- on paper
+# --- print
 
 
 def printed(page, file):
-    """The pages that a printer gets, as pictures of 96 dots an inch."""
+    """The printed pages as images with 96 dots per inch."""
     try:
         import pypdfium2
     except ImportError:
@@ -949,7 +949,7 @@ def printed(page, file):
         document.close()
 
 
-def test_a_printed_picture_is_the_one_on_the_screen(visit, picture, tmp_path):
+def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
     page = visit(picture, width=1000)
     page.emulate_media(media="print")
     boxes = [panel.bounding_box() for panel in page.locator(".frame").all()]
@@ -961,9 +961,9 @@ def test_a_printed_picture_is_the_one_on_the_screen(visit, picture, tmp_path):
         colours = [tuple(colour) for colour in np.unique(seen, axis=0)]
         shares = np.array([(seen == colour).all(axis=1).mean() for colour in colours])
         # Every region is on paper, about as large a share of what is coloured as on the screen.
-        found = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
-        assert (found > 0).all()
-        ratios = found / found.sum() / shares
+        counts = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
+        assert (counts > 0).all()
+        ratios = counts / counts.sum() / shares
         assert ratios.min() > 0.5 and ratios.max() < 2
     # What differs is black in the map.
     assert ((first < 8).all(axis=-1)).sum() > 100
@@ -979,7 +979,7 @@ def test_print_hides_controls_and_shows_the_whole_table(visit, picture):
     assert page.locator("canvas").first.is_visible()
 
 
-def test_a_page_seen_by_night_is_printed_by_day(visit, picture, tmp_path):
+def test_printing_uses_the_light_theme(visit, picture, tmp_path):
     page = visit(picture, scheme="dark")
     (first, *_) = printed(page, tmp_path / "page.pdf")
     assert first[:20].mean() > 250
@@ -1001,7 +1001,7 @@ def test_many_regions_take_few_pages(visit, tmp_path, regions, most):
         assert (sheet < 200).any(axis=-1)[-300:].any(), "a page that is nearly empty"
 
 
-# --- in another browser
+# --- Firefox
 
 
 class Waiting(BaseHTTPRequestHandler):

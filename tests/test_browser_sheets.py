@@ -23,7 +23,7 @@ def stripes(shape, seed=0):
 
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory):
-    """Sheets for two people with an image that is tall and one that is wide."""
+    """Sheets for two people with a tall and a wide image."""
     folder = tmp_path_factory.mktemp("survey")
     images = {NAMES[0]: stripes((60, 16)), NAMES[1]: stripes((16, 60), seed=1)}
     write_survey(folder, degradation_table(images), people=2)
@@ -43,7 +43,7 @@ def save(page, path):
     return download.value.suggested_filename
 
 
-def test_what_is_typed_on_a_sheet_is_the_table_that_rank_reads(survey, visit, tmp_path):  # noqa: F811
+def test_the_ranks_typed_on_a_sheet_are_read_by_rank(survey, visit, tmp_path):  # noqa: F811
     strengths = {version.name: version.strength for version in VERSIONS}
     for number in (1, 2):
         page = visit(survey / f"sheet-0{number}.html", ready="#sheet")
@@ -64,7 +64,7 @@ def test_what_is_typed_on_a_sheet_is_the_table_that_rank_reads(survey, visit, tm
     assert len(study.points) == 14
 
 
-def test_a_task_without_all_its_ranks_is_saved_as_not_answered(survey, visit, tmp_path):  # noqa: F811
+def test_an_incomplete_task_is_saved_as_not_answered(survey, visit, tmp_path):  # noqa: F811
     page = visit(survey / "sheet-01.html", ready="#sheet")
     fields = page.locator("#sheet input")
     for k in range(7, 14):
@@ -80,7 +80,7 @@ def test_a_task_without_all_its_ranks_is_saved_as_not_answered(survey, visit, tm
 
 
 @pytest.mark.parametrize("width", [380, 900, 1280, 2560])
-def test_the_reference_stays_in_sight_and_covers_nothing(survey, visit, width):  # noqa: F811
+def test_the_reference_stays_visible_and_covers_nothing(survey, visit, width):  # noqa: F811
     page = visit(survey / "sheet-01.html", width=width, height=1100, ready="#sheet")
     wide = page.locator(".task", has_text="wide")
     last = wide.locator("figure").last
@@ -99,7 +99,7 @@ def test_the_reference_stays_in_sight_and_covers_nothing(survey, visit, width): 
 
 @pytest.mark.parametrize("landscape", [False, True], ids=["portrait", "landscape"])
 @pytest.mark.parametrize("paper", PAPER)
-def test_every_task_is_one_sheet_of_paper(survey, visit, paper, landscape, tmp_path):  # noqa: F811
+def test_every_task_is_printed_on_one_sheet(survey, visit, paper, landscape, tmp_path):  # noqa: F811
     page = visit(survey / "sheet-01.html", ready="#sheet")
     page.pdf(path=tmp_path / "sheet.pdf", landscape=landscape, **PAPER[paper])
     pages = re.findall(rb"/Type ?/Page\b", (tmp_path / "sheet.pdf").read_bytes())
@@ -108,7 +108,7 @@ def test_every_task_is_one_sheet_of_paper(survey, visit, paper, landscape, tmp_p
     assert len(pages) == 1 + len(NAMES)
 
 
-def test_paper_shows_fields_to_write_into_and_no_button(survey, visit):  # noqa: F811
+def test_printed_sheets_have_fields_and_no_buttons(survey, visit):  # noqa: F811
     page = visit(survey / "sheet-01.html", ready="#sheet")
     page.emulate_media(media="print")
     assert not page.is_visible("#save")
@@ -120,7 +120,7 @@ def test_paper_shows_fields_to_write_into_and_no_button(survey, visit):  # noqa:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three methods on six small volumes, of which one has failed; and the page of all that."""
+    """The page of three methods on six small volumes, one of which failed."""
     from probdice.evaluation import evaluate
 
     folder = tmp_path_factory.mktemp("run")
@@ -141,16 +141,16 @@ def evaluation_pages(run):
     return [run / "report.html", *(run / "report_cases").iterdir()]
 
 
-def test_failures_are_in_the_headline_and_no_path_is_ours(run, visit):  # noqa: F811
+def test_failures_are_in_the_headline_and_paths_are_relative(run, visit):  # noqa: F811
     page = visit(run / "report.html", ready="#cases[data-ready]")
     assert page.inner_text("p.failed").startswith("far: 1 failed of 6 cases.")
     page.click("p.failed a")
-    assert page.url.endswith("#troubles")
+    assert page.url.endswith("#unscored")
     for file in evaluation_pages(run):
         assert str(run.parent) not in file.read_text(encoding="utf-8")
 
 
-def test_ticks_are_round_and_chance_is_there(run, visit):  # noqa: F811
+def test_axes_have_round_ticks_and_the_chance_level(run, visit):  # noqa: F811
     page = visit(run / "report.html", ready="#cases[data-ready]")
     dots = page.locator(".measure:not([hidden]) .dots")
     ticks = [float(text) for text in dots.locator("text.tick").all_text_contents()]
@@ -160,7 +160,7 @@ def test_ticks_are_round_and_chance_is_there(run, visit):  # noqa: F811
     assert "chance" in dots.text_content()
 
 
-def test_a_dot_always_leads_somewhere(run, visit):  # noqa: F811
+def test_every_dot_links_to_a_page_or_table_row(run, visit):  # noqa: F811
     page = visit(run / "report.html", ready="#cases[data-ready]", linked=evaluation_pages(run))
     circles = page.locator(".measure:not([hidden]) .dots circle")
     assert circles.count() == 17
@@ -172,7 +172,7 @@ def test_a_dot_always_leads_somewhere(run, visit):  # noqa: F811
     page.wait_for_url("**/report_cases/*.html")
 
 
-def test_pages_of_cases_lead_to_each_other_and_back(run, visit):  # noqa: F811
+def test_case_pages_link_to_each_other_and_to_the_report(run, visit):  # noqa: F811
     together = sorted((run / "report_cases").glob("*-all.html"))
     assert len(together) == 2
     pages = evaluation_pages(run)
@@ -194,7 +194,7 @@ def test_pages_of_cases_lead_to_each_other_and_back(run, visit):  # noqa: F811
             assert (file.parent / address).exists(), (file.name, address)
 
 
-def test_ties_are_counted(tmp_path, visit):  # noqa: F811
+def test_overlapping_dots_have_a_count(tmp_path, visit):  # noqa: F811
     from probdice.evaluation import evaluate
 
     labels = np.repeat([1, 2], 8)
@@ -217,7 +217,7 @@ def test_the_page_of_an_evaluation_fits_its_window(run, visit, width, scheme):  
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_dots_are_printed_whole(run, visit):  # noqa: F811
+def test_dots_are_printed_completely(run, visit):  # noqa: F811
     page = visit(run / "report.html", width=2000, ready="#cases[data-ready]")
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 700, "height": 1000})  # the width of a sheet of paper
@@ -229,7 +229,7 @@ def test_dots_are_printed_whole(run, visit):  # noqa: F811
     assert frame["x"] + frame["width"] <= 700
 
 
-def test_firefox_shows_the_pages_too(run, survey, tmp_path):
+def test_firefox_shows_the_pages(run, survey, tmp_path):
     import shutil
     import subprocess
 

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 TEAMS = ("right", "easy", "broken", "swapped", "shifted")
-CASES, HARD = 10, 6  # the hard ones are those from 6 on
+CASES, HARD = 10, 6  # cases from 6 on are hard
 RULES = ("worst", "zero", "exclude")
 
 
@@ -66,7 +66,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(root: Path) -> dict[str, "subprocess.CompletedProcess[str]"]:
-    """What the command says under every rule; cases are compared once."""
+    """The output of the command for every rule; cases are compared once."""
     return {
         rule: probdice(
             *("evaluate", "reference", *TEAMS, "-o", "out", "--missing", rule, "--reports", "none"),
@@ -83,14 +83,14 @@ def ranking(root: Path, measure: str) -> dict[str, dict[str, str]]:
 
 
 def places_in(text: str) -> list[tuple[str, str]]:
-    """Places and methods, as the first table of the terminal has them."""
+    """Places and methods in the first table of the output."""
     table = text[: text.index("\nnote:")].rpartition("place ")[2]
     rows = [line.split() for line in table.splitlines()[1:]]
     return [(row[0], row[1]) for row in rows if len(row) > 2]
 
 
 @pytest.mark.parametrize("rule", ["worst", "zero"])
-def test_the_right_team_is_first_where_missing_cases_count(
+def test_the_best_team_is_first_if_missing_cases_count(
     runs: dict[str, "subprocess.CompletedProcess[str]"], rule: str
 ) -> None:
     done = runs[rule]
@@ -102,7 +102,7 @@ def test_the_right_team_is_first_where_missing_cases_count(
     ]
 
 
-def test_left_out_cases_let_the_easy_team_share_the_first_place(
+def test_excluding_cases_lets_the_easy_team_share_the_first_place(
     runs: dict[str, "subprocess.CompletedProcess[str]"],
 ) -> None:
     places = {method: place for place, method in places_in(runs["exclude"].stdout)}
@@ -110,7 +110,7 @@ def test_left_out_cases_let_the_easy_team_share_the_first_place(
     assert "are left out of the ranking for all methods (exclude)" in runs["exclude"].stdout
 
 
-def test_the_tables_have_the_reasons(
+def test_the_tables_contain_the_reasons_of_failures(
     root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
 ) -> None:
     text = runs["zero"].stdout
@@ -159,7 +159,7 @@ def test_the_summary_has_rule_counts_and_differing_labels(
     assert [scores[team]["equal_labels"] for team in TEAMS if team != "swapped"] == [None] * 4
 
 
-def test_what_is_published_names_no_folder_of_ours(
+def test_published_files_contain_no_absolute_path(
     root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
 ) -> None:
     assert set(runs) == set(RULES)
@@ -172,7 +172,7 @@ def test_what_is_published_names_no_folder_of_ours(
     files = [file for file in (root / "full").rglob("*") if file.is_file()]
     assert len(files) > 10
     named = [file.name for file in files if str(root).encode() in file.read_bytes()]
-    # The journal keeps the messages of failed cases as they were said.
+    # The journal keeps the original messages of failed cases.
     assert named == ["cases.jsonl"]
     with (root / "full" / "files.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -181,7 +181,7 @@ def test_what_is_published_names_no_folder_of_ours(
     assert all(re.fullmatch("[0-9a-f]{64}", row["sha256"]) for row in rows)
 
 
-def test_the_foreground_ranks_where_a_background_is_named(root: Path) -> None:
+def test_foreground_dice_ranks_if_a_background_is_given(root: Path) -> None:
     words = "evaluate", "reference", "right", "shifted", "-o", "fore", "--background", "0"
     done = probdice(*words, "--reports", "none", "--mask", "masks", "--pattern",
                     "mask:{case}_body.nii.gz", folder=root)  # fmt: skip
@@ -207,8 +207,8 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
         "--rank-by",
         "mean_dice",
     )
-    more = "--ignore", "9", "--reports", "none", "--save-config", "challenge.toml"
-    assert probdice(*words, *more, folder=root).returncode == 0
+    options = "--ignore", "9", "--reports", "none", "--save-config", "challenge.toml"
+    assert probdice(*words, *options, folder=root).returncode == 0
     text = (root / "challenge.toml").read_text(encoding="utf-8")
     assert 'reference = "reference"' in text and 'poor = "shifted"' in text
     before = {f.name: f.read_bytes() for f in (root / "saved").glob("*.[cmt]*")}
@@ -217,7 +217,7 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
     assert "ranking by mean Dice" in done.stdout
     assert {f.name: f.read_bytes() for f in (root / "saved").glob("*.[cmt]*")} == before
     other = "--config", root / "challenge.toml", "--rank-by", "score"
-    done = probdice("evaluate", *other, folder=root)  # the command line goes before the file
+    done = probdice("evaluate", *other, folder=root)  # the command line overrides the file
     assert "ranking by score" in done.stdout
 
 
@@ -235,9 +235,7 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
         ),
     ],
 )
-def test_a_configuration_that_cannot_be_meant_is_refused(
-    tmp_path: Path, text: str, reason: str
-) -> None:
+def test_an_invalid_configuration_is_rejected(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text(text, encoding="utf-8")
     done = probdice("evaluate", "--config", file, folder=tmp_path)

@@ -131,7 +131,7 @@ def test_a_rater_file_that_became_unreadable_is_not_replaced_by_an_old_mean(rate
     assert cases["case1"] == "failed"
 
 
-def test_beside_a_reference_an_unreadable_rater_file_costs_the_rater_comparison_alone(
+def test_with_a_reference_an_unreadable_rater_file_only_affects_the_rater_comparison(
     rated: Path,
 ) -> None:
     truncate(rated / "ben" / "case1.nii.gz")
@@ -151,7 +151,7 @@ def test_raters_and_their_files_are_in_how_and_files(rated: Path) -> None:
     note = "Rater ben lacks 1 of 8 cases (case7). The other raters are used for them."
     how = (rated / "out" / "how.md").read_text(encoding="utf-8")
     assert note in done.out.replace("\n", " ") and note in how
-    assert "were compared with the mean of 2 raters (anna, ben)" in how
+    assert "with the mean of 2 raters (anna, ben)" in how
     assert "| raters | anna: ../anna, ben: ../ben |" in how
     files = [row for row in rows_of(rated / "out" / "files.csv") if row["role"] == "rater"]
     assert [(row["method"], row["file"]) for row in files] == [
@@ -171,7 +171,7 @@ def test_raters_and_their_files_are_in_how_and_files(rated: Path) -> None:
 def test_a_reference_beside_raters_is_named_in_how(rated: Path) -> None:
     assert evaluate_with_raters(rated, str(rated / "anna")).code == 0
     how = (rated / "out" / "how.md").read_text(encoding="utf-8")
-    assert "were compared with the reference, and with each of 2 raters (anna, ben)," in how
+    assert "with the reference and with each of 2 raters (anna, ben)." in how
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def evaluate_teams(folder: Path, *words: str) -> object:
     )
 
 
-def test_the_ranking_measure_under_equal_labels_stands_beside_the_rank(swapped: Path) -> None:
+def test_the_table_has_the_ranking_measure_for_equal_labels(swapped: Path) -> None:
     done = evaluate_teams(swapped)
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
@@ -234,7 +234,7 @@ def test_the_ranking_measure_under_equal_labels_stands_beside_the_rank(swapped: 
     assert "with equal labels, the mean foreground Dice is 0.0000 instead of 1.0000" in page
 
 
-def test_the_mean_under_equal_labels_is_that_of_match_labels(swapped: Path) -> None:
+def test_the_mean_for_equal_labels_equals_match_labels(swapped: Path) -> None:
     assert evaluate_teams(swapped).code == 0
     before = rows_of(swapped / "out" / "ranking.csv")
     by_overlap = {row["measure"]: row for row in before if row["method"] == "swapped"}
@@ -259,7 +259,7 @@ def test_labels_of_another_set_are_not_compared_with_those_of_the_reference(swap
     assert summary["labels"] == {"agree": True, "differing": []}
 
 
-# -- regions in files of their own -----------------------------------------------------------------
+# -- one file per region -----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -305,7 +305,7 @@ def test_a_priority_may_name_regions_that_a_case_lacks(kits: Path) -> None:
 def test_a_priority_that_names_a_region_of_no_case_is_an_error(kits: Path) -> None:
     done = evaluate_masks(kits, "tumour,kidney_instance-1")
     assert done.code == 1
-    assert "--priority tumour,kidney_instance-1 names tumour, which no case" in done.err
+    assert "--priority tumour,kidney_instance-1 names tumour, but the regions" in done.err
     assert "kidney_instance-1, kidney_instance-2, tumor_instance-1" in " ".join(done.err.split())
     assert not (kits / "out" / "summary.json").exists()
 
@@ -329,7 +329,7 @@ def test_masks_of_one_file_may_lack_a_region_of_the_priority_but_not_in_every_ca
 # -- names -----------------------------------------------------------------------------------------
 
 
-def test_two_unicode_spellings_of_a_name_are_one_case_and_one_method(tmp_path: Path) -> None:
+def test_unicode_forms_of_a_name_are_one_case_and_one_method(tmp_path: Path) -> None:
     composed, decomposed = (unicodedata.normalize(form, "né") for form in ("NFC", "NFD"))
     save(tmp_path / "truth" / f"{composed}.nii.gz", TEN)
     save(tmp_path / "truth" / "b.nii.gz", TEN)
@@ -354,10 +354,10 @@ def test_two_unicode_spellings_of_a_name_are_one_case_and_one_method(tmp_path: P
     assert twice.code == 2 and "is the name of two folders" in " ".join(twice.err.split())
 
 
-def test_two_subfolders_that_are_two_spellings_of_a_case_are_rejected(tmp_path: Path) -> None:
+def test_two_subfolders_with_unicode_forms_of_one_name_are_rejected(tmp_path: Path) -> None:
     for form in ("NFC", "NFD"):
         save(tmp_path / "truth" / unicodedata.normalize(form, "né") / "seg.nii.gz", TEN)
         save(tmp_path / "mine" / "né" / "seg.nii.gz", TEN)
     done = run("evaluate", tmp_path / "truth", tmp_path / "mine", "-o", tmp_path / "out")
     assert done.code == 1
-    assert "two Unicode spellings" in " ".join(done.err.split())
+    assert "different Unicode forms" in " ".join(done.err.split())

@@ -60,7 +60,7 @@ def test_agree_as_json_and_in_brief(files):
 def test_both_write_the_page(files, tmp_path, command):
     page = tmp_path / "page.html"
     assert run(command, *files, "--report", page).code == 0
-    assert "A rater against the others" in page.read_text()
+    assert "Rater vs other raters" in page.read_text()
 
 
 def test_equal_labels_and_other_similarities_can_be_asked_for(files):

@@ -1,4 +1,4 @@
-"""evaluate(): folders in, scores and statistics out; nothing lost, nothing hidden."""
+"""evaluate() on folders: scores, statistics, files, failures and continued runs."""
 
 import csv
 import json
@@ -67,7 +67,7 @@ def lines(out: Path) -> int:
     return (out / "cases.jsonl").read_bytes().count(b"\n")
 
 
-# What comes out --------------------------------------------------------------------------------
+# Results --------------------------------------------------------------------------------
 
 
 def test_every_case_of_every_method_is_scored(folders: Path) -> None:
@@ -79,7 +79,7 @@ def test_every_case_of_every_method_is_scored(folders: Path) -> None:
     assert len(result.records) == 16
 
 
-def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
+def test_the_files_contain_the_numbers_of_the_result(folders: Path) -> None:
     result = run(folders)
     table = rows(folders / "out" / "cases.csv")
     assert [(row["case"], row["method"]) for row in table[:3]] == [
@@ -105,13 +105,13 @@ def test_the_files_hold_what_the_object_holds(folders: Path) -> None:
     assert summary["words"] == "python"
 
 
-def test_the_frames_are_the_tables(folders: Path) -> None:
+def test_data_frames_equal_the_csv_tables(folders: Path) -> None:
     result = run(folders, out=None)
     assert result.cases_frame()["score"].tolist()[:4] == [1.0, 0.625, 0.75, 0.625]
     assert result.regions_frame().shape == (8 * 2 + 8 * 3, 13)
 
 
-def test_frames_without_pandas_say_what_to_install(
+def test_data_frames_without_pandas_raise_an_error_with_the_install_command(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = run(folders, out=None)
@@ -133,7 +133,7 @@ def test_statistics_of_methods(folders: Path) -> None:
     assert result.worst(count=2)["good"] == ["b", "d"]
 
 
-def test_statistics_of_regions_are_over_the_labels_of_the_reference(folders: Path) -> None:
+def test_region_statistics_are_per_reference_label(folders: Path) -> None:
     np.save(folders / "truth" / "a.npy", np.array([1, 1, 1, 1, 3, 3, 3, 3]))
     regions = run(folders).regions()
     assert list(regions) == [(m, label) for m in ("good", "poor") for label in (1, 2, 3)]
@@ -153,7 +153,7 @@ def test_a_missed_region_counts_as_zero(folders: Path) -> None:
     assert result.values("mean_dice")["good"][0] == pytest.approx((2 * 4 / 12 + 0) / 2)
 
 
-def test_an_undefined_adjusted_score_is_left_out_of_the_mean(folders: Path) -> None:
+def test_an_undefined_adjusted_score_is_excluded_from_the_mean(folders: Path) -> None:
     np.save(folders / "truth" / "a.npy", np.ones(8, int))
     np.save(folders / "good" / "a.npy", np.ones(8, int))
     result = run(folders)
@@ -179,7 +179,7 @@ def test_options_reach_the_comparison(folders: Path) -> None:
     assert record.comparison.pixels == 4
 
 
-def test_what_each_side_explains_of_the_other_is_a_measure(folders: Path) -> None:
+def test_explained_shares_are_measures(folders: Path) -> None:
     result = run(folders)
     assert result.values("explained_reference")["poor"].tolist() == pytest.approx([2 / 3] * 8)
     assert result.values("explained_prediction")["poor"].tolist() == pytest.approx([1 / 3] * 8)
@@ -190,7 +190,7 @@ def test_what_each_side_explains_of_the_other_is_a_measure(folders: Path) -> Non
     assert summary["measures"]["explained_reference"]["methods"][1]["mean"] == pytest.approx(2 / 3)
 
 
-def test_a_constant_image_leaves_nothing_to_explain(folders: Path) -> None:
+def test_the_explained_share_of_a_constant_image_is_undefined(folders: Path) -> None:
     np.save(folders / "truth" / "a.npy", np.ones(8, int))
     result = run(folders)
     assert np.isnan(result.values("explained_reference")["good"][0])
@@ -221,7 +221,7 @@ def test_chance_and_explained_of_probabilities_are_in_the_journal(tmp_path: Path
         ("poor", compare(REFERENCE, PREDICTIONS["poor"][0], merge="both"), [0.875] * 8),
     ],
 )
-def test_regions_correspond_by_any_rule(
+def test_every_matching_rule_works(
     folders: Path, method: str, match: Any, scores: list[float]
 ) -> None:
     for _ in range(2):  # the second run computes nothing
@@ -231,7 +231,7 @@ def test_regions_correspond_by_any_rule(
     assert Evaluation.load(folders / "out").options == result.options
 
 
-def test_many_regions_make_a_short_line(tmp_path: Path) -> None:
+def test_many_regions_give_a_short_journal_line(tmp_path: Path) -> None:
     rows, columns = np.divmod(np.arange(450 * 450), 450)
     cells = (rows // 10 * 45 + columns // 10).reshape(450, 450)
     for name, array in (("truth", cells), ("net", np.roll(cells, (3, 4), (0, 1)))):
@@ -254,7 +254,7 @@ def test_sums_and_scale_of_one_side(folders: Path) -> None:
         scale=100,
         sums={"prediction": "background"},
     )
-    # Label map as it is; background 0.25 at the last pixel has no partner.
+    # Label map as it is; background 0.25 at the last pixel is unmatched.
     assert result.values()["soft"].tolist() == pytest.approx([(0.895 + 0.8 + 1 + 0.25) / 4])
     forced = evaluate(
         folders / "p-truth", {"soft": folders / "p-soft"}, scale={"prediction": 50}, sums="error"
@@ -262,7 +262,7 @@ def test_sums_and_scale_of_one_side(folders: Path) -> None:
     assert "above 1" in forced.failures[0].error or "sum" in forced.failures[0].error
 
 
-def test_the_whole_comparison_is_read_back(folders: Path) -> None:
+def test_the_complete_comparison_is_read_back(folders: Path) -> None:
     run(folders)
     again = Evaluation.load(folders / "out")
     comparison = again.comparison("a", "poor")
@@ -280,7 +280,7 @@ def test_a_finished_run_is_read_back(folders: Path) -> None:
     assert final(folders / "out") == final(folders / "out")
 
 
-def test_a_folder_without_a_finished_run_says_so(folders: Path, tmp_path: Path) -> None:
+def test_loading_an_unfinished_run_is_an_error(folders: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected the folder that evaluate wrote into"):
         Evaluation.load(tmp_path / "truth")
     run(folders)
@@ -298,7 +298,7 @@ def test_parquet(folders: Path) -> None:
     assert len(pandas.read_parquet(folders / "out" / "regions.parquet")) == 40
 
 
-def test_parquet_without_pyarrow_is_refused_before_any_work(
+def test_parquet_without_pyarrow_is_rejected_before_any_comparison(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probdice.evaluation.find_spec", lambda name: None)
@@ -307,10 +307,10 @@ def test_parquet_without_pyarrow_is_refused_before_any_work(
     assert not (folders / "out").exists()
 
 
-# What has no partner, and what cannot be compared ----------------------------------------------
+# Missing and failed cases ----------------------------------------------
 
 
-def test_missing_partners_are_shown_and_rank_last(folders: Path) -> None:
+def test_missing_cases_are_listed_and_rank_last(folders: Path) -> None:
     (folders / "good" / "c.npy").unlink()
     np.save(folders / "poor" / "x.npy", REFERENCE)
     result = run(folders)
@@ -328,7 +328,7 @@ def test_missing_partners_are_shown_and_rank_last(folders: Path) -> None:
 
 
 def write_bad_cases(folders: Path) -> None:
-    """A truncated file, a shape mismatch, an unreadable file and a NaN map, beside good cases."""
+    """A truncated file, a shape mismatch, an unreadable file and a NaN map, and valid cases."""
     image = nibabel.Nifti1Image(np.arange(8, dtype=np.int16).reshape(2, 2, 2), np.eye(4))
     for folder in ("truth", *PREDICTIONS):
         nibabel.save(image, folders / folder / "truncated.nii.gz")
@@ -343,7 +343,7 @@ def write_bad_cases(folders: Path) -> None:
     np.save(folders / "good" / "nan", np.array([[0.5] * 8, [0.5] * 7 + [np.nan]]))
 
 
-def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
+def test_failed_cases_are_listed_and_other_cases_are_scored(folders: Path) -> None:
     write_bad_cases(folders)
     result = run(folders)
     errors = {(r.case, r.method): r.error for r in result.failures}
@@ -362,7 +362,7 @@ def test_bad_cases_are_named_and_good_ones_scored(folders: Path) -> None:
     assert result.summaries()["poor"].n == 12
     table = {(r["case"], r["method"]): r for r in rows(folders / "out" / "cases.csv")}
     assert table["nan", "good"]["status"] == "failed"
-    # What is written names folders as seen from that of the results.
+    # Written files have paths relative to the results folder.
     assert table["nan", "good"]["error"] == errors["nan", "good"].replace(f"{folders}/", "../")
     assert table["nan", "poor"]["status"] == "scored"
 
@@ -400,7 +400,7 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
     ],
 )
-def test_wrong_options_are_refused_before_any_work(
+def test_invalid_options_are_rejected_before_any_comparison(
     folders: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -409,13 +409,13 @@ def test_wrong_options_are_refused_before_any_work(
 
 
 @pytest.mark.parametrize("ignore", [2, np.int64(2), [2], np.array([2]), np.array(2), {2}])
-def test_one_label_may_be_ignored_as_well_as_several(folders: Path, ignore: Any) -> None:
+def test_ignore_accepts_one_label_or_several(folders: Path, ignore: Any) -> None:
     result = run(folders, out=None, ignore=ignore, workers=np.int64(2))
     assert result.options.ignore == (2,)
     assert {r.comparison.pixels for r in result.records if r.comparison} == {4}
 
 
-def test_methods_need_names_but_any_will_do(folders: Path) -> None:
+def test_methods_need_a_name_of_any_text(folders: Path) -> None:
     with pytest.raises(InputError, match="at least one method"):
         evaluate(folders / "truth", {})
     with pytest.raises(InputError, match="found an empty name"):
@@ -426,7 +426,7 @@ def test_methods_need_names_but_any_will_do(folders: Path) -> None:
     assert list(evaluate(folders / "truth", folders / "good").methods) == ["good"]
 
 
-def test_patterns_per_side_and_method(folders: Path) -> None:
+def test_patterns_may_differ_per_side_and_method(folders: Path) -> None:
     for case in "abcdefgh":
         (folders / "poor" / f"{case}.npy").rename(folders / "poor" / f"{case}_out.npy")
     result = run(folders, out=None, pattern={"poor": "{case}_out.npy"})
@@ -451,7 +451,7 @@ def test_probabilities_of_nnunet_are_not_hardened(tmp_path: Path) -> None:
     assert soft_result.values()["net"].tolist() == [0.75]
 
 
-def test_geometry_is_not_ignored_unless_asked(tmp_path: Path) -> None:
+def test_geometry_is_checked_unless_it_is_ignored(tmp_path: Path) -> None:
     labels = np.zeros((2, 2, 2), np.uint8)
     labels[1] = 1
     for folder, shift in (("truth", 0.0), ("net", 0.3)):
@@ -465,7 +465,7 @@ def test_geometry_is_not_ignored_unless_asked(tmp_path: Path) -> None:
     assert evaluate(*both, ignore_geometry=True).values()["net"].tolist() == [1.0]
 
 
-# Continuing ------------------------------------------------------------------------------------
+# Continued runs -----------------------------------------------------------------------------------
 
 
 def test_a_second_run_computes_nothing_and_writes_the_same(folders: Path) -> None:
@@ -489,7 +489,7 @@ def test_progress_is_reported_case_by_case(folders: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.1, 0.5, 0.77, 0.999])
-def test_a_run_cut_off_anywhere_ends_with_the_same_files(folders: Path, cut: float) -> None:
+def test_a_run_with_a_truncated_journal_ends_with_the_same_files(folders: Path, cut: float) -> None:
     run(folders)
     whole = final(folders / "out")
     journal = folders / "out" / "cases.jsonl"
@@ -511,7 +511,7 @@ def test_the_order_of_the_journal_does_not_matter(folders: Path) -> None:
     assert final(folders / "out") == whole
 
 
-def test_other_options_are_computed_anew_and_both_are_kept(folders: Path) -> None:
+def test_other_options_are_computed_again_and_both_results_are_stored(folders: Path) -> None:
     run(folders)
     first = final(folders / "out")
     merged = run(folders, merge="both")
@@ -530,7 +530,7 @@ def test_changed_inputs_are_computed_again(folders: Path) -> None:
     assert result.values()["good"].tolist()[:2] == [1.0, 1.0]
 
 
-def test_inputs_that_were_changed_and_put_back_are_computed_again(folders: Path) -> None:
+def test_inputs_that_were_changed_and_restored_are_computed_again(folders: Path) -> None:
     run(folders)
     first = final(folders / "out")
     file = folders / "good" / "b.npy"
@@ -542,17 +542,17 @@ def test_inputs_that_were_changed_and_put_back_are_computed_again(folders: Path)
     run(folders)
     assert final(folders / "out") == first
     again = Evaluation.load(folders / "out")
-    assert again.values()["good"][1] == 0.75  # the latest line of a case is the one that counts
+    assert again.values()["good"][1] == 0.75  # the latest line of a case counts
 
 
-def test_a_second_run_into_the_same_folder_is_refused(folders: Path) -> None:
+def test_a_concurrent_run_into_the_same_folder_is_rejected(folders: Path) -> None:
     (folders / "out").mkdir()
     with locked(folders / "out"), pytest.raises(InputError, match="another run is writing"):
         run(folders)
     assert len(run(folders).records) == 16
 
 
-def test_touched_inputs_are_the_same_only_with_verify(folders: Path) -> None:
+def test_inputs_with_a_new_modification_time_are_unchanged_only_with_verify(folders: Path) -> None:
     run(folders, verify=True)
     os.utime(folders / "truth" / "a.npy", ns=(1, 1))
     run(folders, verify=True)
@@ -561,7 +561,7 @@ def test_touched_inputs_are_the_same_only_with_verify(folders: Path) -> None:
     assert lines(folders / "out") == 18
 
 
-def test_verify_sees_a_change_that_kept_size_and_time(folders: Path) -> None:
+def test_verify_detects_a_change_with_the_same_size_and_time(folders: Path) -> None:
     run(folders, verify=True)
     file = folders / "good" / "b.npy"
     times = file.stat().st_mtime_ns
@@ -571,15 +571,15 @@ def test_verify_sees_a_change_that_kept_size_and_time(folders: Path) -> None:
     assert run(folders, verify=True).values()["good"][1] == 1.0
 
 
-def test_a_change_beside_a_file_of_probabilities_is_a_change(tmp_path: Path) -> None:
+def test_a_change_of_a_companion_file_is_a_change(tmp_path: Path) -> None:
     job = case_scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
     np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
     before = case_scoring.inputs_of(job, verify=False)
-    (tmp_path / "c.nii.gz").touch()  # whose geometry the probabilities take
+    (tmp_path / "c.nii.gz").touch()  # the probabilities use its geometry
     assert not case_scoring.same_inputs(before, case_scoring.inputs_of(job, verify=False), verify=False)
 
 
-def test_the_number_of_workers_changes_no_file(
+def test_the_files_do_not_depend_on_the_number_of_workers(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(folders, "one", workers=1)
@@ -588,21 +588,21 @@ def test_the_number_of_workers_changes_no_file(
     assert final(folders / "one") == final(folders / "two")
 
 
-def test_no_file_is_kept_without_a_folder(folders: Path) -> None:
+def test_nothing_is_stored_without_a_results_folder(folders: Path) -> None:
     before = sorted(folders.rglob("*"))
     result = run(folders, out=None)
     assert sorted(folders.rglob("*")) == before
     assert result.comparison("b", "good").score == 0.75
 
 
-def test_no_time_of_day_is_in_the_final_files(folders: Path) -> None:
+def test_the_final_files_contain_no_time(folders: Path) -> None:
     run(folders, "one")
     os.utime(folders / "truth" / "a.npy", ns=(1, 1))
     run(folders, "two")
     assert final(folders / "one") == final(folders / "two")
 
 
-def test_a_print_shows_the_failures_but_not_all(folders: Path) -> None:
+def test_repr_lists_at_most_five_failures(folders: Path) -> None:
     for case in "abcdefgh":
         np.save(folders / "good" / case, REFERENCE[:3])
     text = repr(run(folders))
@@ -611,7 +611,7 @@ def test_a_print_shows_the_failures_but_not_all(folders: Path) -> None:
     assert "… and 3 more failures" in text
 
 
-def test_cases_of_another_version_are_computed_anew(folders: Path) -> None:
+def test_cases_of_another_version_are_computed_again(folders: Path) -> None:
     run(folders)
     journal = folders / "out" / "cases.jsonl"
     journal.write_text(journal.read_text().replace('"version": "', '"version": "0.'))
@@ -620,20 +620,20 @@ def test_cases_of_another_version_are_computed_anew(folders: Path) -> None:
     assert (seen[0].resumed, seen[-1].done) == (0, 16)
 
 
-def test_a_folder_of_an_older_format_is_refused_and_computed_anew(folders: Path) -> None:
+def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Path) -> None:
     run(folders)
     first = final(folders / "out")
     for name in ("summary.json", "cases.jsonl"):
         path = folders / "out" / name
         path.write_text(path.read_text().replace('"format": 3', '"format": 2'))
-    with pytest.raises(InputError, match=r"expected a summary of format 3, found 2; another vers"):
+    with pytest.raises(InputError, match=r"expected a summary of format 3, found 2, which another"):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32
     assert final(folders / "out") == first
 
 
-# Compared again, for the pages -------------------------------------------------------------------
+# Comparing cases again for pages ------------------------------------------------------------------
 
 
 def shows_images(page: Path) -> bool:
@@ -641,7 +641,7 @@ def shows_images(page: Path) -> bool:
     return 'id="pixels"' in text or "data:image/png" in text
 
 
-def test_records_know_their_files_wherever_they_are_read_from(
+def test_records_have_full_paths_from_any_working_directory(
     folders: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folders)
@@ -654,7 +654,7 @@ def test_records_know_their_files_wherever_they_are_read_from(
     assert again.map().tolist() == [0, 1, 1, 1, 0, 1, 1, 1]
 
 
-def test_a_part_inside_a_file_is_found_again(folders: Path) -> None:
+def test_a_path_inside_a_file_is_compared_again(folders: Path) -> None:
     (folders / "packed").mkdir()
     np.savez(folders / "packed" / "a_out.npz", first=REFERENCE, second=np.roll(REFERENCE, 1))
     result = evaluate(
@@ -676,7 +676,7 @@ def test_a_case_is_compared_again_with_the_options_of_the_run(folders: Path) -> 
         assert again.to_dict() == record.comparison.to_dict()
 
 
-def test_files_that_are_gone_or_changed_are_said(folders: Path) -> None:
+def test_missing_or_changed_files_are_errors(folders: Path) -> None:
     result = run(folders)
     np.save(folders / "good" / "a", np.roll(REFERENCE, 3))
     (folders / "good" / "b.npy").unlink()
@@ -690,10 +690,10 @@ def test_files_that_are_gone_or_changed_are_said(folders: Path) -> None:
         compare_again(c, result.options)
 
 
-def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> None:
+def test_moved_input_folders_need_no_new_comparison(folders: Path) -> None:
     run(folders)
     before = final(folders / "out")
-    kept = {
+    journal_lines = {
         (line["case"], line["method"]): line["comparison"]
         for line in map(json.loads, (folders / "out" / "cases.jsonl").read_text().splitlines())
     }
@@ -705,7 +705,7 @@ def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> 
     assert lines(folders / "out") == 32
     loaded = Evaluation.load(folders / "out")
     assert {record.reference[0].split("/")[-2] for record in loaded.records} == {"moved"}
-    for (case, method), content in kept.items():
+    for (case, method), content in journal_lines.items():
         assert json.loads(loaded.comparison(case, method).to_json()) == content
     evaluate(folders / "moved", methods, out=folders / "out")
     assert lines(folders / "out") == 32
@@ -714,7 +714,7 @@ def test_a_moved_folder_is_not_computed_again_but_found_again(folders: Path) -> 
     assert final(folders / "out") == before
 
 
-def test_the_page_of_a_run_links_pages_with_images(folders: Path) -> None:
+def test_the_report_links_to_case_pages_with_images(folders: Path) -> None:
     result = run(folders)
     page = result.report(reports="worst:1")
     assert page == folders / "out" / "report.html"
@@ -732,43 +732,43 @@ def test_the_page_of_a_run_links_pages_with_images(folders: Path) -> None:
     assert {file: file.read_bytes() for file in (page, *cases)} == bytes_before
 
 
-def test_the_page_of_a_case_whose_file_is_gone_says_so(folders: Path) -> None:
+def test_the_page_of_a_case_with_a_missing_file_has_a_notice(folders: Path) -> None:
     run(folders)
     (folders / "good" / "b.npy").unlink()
-    with pytest.warns(ProbdiceWarning, match=r"page of b \(good\) has no images: .*no such file"):
+    with pytest.warns(ProbdiceWarning, match=r"b \(good\): the page has no images: .*no such file"):
         Evaluation.load(folders / "out").report(reports="worst:1")
     first, second, *_ = sorted((folders / "out" / "report_cases").iterdir())
     assert shows_images(first) and not shows_images(second)
     text = second.read_text(encoding="utf-8")
-    assert "only what was recorded" in text and "b.npy: no such file" in text
+    assert "shows recorded numbers" in text and "b.npy: no such file" in text
     assert "0.7500" in text
 
 
-def test_a_page_needs_a_place_and_no_second_run(folders: Path, tmp_path: Path) -> None:
+def test_a_report_needs_a_path_and_no_concurrent_run(folders: Path, tmp_path: Path) -> None:
     result = run(folders, None)
     with pytest.raises(InputError, match="path must say where the page goes"):
         result.report()
     assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
     assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())
-    kept = run(folders)
+    stored = run(folders)
     with (
         locked(folders / "out"),
         pytest.raises(InputError, match="another run is writing into this folder"),
     ):
-        kept.report()
+        stored.report()
 
 
-def test_results_are_not_put_among_the_images(tmp_path: Path) -> None:
+def test_an_input_folder_is_rejected_as_results_folder(tmp_path: Path) -> None:
     for folder in ("reference", "method"):
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "a.npy", np.array([1, 2, 2]))
     for folder in ("reference", "method"):
-        with pytest.raises(ProbdiceError, match="results need one of their own"):
+        with pytest.raises(ProbdiceError, match="is an input folder"):
             evaluate(tmp_path / "reference", {"m": tmp_path / "method"}, out=tmp_path / folder)
         assert [path.name for path in (tmp_path / folder).iterdir()] == ["a.npy"]
 
 
-def test_names_and_priority_are_for_every_case(tmp_path):
+def test_names_and_priority_apply_to_every_case(tmp_path):
     kidney, tumour = np.array([1, 1, 1, 0], np.uint8), np.array([0, 1, 0, 0], np.uint8)
     for folder in ("truth", "mine"):
         (tmp_path / folder / "a").mkdir(parents=True)
@@ -792,7 +792,7 @@ def test_names_and_priority_are_for_every_case(tmp_path):
     ]
 
 
-def test_regions_have_millilitres_where_the_place_is_known(tmp_path):
+def test_region_volumes_are_in_millilitres_if_the_geometry_is_known(tmp_path):
     place = Geometry((2, 2, 1), np.diag([10.0, 10.0, 5.0, 1.0]))
     for folder in ("truth", "mine"):
         (tmp_path / folder).mkdir()
@@ -806,10 +806,10 @@ def test_regions_have_millilitres_where_the_place_is_known(tmp_path):
     assert rows == [("placed", "1.5"), ("placed", "0.5"), ("plain", ""), ("plain", "")]
 
 
-# -- the field's other numbers ---------------------------------------------------------------------
+# -- indices and detection ---------------------------------------------------------------------
 
 
-def test_columns_of_other_fields_on_request(folders: Path) -> None:
+def test_indices_and_detection_columns_on_request(folders: Path) -> None:
     plain = rows(folders / "out" / "cases.csv") if run(folders) else []
     assert "rand" not in plain[0]
     result = run(folders, indices=True, background=1)
@@ -824,14 +824,14 @@ def test_columns_of_other_fields_on_request(folders: Path) -> None:
     assert result.cases_frame()["f1"].notna().all()
 
 
-def test_columns_of_other_fields_cost_no_second_comparison(folders: Path) -> None:
+def test_additional_columns_need_no_new_comparison(folders: Path) -> None:
     run(folders)
     journal = (folders / "out" / "cases.jsonl").read_bytes()
     run(folders, indices=True)
     assert (folders / "out" / "cases.jsonl").read_bytes() == journal
 
 
-def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path) -> None:
+def test_a_missing_number_of_a_case_is_empty_with_a_reason(folders: Path) -> None:
     run(folders, background="nothing")
     row = rows(folders / "out" / "cases.csv")[0]
     assert row["status"] == "scored" and row["f1"] == ""
@@ -843,7 +843,7 @@ def test_a_number_that_a_case_does_not_have_is_empty_and_says_why(folders: Path)
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Path:
-    """Three clusters for two classes; alone, the third case would turn them round."""
+    """Three clusters for two classes; matched alone, the third case would exchange them."""
     truth = {"a": [1, 1, 1, 2], "b": [1, 1, 2, 2], "c": [1, 1, 2, 2]}
     mine = {"a": [5, 5, 9, 7], "b": [5, 5, 7, 7], "c": [7, 7, 5, 9]}
     for name, cases in (("truth", truth), ("mine", mine)):
@@ -857,7 +857,7 @@ def run_set(folder: Path, **options: Any) -> Evaluation:
     return evaluate(folder / "truth", folder / "mine", correspondence="set", **options)
 
 
-def test_one_correspondence_holds_for_all_cases(clusters: Path) -> None:
+def test_one_correspondence_applies_to_all_cases(clusters: Path) -> None:
     each = evaluate(clusters / "truth", clusters / "mine")
     assert each.values()["mine"].tolist() == [0.75, 1.0, 0.75]
     result = run_set(clusters)
@@ -892,25 +892,25 @@ def test_a_set_is_continued_loaded_and_compared_again(clusters: Path) -> None:
     assert (final(out), lines(out)) == (before, counted)
     np.save(clusters / "truth" / "d", np.array([2, 2, 2, 2, 2, 2]))
     np.save(clusters / "mine" / "d", np.array([9, 9, 9, 9, 9, 9]))
-    more = run_set(clusters, out=out, merge="prediction")  # another correspondence is found
-    assert more.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
+    merged = run_set(clusters, out=out, merge="prediction")  # another correspondence
+    assert merged.correspondences["mine"].groups == (((1,), (5,)), ((2,), (7, 9)))
     assert Evaluation.load(out).values("score")["mine"].tolist() == [0.75, 1.0, 0.25, 1.0]
     first.report(out / "page.html")
 
 
-def test_a_case_that_cannot_be_read_does_not_spoil_the_set(clusters: Path) -> None:
-    (clusters / "mine" / "c.npy").write_bytes(b"damaged")
+def test_an_unreadable_case_does_not_change_the_common_correspondence(clusters: Path) -> None:
+    (clusters / "mine" / "c.npy").write_bytes(b"corrupt")
     seen: list[Progress] = []
     result = run_set(clusters, progress=seen.append)
     assert [record.case for record in result.failures] == ["c"]
     assert result.values()["mine"].tolist()[:2] == [0.75, 1.0]
     assert [now.latest.case for now in seen if now.latest and now.latest.failure] == ["c"]
     for case in "ab":
-        (clusters / "mine" / f"{case}.npy").write_bytes(b"damaged")
+        (clusters / "mine" / f"{case}.npy").write_bytes(b"corrupt")
     assert len(run_set(clusters).failures) == 3
 
 
-def test_overlaps_for_a_set_take_no_pass_for_chance(tmp_path: Path) -> None:
+def test_overlaps_for_a_set_do_not_compute_chance(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for folder in ("truth", "mine"):
         (tmp_path / folder).mkdir()
@@ -918,11 +918,11 @@ def test_overlaps_for_a_set_take_no_pass_for_chance(tmp_path: Path) -> None:
             np.save(tmp_path / folder / case, rng.dirichlet(np.ones(2), 50).T)
     run_set(tmp_path, out=tmp_path / "out")
     journal = (tmp_path / "out" / "cases.jsonl").read_text(encoding="utf-8")
-    kept = [json.loads(line) for line in journal.splitlines()]
-    assert ["explained" in line["comparison"] for line in kept] == [False, False, True, True]
+    lines = [json.loads(line) for line in journal.splitlines()]
+    assert ["explained" in line["comparison"] for line in lines] == [False, False, True, True]
 
 
-def test_what_is_missing_ranks_last_or_is_zero_or_is_left_out(folders: Path) -> None:
+def test_missing_cases_rank_last_or_count_as_0_or_are_excluded(folders: Path) -> None:
     for case in "gh":
         (folders / "good" / f"{case}.npy").unlink()
     worst, zero, exclude = (run(folders, None, missing=r) for r in ("worst", "zero", "exclude"))
@@ -939,16 +939,16 @@ def test_what_is_missing_ranks_last_or_is_zero_or_is_left_out(folders: Path) -> 
         run(folders, missing="best")
 
 
-def test_a_scored_case_without_a_value_ranks_nobody(folders: Path) -> None:
+def test_a_scored_case_without_a_value_is_excluded_from_the_ranking(folders: Path) -> None:
     np.save(folders / "truth" / "a", np.zeros(8, int))
-    np.save(folders / "good" / "a", np.zeros(8, int))  # right, and nothing is left to adjust
+    np.save(folders / "good" / "a", np.zeros(8, int))  # equal, so the adjusted score is undefined
     result = run(folders, None, missing="worst")
     assert np.isnan(result.values("adjusted_score")["good"][0])
     assert {rank.n for rank in result.ranks("adjusted_score")} == {7}
     assert {rank.n for rank in result.ranks("score")} == {8}
 
 
-def test_methods_are_ranked_by_what_is_asked_for(folders: Path) -> None:
+def test_methods_are_ranked_by_the_given_measure(folders: Path) -> None:
     assert run(folders, None).rank_by == "score"
     assert run(folders, None, merge="both").rank_by == "adjusted_score"
     result = run(folders, None, background=1, rank_by="lowest_dice")
@@ -964,7 +964,7 @@ def test_methods_are_ranked_by_what_is_asked_for(folders: Path) -> None:
         run(folders, rank_by="dice")
 
 
-def test_masks_of_cases_say_where_to_compare(folders: Path) -> None:
+def test_only_pixels_inside_masks_are_compared(folders: Path) -> None:
     (folders / "masks").mkdir()
     for case in "abcdefgh":
         np.save(folders / "masks" / case, np.array([1] * 6 + [0] * 2))
@@ -979,7 +979,7 @@ def test_masks_of_cases_say_where_to_compare(folders: Path) -> None:
     assert compare_again(loaded.records[0], loaded.options).pixels == 8
 
 
-def test_images_are_for_the_pages_of_cases(folders: Path) -> None:
+def test_case_pages_show_images(folders: Path) -> None:
     (folders / "scans").mkdir()
     for folder in ("truth", *PREDICTIONS):
         for case in "abcdefgh":
@@ -994,11 +994,11 @@ def test_images_are_for_the_pages_of_cases(folders: Path) -> None:
         "0000-a-good.html",
         "0001-a-poor.html",
     }
-    with pytest.raises(InputError, match="no case has an image there"):
+    with pytest.raises(InputError, match="no image matches a case"):
         run(folders, image=folders / "scans")
 
 
-def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> None:
+def test_errors_of_a_common_correspondence_name_the_method(clusters: Path) -> None:
     rng = np.random.default_rng(0)
     for folder, regions in (("truth", 2), ("mine", 3)):
         for case in "abc":
@@ -1011,7 +1011,7 @@ def test_what_a_set_cannot_give_is_refused_with_its_method(clusters: Path) -> No
         evaluate(clusters / "truth", clusters / "mine", correspondence="all")  # type: ignore[arg-type]
 
 
-def test_the_memory_for_a_file_holds_in_the_workers_and_changes_no_result(folders: Path) -> None:
+def test_max_bytes_applies_in_workers_and_does_not_change_results(folders: Path) -> None:
     method = next(iter(PREDICTIONS))
     for name in ("truth", method):
         for file in list((folders / name).iterdir()):

@@ -1,4 +1,4 @@
-"""The consensus of raters keeps the numbers and names of its regions through an evaluation."""
+"""The consensus of raters keeps the integer labels and names of regions in an evaluation."""
 
 import copy
 import csv
@@ -19,7 +19,7 @@ PLACE = Geometry((12, 10, 6), np.diag([2.0, 2.0, 3.0, 1.0]))
 
 
 def volume(labels: tuple[int, ...], seed: int, share: float) -> NDArray[np.uint8]:
-    """Slabs of the labels along the first axis, with some voxels wrong."""
+    """Slabs of the labels along the first axis, with some wrong voxels."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.repeat(np.arange(len(labels)), 12 // len(labels)), 60).reshape(12, 10, 6)
     wrong = rng.random(truth.shape) < share
@@ -31,7 +31,7 @@ def volume(labels: tuple[int, ...], seed: int, share: float) -> NDArray[np.uint8
 def foreground_dice(
     raters: list[NDArray[Any]], method: NDArray[Any], labels: tuple[int, ...]
 ) -> float:
-    """2 Σ min(p, q) / (Σ p + Σ q) of each label but 0, p the share of raters who give it."""
+    """2 Σ min(p, q) / (Σ p + Σ q) per label except 0; p is the share of raters with it."""
     values = []
     for label in labels[1:]:
         p = np.mean([rater == label for rater in raters], axis=0)
@@ -53,7 +53,7 @@ def store(folder: Path, case: str, values: NDArray[Any], suffix: str, names: boo
 
 @pytest.mark.parametrize("suffix", [".nii.gz", ".npy", ".nrrd"])
 @pytest.mark.parametrize("names", [False, True])
-def test_foreground_dice_against_the_consensus_is_that_of_its_labels(
+def test_foreground_dice_against_the_consensus_matches_labels(
     tmp_path: Path, suffix: str, names: bool
 ) -> None:
     expected = {}
@@ -71,32 +71,34 @@ def test_foreground_dice_against_the_consensus_is_that_of_its_labels(
     )  # fmt: skip
     assert done.code == 0, done.err
     rows = csv.DictReader((tmp_path / "out" / "cases.csv").read_text().splitlines())
-    found = {row["case"]: float(row["foreground_dice"]) for row in rows}
-    assert found == pytest.approx(expected, abs=1e-6)
+    values = {row["case"]: float(row["foreground_dice"]) for row in rows}
+    assert values == pytest.approx(expected, abs=1e-6)
     assert min(expected.values()) > 0.8
 
 
-def test_a_consensus_has_the_numbers_and_names_of_its_raters() -> None:
+def test_a_consensus_has_the_integer_labels_and_names_of_its_raters() -> None:
     raters = [
         Segmentation.from_labels([0, 17, 17, 53], names={17: "liver", 53: "aorta"}),
         Segmentation.from_labels([0, 17, 53, 53], names={17: "liver", 53: "aorta"}),
     ]
-    found = probdice.consensus(raters, match="labels").segmentation
-    assert found.labels == (0, 17, 53)
-    assert found.regions == (0, "liver", "aorta")
-    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 1]]
-    assert probdice.compare([0, 17, 17, 53], found, match="labels").score == pytest.approx(0.875)
+    segmentation = probdice.consensus(raters, match="labels").segmentation
+    assert segmentation.labels == (0, 17, 53)
+    assert segmentation.regions == (0, "liver", "aorta")
+    assert segmentation.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 1]]
+    assert probdice.compare([0, 17, 17, 53], segmentation, match="labels").score == pytest.approx(
+        0.875
+    )
 
 
-def test_raters_with_names_on_other_numbers_agree_by_name() -> None:
+def test_raters_with_different_integer_labels_are_matched_by_name() -> None:
     raters = [
         Segmentation.from_labels([0, 1, 1, 2], names={1: "liver", 2: "spleen"}),
         Segmentation.from_labels([0, 2, 2, 1], names={2: "liver", 1: "spleen"}),
         Segmentation.from_labels([0, 1, 1, 2], names={1: "liver", 2: "spleen"}),
     ]
-    found = probdice.consensus(raters, match="labels").segmentation
-    assert (found.labels, found.regions) == ((0, 1, 2), (0, "liver", "spleen"))
-    assert found.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    segmentation = probdice.consensus(raters, match="labels").segmentation
+    assert (segmentation.labels, segmentation.regions) == ((0, 1, 2), (0, "liver", "spleen"))
+    assert segmentation.probabilities().tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("method", ["mean", "staple"])
@@ -109,7 +111,7 @@ def test_a_consensus_can_be_pickled_and_copied(method: Any) -> None:
         assert twin.segmentation.probabilities().tolist() == expected.tolist()
 
 
-def test_the_consensus_of_a_run_is_small_and_has_its_labels(tmp_path: Path) -> None:
+def test_the_consensus_file_is_small_and_has_labels(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     blocks = np.kron(rng.permutation(64).reshape(8, 8), np.ones((25, 25), int)).astype(np.uint8)
     for name, moved in (("anna", 0), ("ben", 1), ("method", 2)):

@@ -1,4 +1,4 @@
-"""The journal keeps what was finished, whatever ends the run."""
+"""The journal keeps finished cases after interruptions and errors."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def test_lines_are_appended_and_read_back(tmp_path: Path) -> None:
     assert cases_of(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_line_is_written_at_once_and_on_the_disk_within_a_second(
+def test_a_line_is_written_immediately_and_flushed_within_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = []
@@ -68,14 +68,14 @@ def test_a_line_is_written_at_once_and_on_the_disk_within_a_second(
     assert cases_of(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_disk_that_is_full_at_the_last_flush_is_named(
+def test_a_full_disk_at_the_last_flush_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with (
-        pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"),
+        pytest.raises(InputError, match=r"cases\.jsonl: cannot write this file: No space left"),
         Journal(tmp_path) as journal,
     ):
         journal.append(line("a"))
@@ -83,7 +83,7 @@ def test_a_disk_that_is_full_at_the_last_flush_is_named(
 
 
 @pytest.mark.parametrize("left", [1, 7, 20])
-def test_a_torn_last_line_is_dropped(tmp_path: Path, left: int) -> None:
+def test_a_truncated_last_line_is_removed(tmp_path: Path, left: int) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(f"{line('a')}\n{line('b')[:left]}")
     assert cases_of(tmp_path) == ["a"]
@@ -92,12 +92,12 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, left: int) -> None:
     assert path.read_text() == f"{line('a')}\n{line('c')}\n"
 
 
-def test_a_last_line_that_only_lacks_its_end_is_torn_too(tmp_path: Path) -> None:
+def test_a_last_line_without_a_newline_is_removed(tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(f"{line('a')}\n{line('b')}")
     assert cases_of(tmp_path) == ["a"]
 
 
-def test_a_long_torn_line_is_dropped(tmp_path: Path) -> None:
+def test_a_long_truncated_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(f"{line('a')}\n{'x' * 200_000}")
     with Journal(tmp_path):
@@ -107,7 +107,7 @@ def test_a_long_torn_line_is_dropped(tmp_path: Path) -> None:
         assert path.read_text() == ""
 
 
-def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
+def test_invalid_lines_are_ignored(tmp_path: Path) -> None:
     junk = [
         "{",
         "\0" * 50,
@@ -138,13 +138,13 @@ def test_lines_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
         {"files": ["a", "b"]},
     ],
 )
-def test_lines_of_wrong_types_are_passed_over(tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_lines_with_wrong_types_are_ignored(tmp_path: Path, wrong: dict[str, object]) -> None:
     text = json.dumps(json.loads(line("z")) | wrong)
     (tmp_path / "cases.jsonl").write_text(f"{line('a')}\n{text}\n{line('b')}\n")
     assert cases_of(tmp_path) == ["a", "b"]
 
 
-def test_a_full_disk_is_named_and_leaves_what_was_finished(
+def test_a_full_disk_is_reported_and_keeps_finished_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
@@ -157,7 +157,9 @@ def test_a_full_disk_is_named_and_leaves_what_was_finished(
     with Journal(tmp_path) as journal:
         journal.append(line("a"))
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(InputError, match=r"cases\.jsonl: cannot be written: No space left"):
+        with pytest.raises(
+            InputError, match=r"cases\.jsonl: cannot write this file: No space left"
+        ):
             journal.append(line("b"))
     monkeypatch.undo()
     with Journal(tmp_path) as journal:
@@ -165,7 +167,7 @@ def test_a_full_disk_is_named_and_leaves_what_was_finished(
     assert cases_of(tmp_path) == ["a", "c"]
 
 
-def test_a_second_run_into_one_folder_is_refused(tmp_path: Path) -> None:
+def test_a_concurrent_run_into_one_folder_is_rejected(tmp_path: Path) -> None:
     first = subprocess.Popen(
         [sys.executable, "-c", HOLD, repr(sys.path), str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -182,11 +184,11 @@ def test_a_second_run_into_one_folder_is_refused(tmp_path: Path) -> None:
             pass
         first.kill()
         first.wait()
-    with locked(tmp_path):  # a killed run leaves no lock behind
+    with locked(tmp_path):  # a killed run leaves no lock
         pass
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+def test_a_file_is_replaced_completely_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "cases.csv"
@@ -196,7 +198,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"cases\.csv: cannot be written: No space left"):
+    with pytest.raises(InputError, match=r"cases\.csv: cannot write this file: No space left"):
         replace_file(path, b"new")
     monkeypatch.undo()
     assert path.read_bytes() == b"old"
@@ -205,13 +207,13 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert path.read_bytes() == b"new"
 
 
-def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / "cases.csv").mkdir()
     with pytest.raises(InputError, match=r"cases\.csv: is a folder, expected the name of a file"):
         replace_file(tmp_path / "cases.csv", b"new")
 
 
-def test_what_a_kill_left_half_written_is_overwritten(tmp_path: Path) -> None:
+def test_a_partial_file_of_a_killed_run_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".cases.csv.partial").write_bytes(b"half, and longer than what is to come")
     replace_file(tmp_path / "cases.csv", b"new")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"cases.csv": b"new"}

@@ -1,4 +1,4 @@
-"""What labels say over many cases, read from the overlaps of the scores."""
+"""Labels over many cases, computed from stored overlaps."""
 
 from math import isnan
 
@@ -83,14 +83,14 @@ def test_cases_and_pairs_are_counted_the_most_frequent_pair_first() -> None:
     )
 
 
-def test_labels_that_the_reference_does_not_have_mean_something_else() -> None:
+def test_labels_that_the_reference_lacks_have_another_meaning() -> None:
     cases = [compare(TRUTH, relabelled(1, 0, 4, 5))]
     assert label_difference("m", cases, frozenset(range(4))) is None
     assert label_difference("m", cases, frozenset(range(6))) is not None
 
 
 def photographs(count: int) -> list[tuple[str, object]]:
-    """Images that two people divided into as many parts as they liked, numbered as they came."""
+    """Images that two people segmented freely, with labels in arbitrary order."""
     generator = np.random.default_rng(0)
     pairs = []
     for k in range(count):
@@ -101,22 +101,22 @@ def photographs(count: int) -> list[tuple[str, object]]:
     return pairs
 
 
-def test_labels_of_photographs_mean_something_else_in_each() -> None:
+def test_labels_of_freely_segmented_images_do_not_mean_the_same() -> None:
     assert not labels_mean_the_same(photographs(40))  # type: ignore[arg-type]
 
 
-def test_labels_mean_the_same_where_the_cases_have_one_set_of_them() -> None:
+def test_labels_mean_the_same_if_most_cases_have_the_same_labels() -> None:
     generator = np.random.default_rng(0)
     cases = [("m", compare(TRUTH, relabelled(*generator.permutation(4)))) for _ in range(10)]
     assert labels_mean_the_same(cases)
 
 
-def test_labels_mean_the_same_where_partners_are_mostly_the_same() -> None:
+def test_labels_mean_the_same_if_they_are_mostly_matched_to_the_same_label() -> None:
     cases = [("m", compare(TRUTH[: 3 * k], TRUTH[: 3 * k])) for k in (1, 2, 3, 4, 2, 3)]
     assert labels_mean_the_same(cases)
 
 
-def test_names_mean_the_same_and_one_case_may_mean_anything() -> None:
+def test_named_labels_and_labels_of_one_case_mean_the_same() -> None:
     named = Segmentation.from_labels(np.array(TRUTH), names={k: "abcd"[k] for k in range(4)})
     assert labels_mean_the_same([("m", compare(named, TRUTH))])
     assert labels_mean_the_same([("m", compare(TRUTH, relabelled(3, 2, 1, 0)))])

@@ -1,4 +1,4 @@
-"""Which files belong together, by the layouts people have."""
+"""Pairing of files in common folder layouts."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ def made(folder: Path, *names: str) -> Path:
 
 
 def cases(folder: Path, pattern: str | None = None, *, probabilities: bool = False) -> object:
-    """Case to the paths of its files, relative to the folder."""
-    found = find_cases(folder, pattern, probabilities=probabilities)
-    return {case: [path.removeprefix(f"{folder}/") for path in found[case]] for case in found}
+    """The paths of the files of every case, relative to the folder."""
+    files = find_cases(folder, pattern, probabilities=probabilities)
+    return {case: [path.removeprefix(f"{folder}/") for path in files[case]] for case in files}
 
 
 def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
@@ -44,27 +44,27 @@ def test_formats_may_differ_between_the_sides(tmp_path: Path) -> None:
     assert missing == ()
 
 
-def test_a_case_is_a_subfolder_where_no_files_lie_above(tmp_path: Path) -> None:
+def test_a_case_is_a_subfolder_if_the_folder_has_no_files(tmp_path: Path) -> None:
     made(tmp_path, "one/seg.nii.gz", "two/other.npy", "two/log.txt", "empty/readme.txt", "x.json")
     assert cases(tmp_path) == {"one": ["one/seg.nii.gz"], "two": ["two/other.npy"]}
 
 
-def test_several_files_of_a_subfolder_are_one_region_each(tmp_path: Path) -> None:
+def test_several_files_of_a_subfolder_are_its_regions(tmp_path: Path) -> None:
     made(tmp_path, "one/pve_10.nii.gz", "one/pve_2.nii.gz", "one/pve_0.nii.gz")
     assert cases(tmp_path) == {"one": ["one/pve_0.nii.gz", "one/pve_2.nii.gz", "one/pve_10.nii.gz"]}
 
 
-def test_subfolders_beside_files_are_left_alone(tmp_path: Path) -> None:
+def test_subfolders_beside_files_are_ignored(tmp_path: Path) -> None:
     made(tmp_path, "a.npy", "old/a.npy", "old/b.npy")
     assert cases(tmp_path) == {"a": ["a.npy"]}
 
 
-def test_images_of_nnunet_beside_their_labels_are_left_alone(tmp_path: Path) -> None:
+def test_nnunet_images_beside_label_maps_are_ignored(tmp_path: Path) -> None:
     made(tmp_path, "la_01.nii.gz", "la_01_0000.nii.gz", "la_01_0001.nii.gz", "plans.json")
     assert cases(tmp_path) == {"la_01": ["la_01.nii.gz"]}
 
 
-def test_four_digits_alone_do_not_make_an_image(tmp_path: Path) -> None:
+def test_a_four_digit_suffix_without_a_label_map_is_a_case(tmp_path: Path) -> None:
     made(tmp_path, "scan_0001.nii.gz", "scan_0002.nii.gz")
     assert cases(tmp_path) == {
         "scan_0001": ["scan_0001.nii.gz"],
@@ -72,19 +72,19 @@ def test_four_digits_alone_do_not_make_an_image(tmp_path: Path) -> None:
     }
 
 
-def test_probabilities_of_nnunet_are_taken_on_request(tmp_path: Path) -> None:
+def test_nnunet_probabilities_are_read_on_request(tmp_path: Path) -> None:
     made(tmp_path, "a.nii.gz", "a.npz", "a.pkl", "b.nii.gz", "b.npz", "b.pkl")
     assert cases(tmp_path) == {"a": ["a.nii.gz"], "b": ["b.nii.gz"]}
     assert cases(tmp_path, probabilities=True) == {"a": ["a.npz"], "b": ["b.npz"]}
 
 
-def test_probabilities_that_are_not_there_are_an_error(tmp_path: Path) -> None:
+def test_missing_probabilities_are_an_error(tmp_path: Path) -> None:
     made(tmp_path, "a.nii.gz", "a.npz", "b.nii.gz")
-    with pytest.raises(InputError, match=r"b\.nii\.gz: has no \.npz beside it"):
+    with pytest.raises(InputError, match=r"b\.nii\.gz: case b has no \.npz file"):
         cases(tmp_path, probabilities=True)
 
 
-def test_a_folder_of_npz_alone_needs_no_option(tmp_path: Path) -> None:
+def test_a_folder_with_only_npz_files_needs_no_option(tmp_path: Path) -> None:
     made(tmp_path, "a.npz")
     assert cases(tmp_path) == {"a": ["a.npz"]}
 
@@ -94,14 +94,14 @@ def test_a_header_and_its_values_are_one_file(tmp_path: Path) -> None:
     assert cases(tmp_path) == {"a": ["a.hdr"], "b": ["b.mhd"]}
 
 
-def test_two_files_of_one_name_are_not_guessed_at(tmp_path: Path) -> None:
+def test_two_files_with_the_same_name_are_an_error(tmp_path: Path) -> None:
     made(tmp_path, "a.nii.gz", "a.nrrd")
     with pytest.raises(InputError, match=r"case a has several files \(a\.nii\.gz, a\.nrrd\)"):
         cases(tmp_path)
     assert cases(tmp_path, "{case}.nrrd") == {"a": ["a.nrrd"]}
 
 
-def test_a_pattern_says_what_the_case_is(tmp_path: Path) -> None:
+def test_a_pattern_marks_the_case_in_file_names(tmp_path: Path) -> None:
     made(tmp_path, "a_seg.nii.gz", "b_seg.nii.gz", "a_image.nii.gz", "[x]_seg.nii.gz")
     assert cases(tmp_path, "{case}_seg.nii.gz") == {
         "a": ["a_seg.nii.gz"],
@@ -110,7 +110,7 @@ def test_a_pattern_says_what_the_case_is(tmp_path: Path) -> None:
     }
 
 
-def test_a_pattern_may_reach_into_subfolders_and_gather_regions(tmp_path: Path) -> None:
+def test_a_pattern_may_match_subfolders_and_several_regions(tmp_path: Path) -> None:
     made(tmp_path, "s1/mri/p_2.nii", "s1/mri/p_10.nii", "s2/mri/p_2.nii", "s2/mri/brain.nii")
     assert cases(tmp_path, "{case}/mri/p_*.nii") == {
         "s1": ["s1/mri/p_2.nii", "s1/mri/p_10.nii"],
@@ -126,7 +126,7 @@ def test_a_pattern_may_name_the_case_twice_and_skip_folders(tmp_path: Path) -> N
     }
 
 
-def test_a_pattern_may_name_what_lies_inside_a_file(tmp_path: Path) -> None:
+def test_a_pattern_may_select_a_path_inside_a_file(tmp_path: Path) -> None:
     made(tmp_path, "12.mat", "7.mat")
     assert cases(tmp_path, "{case}.mat:groundTruth/0") == {
         "7": ["7.mat:groundTruth/0"],
@@ -134,20 +134,20 @@ def test_a_pattern_may_name_what_lies_inside_a_file(tmp_path: Path) -> None:
     }
 
 
-def test_a_pattern_without_a_case_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not say where the name of the case stands"):
+def test_a_pattern_without_a_case_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no \{case\}"):
         cases(tmp_path, "*.nii.gz")
 
 
-def test_a_name_in_two_folders_is_refused_with_both_paths(tmp_path: Path) -> None:
+def test_a_case_in_two_folders_is_rejected_with_both_paths(tmp_path: Path) -> None:
     made(tmp_path, "site1/p1.nii.gz", "site2/p1.nii.gz", "site1/p2.nii.gz")
     for pattern in ("**/{case}.nii.gz", "*/{case}.nii.gz", "site[12]/{case}.nii.gz"):
         with pytest.raises(InputError) as caught:
             cases(tmp_path, pattern)
         assert str(caught.value) == (
-            f"pattern {pattern!r}: case p1 stands for files of different folders, "
-            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; let the name of the case "
-            f"contain the folder, with a pattern such as '{{case:path}}.nii.gz'"
+            f"pattern {pattern!r}: case p1 has files in different folders, "
+            f"{tmp_path}/site1/p1.nii.gz and {tmp_path}/site2/p1.nii.gz; to make the folder part "
+            f"of the case name, use a pattern such as '{{case:path}}.nii.gz'"
         )
 
 
@@ -161,7 +161,7 @@ def test_the_name_of_a_case_may_contain_folders(tmp_path: Path) -> None:
     }
 
 
-def test_a_case_of_several_folders_may_gather_regions(tmp_path: Path) -> None:
+def test_a_case_name_with_folders_may_have_several_regions(tmp_path: Path) -> None:
     made(tmp_path, "s/1/p_0.nii", "s/1/p_1.nii", "t/1/p_0.nii")
     assert cases(tmp_path, "{case:path}/p_*.nii") == {
         "s/1": ["s/1/p_0.nii", "s/1/p_1.nii"],
@@ -169,7 +169,7 @@ def test_a_case_of_several_folders_may_gather_regions(tmp_path: Path) -> None:
     }
 
 
-def test_regions_may_lie_in_folders_below_that_of_the_case(tmp_path: Path) -> None:
+def test_regions_may_be_in_subfolders_of_the_case(tmp_path: Path) -> None:
     made(tmp_path, "p1/csf/map.nii", "p1/grey/map.nii")
     assert cases(tmp_path, "{case}/*/map.nii") == {"p1": ["p1/csf/map.nii", "p1/grey/map.nii"]}
 
@@ -177,7 +177,7 @@ def test_regions_may_lie_in_folders_below_that_of_the_case(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "pattern", ["c*{case}_T1w.nii", "c?{case}_T1w.nii", "c[123]{case}_T1w.nii"]
 )
-def test_the_tissue_maps_of_spm_are_the_regions_of_a_case(tmp_path: Path, pattern: str) -> None:
+def test_spm_tissue_maps_are_the_regions_of_a_case(tmp_path: Path, pattern: str) -> None:
     made(tmp_path, *(f"c{k}{case}_T1w.nii" for k in (1, 2, 3) for case in ("sub-01", "002")))
     made(tmp_path, "sub-01_T1w.nii", "y_sub-01_T1w.nii")
     assert cases(tmp_path, pattern) == {
@@ -186,12 +186,12 @@ def test_the_tissue_maps_of_spm_are_the_regions_of_a_case(tmp_path: Path, patter
     }
 
 
-def test_a_star_that_numbers_no_regions_is_refused(tmp_path: Path) -> None:
+def test_a_star_next_to_the_case_that_numbers_no_regions_is_rejected(tmp_path: Path) -> None:
     made(tmp_path, "csub-1.nii", "csub-2.nii")
-    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* that touches {case}"):
+    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* next to {case}"):
         cases(tmp_path, "c*{case}.nii")
     made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
-    with pytest.raises(InputError, match=r"case b has c1b\.nii alone; say what precedes"):
+    with pytest.raises(InputError, match=r"case b has only c1b\.nii; instead of"):
         cases(tmp_path / "uneven", "c*{case}.nii")
     assert cases(tmp_path / "uneven", "c?{case}.nii") == {
         "a": ["c1a.nii", "c2a.nii"],
@@ -199,7 +199,7 @@ def test_a_star_that_numbers_no_regions_is_refused(tmp_path: Path) -> None:
     }
 
 
-def test_brackets_stand_for_one_of_some_characters(tmp_path: Path) -> None:
+def test_brackets_match_one_of_several_characters(tmp_path: Path) -> None:
     made(tmp_path, "a1.nii", "b1.nii", "]1.nii", "^1.nii", "-1.nii")
     assert cases(tmp_path, "[a-]{case}.nii") == {"1": ["-1.nii", "a1.nii"]}
     assert cases(tmp_path, "[]^]{case}.nii") == {"1": ["]1.nii", "^1.nii"]}
@@ -213,26 +213,28 @@ def test_brackets_stand_for_one_of_some_characters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        ("{case}*.nii.gz", "does not say where the name of the case ends"),
-        ("*{case}.nii", "does not say where the name of the case begins"),
-        ("{case}{case}.nii", "has {case}{case}, which does not say"),
+        ("{case}*.nii.gz", "has {case}*, so the end of the case name is unknown"),
+        ("*{case}.nii", "has *{case}, so the start of the case name is unknown"),
+        ("{case}{case}.nii", "has {case}{case} without a separator"),
         ("/data/{case}.nii", "must be relative to the folder of cases"),
         ("C:/{case}.nii", "must be relative to the folder of cases"),
-        ("a**/{case}.nii", "may have ** only for folders"),
-        ("**{case}.nii", "may have ** only for folders"),
-        ("[z-a]{case}.nii", "cannot be used: bad character range z-a"),
+        ("a**/{case}.nii", "has ** in a name"),
+        ("**{case}.nii", "has ** in a name"),
+        ("[z-a]{case}.nii", "is invalid: bad character range z-a"),
         ("{site}/{case}.nii", "has {site}, expected {case}, or {case:path}"),
-        ("a.npz:{case}", "does not say where the name of the case stands"),
+        ("a.npz:{case}", "has no {case}"),
     ],
 )
-def test_a_pattern_that_cannot_be_meant_is_named(tmp_path: Path, pattern: str, reason: str) -> None:
+def test_invalid_patterns_are_rejected_with_a_reason(
+    tmp_path: Path, pattern: str, reason: str
+) -> None:
     made(tmp_path, "p1.nii", "p2.nii.gz")
     with pytest.raises(InputError) as caught:
         cases(tmp_path, pattern)
     assert str(caught.value).startswith(f"pattern {pattern!r} {reason}")
 
 
-def test_what_has_no_partner_is_listed_for_either_side(tmp_path: Path) -> None:
+def test_missing_cases_are_listed_for_both_sides(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.npy", "b.npy")
     methods = {"m": made(tmp_path / "m", "a.npy"), "n": made(tmp_path / "n", "a.npy", "c.npy")}
     jobs, missing, _ = pair(reference, methods, patterns=patterns_of(None, methods))
@@ -251,15 +253,15 @@ def jobs_of(reference: Path, folder: Path, pattern: dict[str, str]) -> object:
     jobs, missing, methods = pair(
         reference, {"all": folder}, patterns=patterns_of(pattern, ["all"])
     )
-    found = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
-    return found, [(one.case, one.method, one.side) for one in missing], list(methods)
+    predictions = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
+    return predictions, [(one.case, one.method, one.side) for one in missing], list(methods)
 
 
-def test_the_files_of_several_methods_may_lie_in_one_folder(tmp_path: Path) -> None:
+def test_several_methods_may_be_in_one_folder(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "p_1.npy", "p_1_a.npy")
     files = "p_1_net.npy", "p_1_big_net.npy", "p_1_a_net.npy", "p_1_a_big_net.npy", "p_2_net.npy"
-    found, missing, methods = jobs_of(reference, made(tmp_path / "m", *files), METHODS)
-    assert found == {
+    predictions, missing, methods = jobs_of(reference, made(tmp_path / "m", *files), METHODS)
+    assert predictions == {
         ("p_1", "big_net"): "p_1_big_net.npy",
         ("p_1", "net"): "p_1_net.npy",
         ("p_1_a", "big_net"): "p_1_a_big_net.npy",
@@ -269,24 +271,24 @@ def test_the_files_of_several_methods_may_lie_in_one_folder(tmp_path: Path) -> N
     assert methods == ["big_net", "net"]
 
 
-def test_the_reference_may_lie_among_the_methods(tmp_path: Path) -> None:
+def test_the_reference_may_be_in_the_folder_of_the_methods(tmp_path: Path) -> None:
     both = made(tmp_path, "a_truth.npy", "b_truth.npy", "a_net.npy", "b_net.npy")
-    found, missing, methods = jobs_of(both, both, METHODS | {"reference": "{case}_truth.npy"})
-    assert found == {("a", "net"): "a_net.npy", ("b", "net"): "b_net.npy"}
+    predictions, missing, methods = jobs_of(both, both, METHODS | {"reference": "{case}_truth.npy"})
+    assert predictions == {("a", "net"): "a_net.npy", ("b", "net"): "b_net.npy"}
     assert (missing, methods) == ([], ["net"])
 
 
-def test_methods_are_found_among_predictions_alone(tmp_path: Path) -> None:
+def test_only_prediction_patterns_may_have_method(tmp_path: Path) -> None:
     folder = made(tmp_path, "a_x.npy")
-    with pytest.raises(InputError, match=r"has \{method\}, which is for a folder of predictions"):
+    with pytest.raises(InputError, match=r"has \{method\}, which only works for folders of pred"):
         cases(folder, "{case}_{method}.npy")
-    with pytest.raises(InputError, match=r"has \{case\}\{method\}, which does not say where"):
+    with pytest.raises(InputError, match=r"has \{case\}\{method\} without a separator"):
         jobs_of(folder, folder, {"prediction": "{case}{method}.npy"})
 
 
-def test_a_folder_is_not_compared_with_itself(tmp_path: Path) -> None:
+def test_comparing_a_folder_with_itself_is_rejected(tmp_path: Path) -> None:
     folder = made(tmp_path, "a.npy", "b.npy")
-    with pytest.raises(InputError, match="is the folder of the reference, whose case a would be"):
+    with pytest.raises(InputError, match="reference and prediction of case a are the same files"):
         pair(
             folder,
             {"m": tmp_path.parent / ".." / tmp_path.parent.name / tmp_path.name},
@@ -294,7 +296,7 @@ def test_a_folder_is_not_compared_with_itself(tmp_path: Path) -> None:
         )
 
 
-def test_parts_of_the_same_files_are_two_sides(tmp_path: Path) -> None:
+def test_different_paths_inside_the_same_files_may_be_compared(tmp_path: Path) -> None:
     folder = made(tmp_path, "a.mat")
     parts = {"reference": "{case}.mat:truth/0", "prediction": "{case}.mat:truth/1"}
     jobs, _, _ = pair(folder, {"m": folder}, patterns=patterns_of(parts, ["m"]))
@@ -304,7 +306,7 @@ def test_parts_of_the_same_files_are_two_sides(tmp_path: Path) -> None:
     )
 
 
-def test_every_case_has_a_mask_or_none_has(tmp_path: Path) -> None:
+def test_a_case_without_a_mask_is_rejected(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.npy", "b.npy")
     methods = {"m": made(tmp_path / "m", "a.npy", "b.npy")}
     masks = made(tmp_path / "k", "a_brain.npy", "b_brain.npy", "c_brain.npy")
@@ -312,11 +314,11 @@ def test_every_case_has_a_mask_or_none_has(tmp_path: Path) -> None:
     jobs, _, _ = pair(reference, methods, patterns=patterns, mask=masks)
     assert [job.mask for job in jobs] == [(f"{masks}/a_brain.npy",), (f"{masks}/b_brain.npy",)]
     (masks / "b_brain.npy").unlink()
-    with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), and every case needs one"):
+    with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), but every case needs one"):
         pair(reference, methods, patterns=patterns, mask=masks)
 
 
-def test_nothing_in_common_is_an_error_that_shows_what_is_there(tmp_path: Path) -> None:
+def test_no_common_case_is_an_error_that_lists_the_cases(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a_seg.npy", "b_seg.npy")
     with pytest.raises(InputError) as caught:
         method = made(tmp_path / "m", "a.npy")
@@ -326,11 +328,11 @@ def test_nothing_in_common_is_an_error_that_shows_what_is_there(tmp_path: Path) 
     assert "{case}_seg" in str(caught.value)
 
 
-def test_a_folder_must_be_one(tmp_path: Path) -> None:
+def test_a_file_or_missing_path_instead_of_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         cases(tmp_path / "nowhere")
     made(tmp_path, "file.npy")
-    with pytest.raises(InputError, match="is a file, expected a folder of cases"):
+    with pytest.raises(InputError, match="expected a folder of cases, found a file"):
         cases(tmp_path / "file.npy")
 
 

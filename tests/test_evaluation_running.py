@@ -1,4 +1,4 @@
-"""Processes and threads: shared out, survived, and killed at any point."""
+"""Distribution of cases over processes and threads, crashes and killed runs."""
 
 import json
 import os
@@ -62,16 +62,16 @@ def final(out: Path) -> dict[str, bytes]:
 
 
 def everything(out: Path) -> dict[str, bytes]:
-    """The final files and the pages, all that lies in their folder included."""
+    """The final files and all files in the folder of case pages."""
     pages = [out / "report.html", *(out / "report_cases").iterdir()]
     return final(out) | {str(page.relative_to(out)): page.read_bytes() for page in pages}
 
 
-# Sharing out -----------------------------------------------------------------------------------
+# Distribution -----------------------------------------------------------------------------------
 
 
 class Recorder:
-    """Stands for a worker process: notes how many threads are at work at once."""
+    """A fake worker process that counts concurrent threads."""
 
     lock = threading.Lock()
     now = most = 0
@@ -104,7 +104,7 @@ def request_of(case: str) -> Request:
 def shared_out(
     monkeypatch: pytest.MonkeyPatch, gigabytes: list[float], workers: int
 ) -> tuple[list[str], list[int], int]:
-    """Which cases were run, with how many threads each, and the most threads at once."""
+    """The cases with their threads, and the largest number of concurrent threads."""
     monkeypatch.setattr(running, "_Worker", Recorder)
     monkeypatch.setattr(running, "memory", lambda: 16 * 2**30)
     sizes = dict(zip([f"c{k}" for k in range(len(gigabytes))], gigabytes, strict=True))
@@ -115,7 +115,7 @@ def shared_out(
     return list(running.run(requests, workers)), Recorder.taken, Recorder.most
 
 
-def test_small_cases_run_side_by_side_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_cases_run_in_parallel_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
     cases, taken, most = shared_out(monkeypatch, [0.5] * 40, workers=4)
     assert sorted(cases) == sorted(f"c{k}" for k in range(40))
     assert 1 < most <= 4
@@ -129,13 +129,13 @@ def test_large_cases_run_one_at_a_time_on_all_cores(monkeypatch: pytest.MonkeyPa
     assert most == 4
 
 
-def test_a_case_takes_the_shares_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_takes_the_slots_that_its_memory_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     _, taken, most = shared_out(monkeypatch, [3.0] * 10, workers=4)
     assert taken == [2] * 10
     assert most <= 4
 
 
-def test_few_cases_divide_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_cases_share_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     _, taken, most = shared_out(monkeypatch, [0.5] * 3, workers=8)
     assert sorted(taken) == [2, 3, 3]
     assert most <= 8
@@ -146,7 +146,7 @@ def test_one_core_runs_one_case_after_the_other(monkeypatch: pytest.MonkeyPatch)
     assert (taken, most) == ([1, 1, 1], 1)
 
 
-def test_the_next_case_begins_before_the_last_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_case_starts_before_the_last_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_Worker", Recorder)
     Recorder.now, Recorder.taken = 0, []
     lines = running.run([request_of(case) for case in ("c0", "c1", "c2")], workers=1)
@@ -158,10 +158,10 @@ def test_the_next_case_begins_before_the_last_is_recorded(monkeypatch: pytest.Mo
     assert list(lines) == ["c1", "c2"]
 
 
-# Surviving -------------------------------------------------------------------------------------
+# Crashes -------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_dies_costs_its_case_and_no_other(
+def test_a_crashed_worker_fails_only_its_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path, 6)
@@ -169,13 +169,13 @@ def test_a_worker_that_dies_costs_its_case_and_no_other(
     answer = running._Worker.answer
     killed = []
 
-    def murdered(worker: Any, request: Request, threads: int, compiling: Any) -> str:
+    def killed_answer(worker: Any, request: Request, threads: int, compiling: Any) -> str:
         if request.job.case == "case1" and not killed:
             killed.append(request.job.method)
             worker.process.kill()
         return answer(worker, request, threads, compiling)
 
-    # The process must have started, else the run is at fault and not the case.
+    # Wait for the start of the process, because a failed start is an error of the run.
     start = running._Worker.__init__
 
     def started(worker: Any) -> None:
@@ -183,12 +183,12 @@ def test_a_worker_that_dies_costs_its_case_and_no_other(
         worker.ready = worker.process.stdout.readline() == "ready\n"
 
     monkeypatch.setattr(running._Worker, "__init__", started)
-    monkeypatch.setattr(running._Worker, "answer", murdered)
+    monkeypatch.setattr(running._Worker, "answer", killed_answer)
     result = score(folder, workers=2)
     errors = {(r.case, r.method): r.error for r in result.failures}
     assert errors.pop(("case1", killed[0])) == (
-        f"the process that compared {folder}/truth/case1.npy and {folder}/{killed[0]}/case1.npy "
-        f"was killed by signal 9 (out of memory?)"
+        f"the worker process was killed by signal 9 (out of memory?) while it compared "
+        f"{folder}/truth/case1.npy and {folder}/{killed[0]}/case1.npy"
     )
     assert set(errors) == {("case3", "b")}
     monkeypatch.setattr(running._Worker, "answer", answer)
@@ -203,7 +203,7 @@ def final_of_fresh_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[st
     return final(folder / "fresh")
 
 
-def test_a_worker_that_cannot_start_is_not_blamed_on_the_cases(
+def test_a_worker_that_cannot_start_is_an_error_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path, 4)
@@ -214,7 +214,7 @@ def test_a_worker_that_cannot_start_is_not_blamed_on_the_cases(
     assert (folder / "out" / "cases.jsonl").read_bytes() == b""
 
 
-def test_what_a_library_prints_is_not_an_answer() -> None:
+def test_output_of_libraries_is_not_read_as_an_answer() -> None:
     noisy = "from probdice.evaluation import worker\n"
     noisy += "worker.scored = lambda request, threads: print('noise') or f'{threads} answers'\n"
     script = running.START.replace("from probdice", f"{noisy}from probdice")
@@ -232,7 +232,7 @@ def test_what_a_library_prints_is_not_an_answer() -> None:
         assert worker.stdout.readline() == "3 answers\n"
 
 
-def test_workers_end_with_the_run_that_was_killed(tmp_path: Path) -> None:
+def test_workers_exit_when_the_run_is_killed(tmp_path: Path) -> None:
     folder = make(tmp_path, 200)
     run = started(folder, tiny=0)
     assert run.stdout is not None
@@ -272,7 +272,7 @@ def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) 
     pages = [name for name in whole if "report_cases" in str(name)]
     assert len(whole) == len(FINAL) + 1 + len(pages) and len(pages) == 11
     chance = random.Random(0)
-    deadline = time.monotonic() + 10  # `make kills` takes its time
+    deadline = time.monotonic() + 10  # `make kills` runs longer
     kills = 0
     ended = False
     while kills < 4 or (time.monotonic() < deadline and kills < 30):
@@ -280,7 +280,7 @@ def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) 
         run = started(folder, tiny=0 if kills % 3 == 2 else 2**40)
         ended = killed_somewhere(run, chance)
         kills += not ended
-        if ended:  # start afresh, or go on to the end of the time
+        if ended:  # start a new run until the time is over
             assert everything(folder / "out") == whole
             shutil.rmtree(folder / "out")
     score(folder).report(reports="worst:3")
@@ -306,7 +306,7 @@ def test_a_run_killed_while_pages_are_written_ends_with_the_same_pages(tmp_path:
 
 
 def killed_somewhere(run: "subprocess.Popen[str]", chance: random.Random) -> bool:
-    """Kill a run after some cases, while it writes, or after some pages; whether it had ended."""
+    """Kill a run after some cases, while it writes, or after some pages. True if it had ended."""
     assert run.stdout is not None
     last = chance.choice(
         [chance.randrange(2 * CASES), chance.randrange(12), 2 * CASES, chance.randrange(1001, 1007)]
@@ -330,7 +330,7 @@ def started(folder: Path, tiny: int) -> "subprocess.Popen[str]":
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process started (Linux)."""
+    """The child processes of a process (Linux)."""
     started = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():

@@ -1,4 +1,4 @@
-"""An evaluation in a notebook."""
+"""The HTML of an evaluation in a notebook."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
 
 
-def test_a_table_of_methods_says_what_failed_and_what_it_left_out(tmp_path):
+def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     for name, arrays in {
         "truth": [REFERENCE] * 8,
         "<b>good</b>": [REFERENCE] * 8,
@@ -25,6 +25,6 @@ def test_a_table_of_methods_says_what_failed_and_what_it_left_out(tmp_path):
     assert "<td>1</td><td>&lt;b&gt;good&lt;/b&gt;</td><td>8/8</td><td>1.0000</td>" in html
     assert "<td>2</td><td>bad</td><td>1/8</td><td>0.6250</td>" in html
     assert html.count("failed: case") == 5
-    assert "2 more failures are left out; .failures has them" in html
+    assert "2 more failures are not shown; see .failures" in html
     assert "missing and failed cases" in html
-    assert "every case and every region are left out" in html
+    assert "cases and regions are not shown" in html

@@ -1,4 +1,4 @@
-"""Several raters in an evaluation: each as a reference, their consensus, and what they reach."""
+"""Raters in an evaluation: each as reference, their consensus, and inter-rater agreement."""
 
 import json
 
@@ -19,7 +19,7 @@ def noisy(labels, share, seed):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Eight cases of three raters, each with labels of their own, and of two methods."""
+    """Eight cases of three raters with different labels, and of two methods."""
     place = tmp_path_factory.mktemp("raters")
     truth = np.repeat(np.repeat(np.arange(3), 8)[:, None], 20, axis=1)
     shares = {"anna": 0.1, "ben": 0.12, "eva": 0.14, "good": 0.08, "poor": 0.5}
@@ -44,7 +44,7 @@ def score(folders, first, second, case):
     return probdice.compare(*maps).score
 
 
-def test_the_yardstick_is_what_raters_reach_among_themselves(result, folders):
+def test_methods_are_compared_with_inter_rater_agreement(result, folders):
     raters = ("anna", "ben", "eva")
     pairs = [
         np.mean([score(folders, a, b, case) for a in raters for b in raters if a != b])
@@ -84,7 +84,7 @@ def test_each_rater_has_an_evaluation_with_the_other_raters_as_methods(result, f
     assert against.comparison("case0", "anna").score == score(folders, "ben", "anna", 0)
 
 
-def test_it_is_in_the_summary_and_comes_back_from_it(result):
+def test_the_comparison_with_raters_is_in_the_summary_and_read_back(result):
     content = json.loads((result.out / "summary.json").read_text())
     assert content["yardstick"]["sentences"]["good"] == result.remarks["good"][0]
     again = Evaluation.load(result.out)
@@ -100,7 +100,7 @@ def test_a_second_run_compares_nothing_again(result, folders):
     assert all(one.done == one.resumed == one.total for one in counted)
 
 
-def test_a_reference_may_stand_beside_the_raters(folders, tmp_path):
+def test_a_reference_may_be_given_with_raters(folders, tmp_path):
     raters = {name: folders[name] for name in ("ben", "eva")}
     beside = evaluate(folders["anna"], folders["good"], raters=raters, out=tmp_path)
     assert beside.comparison("case1").score == score(folders, "anna", "good", 1)
@@ -112,7 +112,7 @@ def test_a_reference_may_stand_beside_the_raters(folders, tmp_path):
     assert consensus.comparison("case1").score == pytest.approx(expected)
 
 
-def test_few_cases_give_numbers_without_a_verdict(folders, tmp_path):
+def test_few_cases_give_numbers_without_a_confidence_interval(folders, tmp_path):
     for name in ("anna", "ben", "good"):
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "a.npy", np.load(folders[name] / "case0.npy"))
@@ -136,18 +136,18 @@ def test_the_terminal_and_the_page_show_inter_rater_agreement(folders, tmp_path)
 @pytest.mark.parametrize(
     ("raters", "message"),
     [
-        ({"anna": "anna"}, "raters must be at least two, found 1"),
-        ({"anna": "anna", "good": "ben"}, "names of their own, found 'good'"),
-        ({"anna": "anna", "consensus": "ben"}, "names of their own, found 'consensus'"),
-        ({"anna": "anna", "a/b": "ben"}, "names that a folder can have"),
+        ({"anna": "anna"}, "raters: expected at least two, found 1"),
+        ({"anna": "anna", "good": "ben"}, "'good' is a method or a reserved name"),
+        ({"anna": "anna", "consensus": "ben"}, "'consensus' is a method or a reserved name"),
+        ({"anna": "anna", "a/b": "ben"}, "'a/b' is not a valid folder name"),
     ],
 )
-def test_raters_that_cannot_be_told_apart_are_refused(folders, raters, message):
+def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, message):
     given = {name: folders[folder] for name, folder in raters.items()}
     with pytest.raises(InputError, match=message):
         evaluate(None, {"good": folders["good"]}, raters=given)
 
 
-def test_without_raters_there_must_be_a_reference(folders):
+def test_a_reference_is_required_without_raters(folders):
     with pytest.raises(InputError, match="reference must be a folder"):
         evaluate(None, {"good": folders["good"]})

@@ -87,7 +87,7 @@ def test_a_folder_of_bids_gets_a_pattern_that_works(tmp_path: Path) -> None:
         save(tmp_path / f"truth/{stem}_dseg.nii.gz", LABELS)
         save(tmp_path / f"net/{stem}_desc-net_dseg.nii.gz", LABELS)
     message = said("evaluate", tmp_path / "truth", tmp_path / "net", "--output", tmp_path / "o")
-    assert "nothing that probdice reads" not in message
+    assert "no supported file" not in message
     assert "4 files in subfolders, such as sub-01/anat/sub-01_dseg.nii.gz" in message
     patterns = (
         "--pattern 'reference:**/{case}_dseg.nii.gz' --pattern 'net:**/{case}_desc-net_dseg.nii.gz'"

@@ -1,4 +1,4 @@
-"""Several raters: common regions, the mean, STAPLE, and how they agree."""
+"""Several raters: common regions, the mean, STAPLE and inter-rater agreement."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ from probdice.raters.panel import climb, panel_of
 
 
 def noisy(labels, share, regions, seed):
-    """A label map with some of its pixels drawn anew."""
+    """A label map with some pixels replaced at random."""
     rng = np.random.default_rng(seed)
     wrong = rng.random(labels.shape) < share
     return np.where(wrong, rng.integers(0, regions, labels.shape), labels)
 
 
 def soft(labels, regions, seed):
-    """Probabilities that lean towards a label map."""
+    """Probabilities whose largest values mostly follow a label map."""
     rng = np.random.default_rng(seed)
     values = rng.random((regions, *labels.shape)) + 2 * (
         labels == np.arange(regions)[:, None, None]
@@ -28,7 +28,7 @@ def soft(labels, regions, seed):
 
 
 def by_content(segmentation):
-    """The maps of all regions, whatever they are called."""
+    """The maps of all regions, independent of labels."""
     return sorted(row.tobytes() for row in segmentation.probabilities())
 
 
@@ -36,7 +36,7 @@ TRUTH = np.repeat(np.repeat(np.arange(6).reshape(2, 3), 5, axis=0), 4, axis=1)
 PEOPLE = [noisy(TRUTH, share, 6, seed) for seed, share in enumerate((0.1, 0.2, 0.3, 0.5))]
 
 
-def test_mean_of_label_maps_with_other_labels_is_that_of_equal_ones():
+def test_the_mean_does_not_depend_on_the_labels_of_raters():
     renamed = [np.array([3, 5, 1, 0, 9, 7])[PEOPLE[1]], PEOPLE[0], 40 + PEOPLE[2]]
     mean = probdice.consensus(renamed).segmentation
     assert len(mean.regions) == 6
@@ -48,7 +48,7 @@ def test_mean_of_label_maps_with_other_labels_is_that_of_equal_ones():
 @pytest.mark.parametrize("method", ["mean", "staple"])
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_neither_the_order_of_raters_nor_their_labels_matter(method, data):
+def test_order_and_labels_of_raters_do_not_matter(method, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     raters = [noisy(TRUTH, 0.3, int(n), int(rng.integers(99))) for n in rng.integers(1, 8, 4)]
     before = probdice.consensus(raters, method=method)
@@ -61,7 +61,7 @@ def test_neither_the_order_of_raters_nor_their_labels_matter(method, data):
     assert [first.others[k].score for k in order] == [one.score for one in second.others]
 
 
-def test_neither_order_nor_channels_of_soft_raters_matter():
+def test_order_and_channels_of_soft_raters_do_not_matter():
     raters = [soft(rater, 6, seed) for seed, rater in enumerate(PEOPLE[:3])]
     rng = np.random.default_rng(5)
     for method in ("mean", "staple"):
@@ -72,9 +72,9 @@ def test_neither_order_nor_channels_of_soft_raters_matter():
         assert np.allclose(*ordered, rtol=0, atol=1e-12)
 
 
-def test_raters_that_are_all_symmetrical_are_settled_by_what_they_hold():
+def test_symmetric_raters_are_ordered_by_content():
     # Every rater agrees equally well with every other one, and every region overlaps two others
-    # equally: only the places of regions can tell which is which.
+    # equally: only the positions of regions break the tie.
     raters = [np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 1])]
     results = set()
     for order in ([0, 1, 2], [1, 2, 0], [2, 1, 0]):
@@ -84,7 +84,7 @@ def test_raters_that_are_all_symmetrical_are_settled_by_what_they_hold():
     assert len(results) == 1
 
 
-def test_a_region_that_only_some_have_is_a_region_of_the_consensus():
+def test_a_region_of_some_raters_is_a_region_of_the_consensus():
     raters = [[1, 1, 1, 1, 2, 2], [1, 1, 1, 3, 2, 2], [5, 5, 5, 6, 4, 4]]
     consensus = probdice.consensus(raters)
     maps = dict(
@@ -99,8 +99,8 @@ def test_a_region_that_only_some_have_is_a_region_of_the_consensus():
     ]
 
 
-def test_refining_finds_what_a_single_round_misses():
-    # Rater 1 pairs its region 0 with either region of rater 0; only rater 2 tells which.
+def test_a_second_round_of_matching_improves_the_first():
+    # Rater 1 pairs its region 0 with either region of rater 0; only rater 2 breaks the tie.
     volumes = [np.array([2, 2]), np.array([4]), np.array([4])]
 
     def pairs(rows, columns, savings):
@@ -120,25 +120,25 @@ def test_refining_finds_what_a_single_round_misses():
     assert second == third == [first[1]]
 
 
-def test_equal_labels_correspond_where_that_is_asked_for():
+def test_equal_labels_are_matched_on_request():
     consensus = probdice.consensus([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels")
     assert consensus.segmentation.probabilities().tolist() == [[0.5] * 4] * 2
     assert probdice.agreement([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels").score[0, 1] == 0
 
 
-def test_weights_count_in_the_mean():
+def test_the_mean_uses_weights():
     raters = {"a": [1, 1, 2], "b": [1, 2, 2]}
     mean = probdice.consensus(raters, weights={"a": 3, "b": 1}).segmentation.probabilities()
     assert mean.tolist() == [[1, 0.75, 0], [0, 0.25, 1]]
 
 
-def test_soft_raters_count_as_they_are():
+def test_the_mean_of_soft_raters_uses_their_probabilities():
     raters = [np.array([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1])]
     mean = probdice.consensus(raters).segmentation.probabilities()
     assert np.allclose(mean, [[0.95, 0.1], [0.05, 0.9]])
 
 
-def test_binary_staple_is_that_of_itk():
+def test_binary_staple_equals_itk():
     sitk = pytest.importorskip("SimpleITK", reason="needs the extra itk")
     truth = np.indices((12, 40, 40))[1] > 15
     raters = [noisy(truth, share, 2, seed) for seed, share in enumerate((0.1, 0.2, 0.4))]
@@ -147,8 +147,8 @@ def test_binary_staple_is_that_of_itk():
     filter_.SetForegroundValue(1)
     image = filter_.Execute([sitk.GetImageFromArray(rater) for rater in raters])
     consensus = probdice.consensus(raters, method="staple", match="labels")
-    ours = consensus.segmentation.probabilities()[1]
-    assert np.allclose(ours, sitk.GetArrayFromImage(image), rtol=0, atol=1e-6)
+    probabilities = consensus.segmentation.probabilities()[1]
+    assert np.allclose(probabilities, sitk.GetArrayFromImage(image), rtol=0, atol=1e-6)
     for k, rater in enumerate(consensus.raters):
         assert rater.sensitivity[1] == pytest.approx(filter_.GetSensitivity()[k], abs=1e-6)
         assert rater.specificity[1] == pytest.approx(filter_.GetSpecificity()[k], abs=1e-6)
@@ -165,14 +165,14 @@ def by_hand():
     return common, Evidence(panel.several.only(common.names), common)
 
 
-def test_multi_label_staple_worked_by_hand():
+def test_multi_label_staple_equals_a_hand_computation():
     common, evidence = by_hand()
     mean = Model(np.ones(3), 3)
     theta = _shares_of_true(expected(evidence, mean))
     one, two, three = (common.labels.index(label) for label in (1, 2, 3))
     first, last = common.names.index("1"), common.names.index("3")
     # The pixel is 2/3 of region 1 and 1/3 of region 2, so region 1 has 3 2/3 pixels, on all of
-    # which rater 1 says 1; region 2 has 3 1/3, on 1/3 of which rater 1 says 1.
+    # which rater 1 marks 1; region 2 has 3 1/3, on 1/3 of which rater 1 marks 1.
     assert theta[first][one, one] == pytest.approx(1)
     assert theta[first][one, two] == pytest.approx(1 / 10)
     assert theta[first][two, two] == pytest.approx(9 / 10)
@@ -183,14 +183,14 @@ def test_multi_label_staple_worked_by_hand():
     prior = np.empty(3)
     prior[[one, two, three]] = 11 / 30, 10 / 30, 9 / 30
     model = Model(np.ones(3), 3, prior, theta)
-    said = [np.array([two if name == "3" else one]) for name in common.names]
-    assert model(said, 1)[[one, two, three], 0].tolist() == pytest.approx([20 / 21, 1 / 21, 0])
+    decisions = [np.array([two if name == "3" else one]) for name in common.names]
+    assert model(decisions, 1)[[one, two, three], 0].tolist() == pytest.approx([20 / 21, 1 / 21, 0])
     result = staple(evidence, mean)
     assert result.model.prior.tolist() == pytest.approx(prior.tolist())
-    assert result.settled and result.model(said, 1)[one, 0] == pytest.approx(1, abs=1e-6)
+    assert result.converged and result.model(decisions, 1)[one, 0] == pytest.approx(1, abs=1e-6)
 
 
-def test_certain_probabilities_are_label_maps_to_staple():
+def test_staple_treats_probabilities_of_0_and_1_like_label_maps():
     one_hot = [(np.arange(6)[:, None, None] == rater).astype(np.float32) for rater in PEOPLE]
     soft_one = probdice.consensus(one_hot, method="staple", match="labels")
     crisp_one = probdice.consensus(PEOPLE, method="staple", match="labels")
@@ -200,7 +200,7 @@ def test_certain_probabilities_are_label_maps_to_staple():
     assert soft_one.raters[3].accuracy == pytest.approx(crisp_one.raters[3].accuracy)
 
 
-def test_every_step_of_staple_raises_the_likelihood_of_soft_raters():
+def test_every_step_of_staple_increases_the_likelihood_of_soft_raters():
     raters = [soft(rater, 6, seed) for seed, rater in enumerate(PEOPLE[:3])]
     panel = panel_of(raters, match="labels", mask=None, workers=1)
     common = panel.common(panel.names)
@@ -220,7 +220,7 @@ def test_every_step_of_staple_raises_the_likelihood_of_soft_raters():
     assert np.all(np.diff(values) >= -1e-9)
 
 
-def test_more_pixels_than_float32_counts():
+def test_pixel_counts_above_the_precision_of_float32_are_exact():
     pattern = [[1, 1, 2, 2], [1, 1, 1, 2], [1, 2, 2, 2]]
     copies = 2**22 + 1
     raters = [np.tile(np.array(row, np.uint8), copies) for row in pattern]
@@ -234,7 +234,7 @@ def test_more_pixels_than_float32_counts():
     assert np.allclose(mean, [[1, 2 / 3, 1 / 3, 0], [0, 1 / 3, 2 / 3, 1]])
 
 
-def test_pixels_outside_the_mask_do_not_count():
+def test_pixels_outside_the_mask_are_excluded():
     mask = np.array([1, 1, 1, 0])
     consensus = probdice.consensus([[1, 1, 2, 9], [1, 2, 2, 8]], mask=mask)
     assert consensus.pixels == 3 and consensus.segmentation.regions == (1, 2)
@@ -243,7 +243,7 @@ def test_pixels_outside_the_mask_do_not_count():
     assert again.score == pytest.approx(5 / 6)
 
 
-def test_the_consensus_lies_where_the_raters_lie_whatever_their_axes():
+def test_the_consensus_has_the_geometry_of_the_raters():
     place = Geometry((2, 3), np.diag([2.0, 1.0, 1.0]))
     turned = Geometry((3, 2), np.array([[0, 2.0, 0], [-1, 0, 2], [0, 0, 1]]))
     labels = np.array([[1, 1, 2], [1, 2, 2]])
@@ -257,7 +257,7 @@ def test_the_consensus_lies_where_the_raters_lie_whatever_their_axes():
         assert probdice.compare(raters[0], consensus.segmentation).score == 1
 
 
-def test_agreement_is_that_of_compare():
+def test_agreement_equals_compare():
     agreement = probdice.agreement({"a": PEOPLE[0], "b": PEOPLE[1], "c": PEOPLE[2]})
     result = probdice.compare(PEOPLE[0], PEOPLE[2])
     assert agreement.score[0, 2] == agreement.score[2, 0] == result.score
@@ -270,13 +270,13 @@ def test_agreement_is_that_of_compare():
     assert agreement.others[0].explained == pytest.approx(alone.explained["prediction"])
 
 
-def test_neighbours_in_the_order_agree():
+def test_similar_raters_are_adjacent_in_the_order():
     groups = [PEOPLE[0], 5 - PEOPLE[3].T.reshape(PEOPLE[3].shape), PEOPLE[1], PEOPLE[2]]
     order = probdice.agreement(groups).order
     assert order.index(1) in (0, 3)
 
 
-def test_more_regions_than_confusion_matrices_hold_are_averaged_all_the_same():
+def test_the_mean_works_for_more_regions_than_confusion_matrices_allow():
     many = np.arange(6000).reshape(60, 100)
     consensus = probdice.consensus([many, many[::-1]])
     assert len(consensus.segmentation.regions) == 6000
@@ -287,31 +287,35 @@ def test_more_regions_than_confusion_matrices_hold_are_averaged_all_the_same():
 @pytest.mark.parametrize(
     ("raters", "options", "message"),
     [
-        ([[1, 2]], {}, "raters must be at least 2, found 1"),
+        ([[1, 2]], {}, "raters: expected at least 2, found 1"),
         (np.zeros((2, 2), int), {}, "raters must be a list or a mapping"),
         ([[1, 2], [1, 2]], {"method": "vote"}, "method must be 'mean' or 'staple'"),
         ([[1, 2], [1, 2]], {"match": "paper"}, "match must be 'overlap' or 'labels'"),
-        ([[1, 2], [1, 2]], {"weights": [1]}, "weights must be one for each of the 2 raters"),
-        ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights must be at least 0"),
-        ([[1, 2], [1, 2]], {"weights": [1, 2], "method": "staple"}, "weights do not go with"),
+        ([[1, 2], [1, 2]], {"weights": [1]}, "weights: expected one for each of the 2 raters"),
+        ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights: expected numbers ≥ 0"),
+        (
+            [[1, 2], [1, 2]],
+            {"weights": [1, 2], "method": "staple"},
+            "weights cannot be combined with",
+        ),
         ([[1, 2], [1, 2, 3]], {}, "1 and 2, as reference and prediction: .*shape"),
         ([[1, 2], [[0.5, 0.5], [0.5, 0.1]]], {}, "2: probabilities sum to 0.6 at pixel \\(1,\\)"),
         ([[1, 2], ["a"]], {}, "rater 2: "),
     ],
 )
-def test_what_cannot_be_fused_is_refused_by_name(raters, options, message):
+def test_invalid_raters_and_options_are_rejected_by_name(raters, options, message):
     with pytest.raises(InputError, match=message):
         probdice.consensus(raters, **options)
 
 
-def test_json_holds_everything_but_the_pixels():
+def test_json_contains_everything_except_the_pixels():
     content = probdice.consensus(PEOPLE[:3], method="staple").to_dict()
     assert content["method"] == "staple" and content["iterations"] > 1
     assert len(content["raters"]) == len(content["agreement"]["others"]) == 3
     assert np.shape(content["raters"][0]["confusion"]) == (6, 6)
 
 
-def test_a_label_map_scores_against_the_mean_what_it_scores_against_each():
+def test_the_score_against_the_mean_is_the_mean_of_scores_against_each_rater():
     mean = probdice.consensus(PEOPLE[1:], match="labels").segmentation
     against = [probdice.compare(other, PEOPLE[0], match="labels").score for other in PEOPLE[1:]]
     whole = probdice.compare(mean, PEOPLE[0], match="labels").score

@@ -28,7 +28,7 @@ LIMIT = 10_000_000
 
 
 class Reader(HTMLParser):
-    """Tags with their attributes, and the text of scripts, styles and everything else."""
+    """Collects tags with attributes, scripts, styles and other text."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -83,14 +83,14 @@ def test_the_pixels_of_a_page_are_those_of_the_arrays(tmp_path):
         kept = data[side]["kept"]
         codes = np.frombuffer(zlib.decompress(base64.b64decode(data[side]["codes"])), "u1")
         values = unpacked(data[side]["values"], 4).reshape(kept, *f.shape) / 1e4
-        found = np.zeros((len(array) + 1, *array.shape[1:]))  # 0 is no region
+        stored = np.zeros((len(array) + 1, *array.shape[1:]))  # 0 is no region
         for code, value in zip(codes.reshape(kept, *f.shape), values, strict=True):
-            np.add.at(found, (code, *np.indices(code.shape)), value)
-        np.testing.assert_allclose(found[1:, mask], array[:, mask], atol=5.1e-5)
-        assert not found[:, ~mask].any()
+            np.add.at(stored, (code, *np.indices(code.shape)), value)
+        np.testing.assert_allclose(stored[1:, mask], array[:, mask], atol=5.1e-5)
+        assert not stored[:, ~mask].any()
 
 
-def test_a_label_map_has_one_certain_region_a_pixel(tmp_path):
+def test_a_label_map_has_one_region_per_pixel_with_probability_1(tmp_path):
     labels = np.array([[0, 0, 300], [7, 7, 300]])
     data = page(compare(labels, labels), tmp_path).pixels
     assert data["reference"]["names"] == ["0", "7", "300"]
@@ -100,21 +100,21 @@ def test_a_label_map_has_one_certain_region_a_pixel(tmp_path):
     assert data["f"] == ""  # it follows from the regions
 
 
-def test_the_numbers_of_the_headline_are_those_of_the_comparison(tmp_path):
+def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
     result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
     words = " ".join(page(result, tmp_path).words)
     for figure in (
-        "Mean Dice 0.8730 an unmatched region counts as 0",
-        "Score 0.8750 1 is equal",
+        "Mean Dice 0.8730 unmatched regions count as 0",
+        "Score 0.8750 1 means equal",
         "Before merging 0.6250 1 prediction region merged",
-        "Adjusted score 0.7500 0 is chance, at 0.5000",
-        "Explained of the reference 0.6667 by the prediction",
-        "Explained of the prediction 0.3333 by the reference",
+        "Adjusted score 0.7500 0 is chance level (0.5000)",
+        "Explained, reference 0.6667 by the prediction",
+        "Explained, prediction 0.3333 by the reference",
         "Lowest Dice 0.8571 2 ↔ 9",
         "Unmatched 0 every region is matched",
     ):
         assert figure in " ".join(words.split())
-    assert "87.5 % of the pixels carry corresponding labels" in words
+    assert "87.5 % of the pixels have corresponding labels" in words
     assert "The prediction explains 66.7 % of the reference" in words
     assert "The reference explains 33.3 % of the prediction" in words
 
@@ -132,19 +132,17 @@ def test_a_faint_group_is_marked_on_the_page(tmp_path):
 @pytest.mark.parametrize(
     ("prediction", "printed"), [([1, 1, 1, 2, 2, 2], False), ([1, 2, 2, 1, 2, 2], True)]
 )
-def test_the_caveat_of_low_adjusted_scores_is_printed_below_two_fifths(
-    prediction, printed, tmp_path
-):
+def test_adjusted_scores_below_0_4_have_a_caveat(prediction, printed, tmp_path):
     # Scores are 1 and 4/6; chance is 1/2 each, so that adjusted scores are 1 and 1/3.
     words = " ".join(page(compare([1, 1, 1, 2, 2, 2], prediction), tmp_path).words)
-    assert ("may mean nothing" in words) == printed
+    assert ("may not be meaningful" in words) == printed
 
 
 # METHOD §8: one pair of regions was joined, one region was split.
 BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 
-def test_regions_without_a_partner_are_counted_on_both_sides():
+def test_unmatched_regions_are_counted_on_both_sides():
     figures = {figure.name: figure for figure in page_of(compare(*BOTH)).figures}
     assert figures["Unmatched"].value == "2"
     assert figures["Unmatched"].about == "1 reference and 1 prediction regions"
@@ -180,36 +178,36 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("match", "text"),
     [
-        ("overlap", "matched by the largest total overlap"),
+        ("overlap", "matched by largest total overlap"),
         ("paper", "matched by the paper's rule"),
-        ("labels", "equal labels correspond, by number"),
-        ({5: 1}, "5 ↔ 1 as given, the rest by overlap"),
+        ("labels", "equal labels matched, by number"),
+        ({5: 1}, "5 ↔ 1 as given, other regions by overlap"),
         (compare([1, 2], [5, 6]), "as in an earlier comparison"),
     ],
 )
-def test_the_page_says_how_regions_were_matched(match, text):
+def test_settings_describe_how_regions_were_matched(match, text):
     prediction = [1, 1, 2] if match == "labels" else [5, 5, 6]
     result = compare([1, 1, 2], prediction, match=match)
     facts = {fact.name: fact.values for fact in page_of(result).options}
     assert facts["Regions"] == (text,)
 
 
-def test_a_side_that_is_the_same_everywhere_has_nothing_to_explain():
+def test_the_explained_share_of_a_constant_side_is_undefined():
     _, reference, prediction = page_of(compare([1, 1, 1, 1], [1, 1, 2, 2])).sentences
-    same = "The reference is the same at every pixel: there is nothing to explain."
+    same = "The reference is the same at every pixel, so its explained share is undefined."
     assert reference.text == same
     assert prediction.text.startswith("The reference explains 0.0 % of the prediction")
 
 
 @pytest.mark.parametrize(
-    ("reference", "prediction", "told"),
+    ("reference", "prediction", "expected"),
     [
         ([1, 1, 2, 2], [1, 2, 1, 2], "0 % of the way"),
-        ([1, 1, 1, 1], [1, 1, 1, 1], "it says nothing"),
+        ([1, 1, 1, 1], [1, 1, 1, 1], "not informative"),
     ],
 )
-def test_the_sentence_knows_chance(reference, prediction, told):
-    assert told in page_of(compare(reference, prediction)).sentences[0].text
+def test_the_headline_sentence_compares_the_score_with_chance(reference, prediction, expected):
+    assert expected in page_of(compare(reference, prediction)).sentences[0].text
 
 
 ALMOST = np.repeat([1, 2], 20_000)  # one label of 40 000 differs: a score of 0.999975
@@ -220,20 +218,20 @@ def test_almost_equal_is_not_shown_as_equal(tmp_path):
     result = compare(ALMOST, NEARLY)
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
-    assert "99.9 % of the pixels carry corresponding labels" in words
+    assert "99.9 % of the pixels have corresponding labels" in words
     assert "99 % of the way from chance to identity" in words
     assert "0.9999" in words and "1.0000" not in words and "100" not in words
     (label,) = [a["aria-label"] for tag, a in reader.tags if a.get("class") == "scale"]
-    assert label.endswith("the score at 0.9999")
+    assert label.endswith("score 0.9999")
 
 
 def test_equal_is_shown_as_equal(tmp_path):
     words = " ".join(page(compare(ALMOST, ALMOST), tmp_path).words)
-    assert "100.0 % of the pixels carry corresponding labels" in words
+    assert "100.0 % of the pixels have corresponding labels" in words
     assert "1.0000" in words and "100 % of the way" in words
 
 
-def test_no_pixel_of_a_page_is_rounded_up_to_certainty(tmp_path):
+def test_no_probability_below_1_is_rounded_to_1(tmp_path):
     sure = np.array([[1.0, 0.99997, 0.5], [0.0, 0.00003, 0.5]])
     data = page(compare(sure, [[1.0, 1.0, 0.5], [0.0, 0.0, 0.5]]), tmp_path).pixels
     kept = data["reference"]["kept"]
@@ -265,15 +263,15 @@ def test_an_almost_perfect_case_is_not_shown_as_perfect(tmp_path):
         ((), None, None),
     ],
 )
-def test_the_page_says_how_many_pixels_were_left_out(ignore, mask, expected):
+def test_settings_list_the_number_of_excluded_pixels(ignore, mask, expected):
     reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 3], ignore=ignore)
     mask = None if mask is None else np.array(mask, bool)
     result = compare(reference, [1, 1, 1, 1, 1, 2, 2, 3], mask=mask)
     facts = {fact.name: fact.values for fact in page_of(result).options}
-    assert facts.get("Left out by") == (None if expected is None else (expected,))
+    assert facts.get("Excluded by") == (None if expected is None else (expected,))
 
 
-def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
+def test_the_security_policy_forbids_requests_and_unknown_scripts(tmp_path):
     reader = page(compare(soft((5, 6), 3), soft((5, 6), 3, seed=1)), tmp_path)
     for tag, attributes in reader.tags:
         assert tag not in ("link", "iframe", "object", "embed", "base", "form")
@@ -294,7 +292,7 @@ def test_nothing_is_fetched_and_only_known_scripts_run(tmp_path):
         assert rules[f"{kind}-src"].split() == [f"'sha256-{digest}'" for digest in hashes]
 
 
-def test_names_from_outside_are_text(tmp_path):
+def test_region_and_file_names_are_escaped(tmp_path):
     names = {1: HOSTILE, 2: '" onmouseover="alert(1)', 3: "</style></script><b>&amp;{{ 7 * 7 }}"}
     reference = Segmentation.from_labels([[1, 2, 3]], names=names)
     prediction = Segmentation.from_labels([[1, 1, 2]], names=names)
@@ -311,7 +309,7 @@ def test_names_from_outside_are_text(tmp_path):
     assert not any("onmouseover" in attributes for _, attributes in reader.tags)
 
 
-def test_large_images_are_thinned_and_the_page_says_so(tmp_path, monkeypatch):
+def test_large_images_are_subsampled_and_the_page_states_it(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "MOST_PIXELS", 1000)
     result = compare(soft((30, 40, 5), 9), soft((30, 40, 5), 2, seed=1))
     reader = page(result, tmp_path)
@@ -321,7 +319,7 @@ def test_large_images_are_thinned_and_the_page_says_so(tmp_path, monkeypatch):
     np.testing.assert_allclose(f / 1e4, result.map()[::2, ::2, ::2], atol=5.1e-5)
     words = " ".join(reader.words)
     assert "The images show every 2nd pixel along each axis" in words
-    assert "Of the 9 reference regions the 6 largest at a pixel are shown" in words
+    assert "Each pixel shows the 6 largest of 9 reference regions" in words
     assert "rounded to 4 digits" in words
 
 
@@ -335,19 +333,19 @@ def test_label_maps_are_shown_at_full_resolution(tmp_path):
     assert os.path.getsize(tmp_path / "page.html") < 2_500_000
 
 
-def test_label_maps_that_do_not_fit_are_thinned_alike_along_all_axes(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "ROOM", 30_000)
+def test_label_maps_that_do_not_fit_are_subsampled_equally_along_all_axes(tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "MOST_BYTES", 30_000)
     noise = np.random.default_rng(0).integers(0, 200, (60, 60, 20))
     reader = page(compare(noise, noise), tmp_path)
     data = reader.pixels
     assert data["step"] == 2 and data["shape"] == [30, 30, 10]
     stored = np.frombuffer(zlib.decompress(base64.b64decode(data["reference"]["codes"])), "u1")
     np.testing.assert_array_equal(stored.reshape(30, 30, 10) - 1, noise[::2, ::2, ::2])
-    said = [a for tag, a in reader.tags if a.get("class") == "left-out"]
-    assert said and "every 2nd pixel along each axis" in " ".join(reader.words)
+    messages = [a for tag, a in reader.tags if a.get("class") == "left-out"]
+    assert messages and "every 2nd pixel along each axis" in " ".join(reader.words)
 
 
-def test_a_page_opens_in_the_plane_of_the_finest_pixels_and_on_what_is_not_background(tmp_path):
+def test_a_page_opens_in_the_plane_with_the_smallest_pixels_zoomed_to_the_foreground(tmp_path):
     labels = np.zeros((17, 100, 120), int)
     labels[5:9, 40:60, 30:90] = 1
     spine = Geometry(labels.shape, np.diag([4.4, 0.6, 0.6, 1.0]))
@@ -372,12 +370,12 @@ def test_groups_are_listed_worst_first_with_volumes_in_millilitres():
     assert [number[0] for number in plain[0].numbers][-2:] == ["Reference, px", "Prediction, px"]
 
 
-def test_every_sentence_has_a_drawing_and_notes_start_like_sentences(tmp_path):
+def test_every_sentence_has_an_icon_and_notes_are_capitalised(tmp_path):
     made = page_of(compare(*BOTH))
     assert [one.drawing for one in made.sentences] == ["score", "reference", "prediction"]
     assert [one.drawing for one in made.notes] == ["unmatched", "unmatched"]
     whole = page_of(compare([1, 2], [1, 2]))
-    assert whole.sentences[-1].text == "Every region has a partner on the other side."
+    assert whole.sentences[-1].text == "Every region is matched."
     noticed = page_of(compare([1, 2], [1, 2]), notice="nothing was seen: file.nii is gone")
     assert noticed.notes[0].text == "Nothing was seen: file.nii is gone"
     assert noticed.notes[0].drawing == "note"
@@ -394,7 +392,7 @@ def underlaid(tmp_path, image, shape=(6, 7), **options):
     return page(result, tmp_path, image=image, **options)
 
 
-def test_the_values_of_an_image_are_on_the_page(tmp_path):
+def test_the_page_contains_the_values_of_a_background_image(tmp_path):
     scan = np.linspace(-1000, 1000, 42).reshape(6, 7)
     (image,) = underlaid(tmp_path, scan).pixels["images"]
     assert image["shape"] == [6, 7] and image["step"] == 1 and image["name"] == "image 1"
@@ -404,7 +402,7 @@ def test_the_values_of_an_image_are_on_the_page(tmp_path):
     assert image["low"] <= image["window"][0] < image["window"][1] <= image["high"]
 
 
-def test_there_may_be_several_images_and_colours(tmp_path):
+def test_several_background_images_and_colour_images_are_supported(tmp_path):
     photograph = np.random.default_rng(0).integers(0, 256, (6, 7, 3), dtype=np.uint8)
     np.save(tmp_path / "scan.npy", np.ones((6, 7)))
     reader = underlaid(tmp_path, [photograph, str(tmp_path / "scan.npy")])
@@ -412,18 +410,20 @@ def test_there_may_be_several_images_and_colours(tmp_path):
     assert colours["colour"] and not flat["colour"] and flat["name"] == "scan.npy"
     values = np.frombuffer(zlib.decompress(base64.b64decode(colours["values"])), "u1")
     np.testing.assert_array_equal(values.reshape(6, 7, 3), photograph)
-    assert "Shown on" in reader.words and "image 1, scan.npy" in reader.words
+    assert "Background images" in reader.words and "image 1, scan.npy" in reader.words
 
 
-def test_a_page_without_an_image_has_none(tmp_path):
+def test_a_page_without_a_background_image_has_no_image_controls(tmp_path):
     labels = np.array([[1, 1], [2, 2]])
     data = page(compare(labels, labels), tmp_path).pixels
     assert data["images"] == []
 
 
-def test_an_image_is_reduced_before_label_maps_are_and_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "LEAST_ROOM", 1300)
-    monkeypatch.setattr(packing, "ROOM_IN_ALL", 1300)
+def test_background_images_are_reduced_before_label_maps_and_the_page_states_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(packing, "LEAST_IMAGE_BYTES", 1300)
+    monkeypatch.setattr(packing, "MOST_BYTES_WITH_IMAGES", 1300)
     scan = np.random.default_rng(0).normal(size=(60, 70))
     reader = underlaid(tmp_path, scan, shape=(60, 70))
     (image,) = reader.pixels["images"]
@@ -433,18 +433,18 @@ def test_an_image_is_reduced_before_label_maps_are_and_the_page_says_so(tmp_path
     shown = image["low"] + (image["high"] - image["low"]) * values / image["levels"]
     means = scan.reshape(30, 2, 35, 2).mean(axis=(1, 3))
     np.testing.assert_allclose(shown.reshape(30, 35), means, atol=0.05)
-    text = "image 1: means over 2 pixels along each axis, in 256 shades."
+    text = "image 1: means over 2 pixels along each axis, 256 grey levels."
     assert text in " ".join(reader.words)
 
 
-def test_an_image_elsewhere_is_refused_by_name(tmp_path):
+def test_background_images_on_another_grid_are_rejected_by_name(tmp_path):
     with pytest.raises(
         InputError, match=r"image: the background image has shape \(5, 7\), but the segmentations"
     ):
         underlaid(tmp_path, np.zeros((5, 7)))
     with pytest.raises(FormatError, match=r"image 2: .*gone\.nii\.gz: no such file"):
         underlaid(tmp_path, [np.zeros((6, 7)), "gone.nii.gz"])
-    with pytest.raises(InputError, match="image 1: it holds no number to show"):
+    with pytest.raises(InputError, match="image 1: expected finite values"):
         underlaid(tmp_path, np.full((6, 7), np.nan))
 
 
@@ -463,8 +463,8 @@ def test_thousands_of_regions_with_long_names_still_fit(tmp_path):
     reader = page(result, tmp_path)
     assert os.path.getsize(tmp_path / "page.html") < LIMIT
     words = " ".join(reader.words)
-    assert "4096 largest reference regions are told apart" in words
-    assert "4000 more groups are not listed" in words
+    assert "distinguish only the 4096 largest reference regions" in words
+    assert "4000 more groups are not shown" in words
     assert len(reader.pixels["reference"]["names"]) == 4097
 
 
@@ -472,7 +472,7 @@ def test_fewer_digits_are_shown_before_pixels_are_left_out(monkeypatch):
     result = compare(soft((64, 64), 4), soft((64, 64), 4, seed=1))
     sizes = {}
     for room in (200_000, 52_000, 40_000, 10_000):
-        monkeypatch.setattr(packing, "ROOM", room)
+        monkeypatch.setattr(packing, "MOST_BYTES", room)
         data = page_of(result).viewer
         sizes[room] = data["digits"], data["shape"]
     assert sizes[200_000] == (4, [64, 64])
@@ -486,7 +486,7 @@ def test_images_of_any_number_of_axes_have_a_page(shape, tmp_path):
     assert data["size"] == list(shape)
 
 
-def test_what_was_run_is_told(tmp_path):
+def test_settings_list_options_files_and_versions(tmp_path):
     here = Geometry((2, 2, 2), np.diag([0.5, 0.5, 3.0, 1.0]))
     reference = Segmentation.from_labels(
         [[[1, 1], [2, 255]]] * 2, ignore=[255], names={9: "spleen"}, geometry=here
@@ -516,7 +516,7 @@ def test_notes_are_on_the_page(tmp_path):
     assert result.notes and all(str(note) in words for note in result.notes)
 
 
-def test_notes_are_in_the_words_of_whoever_made_the_page(tmp_path):
+def test_notes_name_options_as_in_python_or_on_the_command_line(tmp_path):
     result = compare([1, 1, 2, 2], [1, 1, 2, 3])
     texts = {}
     for words in ("python", "command"):
@@ -532,18 +532,18 @@ def test_notes_are_in_the_words_of_whoever_made_the_page(tmp_path):
 def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     reader = page(Comparison.from_json(result.to_json()), tmp_path)
-    assert "does not have its images any more" in " ".join(reader.words)
+    assert "no longer available" in " ".join(reader.words)
     assert "canvas" not in {tag for tag, _ in reader.tags}
     assert "0.7500" in reader.words
 
 
-def test_a_page_without_images_leaves_out_what_would_need_them(tmp_path):
+def test_a_page_without_images_omits_numbers_that_need_them(tmp_path):
     p, q = soft((6, 7), 2), soft((6, 7), 3, seed=1)
     result = probdice.overlap(p, q, similarity="aitchison").compare()
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
-    assert "To compute the score, the images are needed" in words
-    assert "To say how much of the reference is explained, the images are needed" in words
+    assert "The score needs the images" in words
+    assert "The explained share of the reference needs the images" in words
     assert not any("nan" in attributes.values() for _, attributes in reader.tags)
 
 
@@ -572,7 +572,7 @@ def test_the_same_comparison_gives_the_same_page(tmp_path):
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
-def test_a_page_replaces_what_was_there_only_when_it_is_complete(tmp_path, monkeypatch):
+def test_an_existing_page_is_replaced_only_by_a_complete_one(tmp_path, monkeypatch):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     file = tmp_path / "page.html"
     file.write_text("before")
@@ -589,7 +589,7 @@ def test_a_page_replaces_what_was_there_only_when_it_is_complete(tmp_path, monke
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+def test_errors_name_the_path_that_cannot_be_written(tmp_path):
     result = compare([1, 2], [1, 2])
     with pytest.raises(FormatError, match=r"nowhere.*No such file"):
         result.report(tmp_path / "nowhere" / "page.html")
@@ -606,7 +606,7 @@ def evaluation(tmp_path_factory):
 
 
 def evaluated(folder):
-    """Two methods on eight cases, one of them unreadable and one without a partner."""
+    """Two methods on eight cases, one of them unreadable and one missing."""
     rng = np.random.default_rng(0)
     names = {"truth": 0.0, "good": 0.05, HOSTILE.replace("/", ""): 0.3}
     for name in names:
@@ -627,7 +627,7 @@ def records_of(reader):
     return json.loads(text)
 
 
-def test_the_page_of_a_run_holds_every_case_once(evaluation, tmp_path):
+def test_the_page_of_an_evaluation_has_every_case_once(evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "report.html", reports="none")
     data = records_of(Reader((tmp_path / "report.html").read_text(encoding="utf-8")))
     assert data["cases"] == [f"case{k}" for k in range(8)]
@@ -639,7 +639,9 @@ def test_the_page_of_a_run_holds_every_case_once(evaluation, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-def test_the_page_of_a_run_shows_statistics_failures_and_what_is_missing(evaluation, tmp_path):
+def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
+    evaluation, tmp_path
+):
     write_evaluation(evaluation, tmp_path / "report.html", reports="none")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in text
@@ -650,21 +652,21 @@ def test_the_page_of_a_run_shows_statistics_failures_and_what_is_missing(evaluat
         for summary in evaluation.summaries(measure).values():
             assert f"{summary.mean:.4f}" in words and f"{summary.interval.low:.4f}" in words
     for rank in evaluation.ranks():
-        assert f"mean rank {rank.mean_rank:.2f} of 8" in words
-        assert f"place {rank.place} in {percent(rank.kept)} of the draws" in words
-    assert "Cases that a method lacks or that failed rank last (missing: worst)." in words
+        assert f"mean rank {rank.mean_rank:.2f} over 8 cases" in words
+        assert f"place {rank.place} in {percent(rank.kept)} of samples" in words
+    assert "Missing and failed cases rank last (missing: worst)." in words
     assert "good: 1 missing and 1 failed of 8 cases, which rank last" in words
-    assert "intervals over fewer than 50 cases (here 6) hold the mean less often" in words
+    assert "With 6 cases, 95 % confidence intervals may be too narrow." in words
     (difference,) = evaluation.differences()
     assert f"{difference.mean:+.4f}" in words
     for summary in evaluation.regions().values():
         assert f"{summary.mean:.4f}" in words
-    assert "starts with '<img src" in words and "no prediction" in words
+    assert "'<img src" in words and "no prediction" in words
     assert "14 scored, 1 failed, 1 missing" in words
 
 
 @pytest.mark.parametrize(("reports", "count"), [("worst:2", 5), ("worst:0", 0), ("all", 14)])
-def test_the_worst_cases_have_pages_of_their_own(evaluation, tmp_path, reports, count):
+def test_the_worst_cases_have_pages(evaluation, tmp_path, reports, count):
     write_evaluation(evaluation, tmp_path / "report.html", reports=reports)
     data = records_of(Reader((tmp_path / "report.html").read_text(encoding="utf-8")))
     linked = {record[-1] for record in data["records"]} - {""}
@@ -674,15 +676,15 @@ def test_the_worst_cases_have_pages_of_their_own(evaluation, tmp_path, reports, 
     if reports == "worst:2":
         lowest = {(case, m) for m, cases in evaluation.worst("score", 2).items() for case in cases}
         methods = list(evaluation.methods)
-        found = {(data["cases"][r[0]], methods[r[1]]) for r in data["records"] if r[-1]}
+        with_page = {(data["cases"][r[0]], methods[r[1]]) for r in data["records"] if r[-1]}
         # And all methods of the two cases that are lowest on average.
         means = np.mean(list(evaluation.values("score").values()), axis=0)  # NaN comes last
         both = {evaluation.cases[k] for k in np.argsort(means)[:2]}
-        assert lowest < found
-        assert found - lowest <= {(case, method) for case in both for method in methods}
+        assert lowest < with_page
+        assert with_page - lowest <= {(case, method) for case in both for method in methods}
 
 
-def test_pages_of_cases_have_images_where_they_are_compared_again(evaluation, tmp_path):
+def test_pages_of_cases_have_images_if_cases_are_compared_again(evaluation, tmp_path):
     def again(case, method):
         sides = (evaluation.reference, evaluation.methods[method])
         return compare(*(np.load(os.path.join(side, f"{case}.npy")) for side in sides))
@@ -698,29 +700,29 @@ def test_pages_of_cases_have_images_where_they_are_compared_again(evaluation, tm
     assert text.count("data:image/png") == 1 + 2 * len(evaluation.methods)
 
 
-def test_a_case_that_cannot_be_compared_again_shows_what_was_recorded(evaluation, tmp_path):
+def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation, tmp_path):
     def again(case, method):
         if case == "case0":
             raise InputError("case0.npy: <b>gone</b>")
         return compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
 
-    told = []
-    with pytest.warns(probdice.ProbdiceWarning, match=r"page of case0 \(.*\) has no images"):
+    calls = []
+    with pytest.warns(probdice.ProbdiceWarning, match=r"case0 \(.*\): the page has no images"):
         write_evaluation(
             evaluation,
             tmp_path / "report.html",
             reports="all",
             again=again,
-            progress=lambda *about: told.append(about),
+            progress=lambda *about: calls.append(about),
         )
-    assert [one[:2] for one in told] == [(k, 14) for k in range(1, 15)]
-    assert [k for k, one in enumerate(told) if one[2]] == [0, 1]
-    said = {one[2] for one in told[:2]}
-    assert "the page of case0 (good) has no images: case0.npy: <b>gone</b>" in said
+    assert [one[:2] for one in calls] == [(k, 14) for k in range(1, 15)]
+    assert [k for k, one in enumerate(calls) if one[2]] == [0, 1]
+    messages = {one[2] for one in calls[:2]}
+    assert "case0 (good): the page has no images: case0.npy: <b>gone</b>" in messages
     first, *_, last = sorted((tmp_path / "report_cases").glob("*[!l].html"))
     text = first.read_text(encoding="utf-8")
     reader = Reader(text)
-    assert "only what was recorded: case0.npy: <b>gone</b>" in " ".join(reader.words)
+    assert "shows recorded numbers: case0.npy: <b>gone</b>" in " ".join(reader.words)
     assert "<b>gone" not in text
     assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
     assert "canvas" not in {tag for tag, _ in reader.tags}
@@ -730,7 +732,7 @@ def test_a_case_that_cannot_be_compared_again_shows_what_was_recorded(evaluation
 @pytest.mark.parametrize(
     ("words", "option"), [("python", 'sums="normalise"'), ("command", "--sums normalise")]
 )
-def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp_path):
+def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, option, tmp_path):
     def again(case, method):
         raise InputError("a.npy: pass ", Option("sums", "normalise"))
 
@@ -740,7 +742,7 @@ def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp
         cases=("a",),
         values=lambda: {"mine": np.array([0.5])},
     )
-    troubles = []
+    problems = []
     with pytest.warns(probdice.ProbdiceWarning, match="has no images"):
         write_case_pages(
             recorded,
@@ -748,18 +750,18 @@ def test_pages_of_cases_are_in_the_words_of_whoever_made_them(words, option, tmp
             [("a", "mine")],
             again,
             {},
-            lambda *progress: troubles.append(progress[2]),
+            lambda *progress: problems.append(progress[2]),
             words,
         )
-    assert troubles == [f"the page of a (mine) has no images: a.npy: pass {option}"]
+    assert problems == [f"a (mine): the page has no images: a.npy: pass {option}"]
     (file,) = (tmp_path / "report_cases").iterdir()
     text = " ".join(Reader(file.read_text(encoding="utf-8")).words)
-    assert f"only what was recorded: a.npy: pass {option}" in text
+    assert f"shows recorded numbers: a.npy: pass {option}" in text
     merge = {"python": 'merge="reference"', "command": "--merge reference"}
     assert f"To merge it into a matched region, use {merge[words]}." in text
 
 
-def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_path):
+def test_only_pages_of_an_earlier_run_are_removed(evaluation, tmp_path):
     file, folder = tmp_path / "report.html", tmp_path / "report_cases"
     write_evaluation(evaluation, file, reports="worst:3")
     (folder / ".0001-case-a.html.partial").write_text("half")
@@ -775,7 +777,7 @@ def test_pages_of_an_earlier_run_are_removed_and_nothing_else(evaluation, tmp_pa
     assert set(os.listdir(folder)) == mine
 
 
-def test_a_page_that_fails_leaves_those_of_the_page_before(evaluation, tmp_path, monkeypatch):
+def test_a_failed_report_keeps_the_pages_of_the_previous_report(evaluation, tmp_path, monkeypatch):
     file, folder = tmp_path / "report.html", tmp_path / "report_cases"
     write_evaluation(evaluation, file, reports="worst:2")
     before = {page.name: page.read_bytes() for page in folder.iterdir()}
@@ -787,13 +789,13 @@ def test_a_page_that_fails_leaves_those_of_the_page_before(evaluation, tmp_path,
         patched.setattr(os, "replace", fail)
         with (
             pytest.raises(FormatError, match=r"report\.html: cannot be written: No space left"),
-            pytest.warns(probdice.ProbdiceWarning, match=r"has no page: .*No space left"),
+            pytest.warns(probdice.ProbdiceWarning, match=r"cannot write the page: .*No space left"),
         ):
             write_evaluation(evaluation, file, reports="worst:1")
     assert {page.name: page.read_bytes() for page in folder.iterdir()} == before
 
 
-def test_reports_that_nobody_knows_are_refused(evaluation, tmp_path):
+def test_unknown_values_of_reports_are_rejected(evaluation, tmp_path):
     for reports in ("some", "worst", "worst:x", "worst:-1", "worst:²", "worst:1 "):
         with pytest.raises(InputError, match="'all', 'none' or 'worst:N'"):
             write_evaluation(evaluation, tmp_path / "report.html", reports=reports)

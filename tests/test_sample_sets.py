@@ -1,4 +1,4 @@
-"""Samples against raters: energy distance, matched IoU, and the score of volumes."""
+"""Samples compared with raters: energy distance, matched IoU and volume scores."""
 
 from math import lcm
 
@@ -14,7 +14,7 @@ from probdice.raters.sample_sets import _best_matching, _ranked
 
 
 def masks(count, seed, size=40):
-    """Masks of one object whose edge differs."""
+    """Masks of one object with different edges."""
     rng = np.random.default_rng(seed)
     return [(np.arange(size) < edge).astype(int) for edge in rng.integers(5, 30, count)]
 
@@ -26,7 +26,7 @@ def iou(a, b):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), raters=st.integers(1, 4), samples=st.integers(1, 5))
-def test_energy_distance_is_that_of_the_definition(seed, raters, samples):
+def test_the_energy_distance_equals_its_definition(seed, raters, samples):
     r, s = masks(raters, seed), masks(samples, seed + 1)
     result = compare_sets(r, s, background=0, match="labels")
     between = np.mean([1 - iou(a, b) for a in r for b in s])
@@ -48,7 +48,7 @@ def test_the_energy_distance_of_a_set_with_itself_is_0(seed, count):
     assert result.rater_diversity == pytest.approx(result.sample_diversity)
 
 
-def test_a_region_that_neither_has_is_left_out_and_two_without_any_agree():
+def test_regions_that_neither_has_are_excluded_and_two_empty_ones_agree():
     empty, one, both = np.zeros(4, int), np.array([0, 0, 1, 1]), np.array([0, 2, 1, 1])
     result = compare_sets([empty, one, both], [empty, one], background=0, match="labels")
     assert result.iou.tolist() == [[1, 0], [0, 1], [0, 0.5]]
@@ -63,7 +63,7 @@ def test_probabilities_have_a_fuzzy_iou():
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 5), columns=st.integers(1, 6))
-def test_matched_iou_is_that_of_repeated_sets(seed, rows, columns):
+def test_matched_iou_equals_that_of_repeated_sets(seed, rows, columns):
     table = np.random.default_rng(seed).random((rows, columns))
     size = lcm(rows, columns)
     large = np.tile(table, (size // rows, size // columns))
@@ -71,7 +71,7 @@ def test_matched_iou_is_that_of_repeated_sets(seed, rows, columns):
     assert _best_matching(table) == pytest.approx(best)
 
 
-def test_the_score_of_volumes_is_the_integral_of_its_definition():
+def test_volume_scores_equal_the_integral_of_their_definition():
     raters, samples = np.array([3.0, 7.0, 8.0]), np.array([2.0, 4.0, 9.0, 9.0])
 
     def score(observed):
@@ -83,7 +83,7 @@ def test_the_score_of_volumes_is_the_integral_of_its_definition():
     assert _ranked(raters, samples) == pytest.approx(np.mean([score(r) for r in raters]), rel=1e-6)
 
 
-def test_volumes_are_those_of_the_common_regions():
+def test_volume_scores_use_common_regions():
     raters, samples = [[5, 5, 6, 6]], [[2, 2, 2, 1], [2, 2, 1, 1]]
     scores = compare_sets(raters, samples).volume_scores
     # Volumes 3 and 2 against 2: 0.5 − ½ · 0.5; and 1 and 2 against 2.
@@ -93,11 +93,11 @@ def test_volumes_are_those_of_the_common_regions():
 @pytest.mark.parametrize(
     ("raters", "samples", "options", "message"),
     [
-        ([], [[1, 2]], {}, "raters must be at least one"),
-        ([[1, 2]], [], {}, "samples must be at least one"),
+        ([], [[1, 2]], {}, "raters: expected at least one"),
+        ([[1, 2]], [], {}, "samples: expected at least one"),
         ([[1, 2]], [[1, 2]], {"background": 7}, "background must be the label of a common region"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(raters, samples, options, message):
+def test_invalid_sets_and_options_are_rejected(raters, samples, options, message):
     with pytest.raises(InputError, match=message):
         compare_sets(raters, samples, **options)

@@ -1,9 +1,9 @@
 """Score the cases of one or more methods against a reference, and rank the methods.
 
-`pairing` finds the jobs (by `patterns`); `running` scores them (`scoring`) in processes (`worker`);
-`journal` stores each as soon as it is finished; `results` computes statistics from the records.
-`labels` compares labels over all cases, `yardstick` computes inter-rater agreement, and `tables`
-and `publishing` write the files.
+`pairing` finds the jobs (by `patterns`). `running` scores them (`case_scoring`) in processes
+(`worker`). `journal` stores each case as soon as it is finished. `results` computes statistics from
+the records. `exchanged_labels` compares labels over all cases, `rater_comparison` computes
+inter-rater agreement, and `tables` and `publishing` write the files.
 """
 
 import os
@@ -39,8 +39,8 @@ from probdice.evaluation.rater_comparison import (
     CONSENSUS,
     Yardstick,
     check_raters,
+    rater_comparison_of,
     write_consensus,
-    yardstick_of,
 )
 from probdice.evaluation.recompare import compare_again
 from probdice.evaluation.record import Record
@@ -87,23 +87,23 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        What is counted: comparisons, one per case and method; or, for one correspondence over all
-        cases, first the overlaps that it is found on.
+        The unit of the numbers below: comparisons, one per case and method. With
+        ``correspondence="set"``, overlaps are computed first.
     total : int
-        The number of cases and methods in all.
+        The number of all comparisons.
     done : int
-        How many are finished, including those of earlier runs and those that failed.
+        The number of finished comparisons, including earlier runs and failures.
     failed : int
-        How many failed in this run.
+        The number of failures in this run.
     resumed : int
-        How many were finished by earlier runs.
+        The number of comparisons finished by earlier runs.
     latest : Record or None
-        The one that was finished just now; None at the start.
+        The comparison that was finished last; None at the start.
     """
 
     doing: Literal["comparisons", "overlaps"]
@@ -146,87 +146,90 @@ def evaluate(
     background: Label | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
-    """Compare every case of a folder with the predictions of one method or several.
+    """Score one or more methods against a folder of reference segmentations and rank them.
 
-    A case is a file, named without its suffix, or a subfolder; `pattern` says otherwise. Each
-    finished case is kept in ``out/cases.jsonl`` at once, so a run that was interrupted or killed
-    continues where it was when it is started again. A case that fails is recorded with its
-    message, and tried again by the next run.
+    By default, a case is a file, named without its suffix, or a subfolder. `pattern` changes this.
+    Each finished case is stored in ``out/cases.jsonl`` immediately, so an interrupted run continues
+    when it is started again. A case that fails is recorded with its error message. The next run
+    tries it again.
 
     Parameters
     ----------
     reference : path or None
-        The folder of the reference. None where `raters` take its place: the reference then is
-        their consensus, the mean of all that have a case.
+        The folder of reference segmentations (ground truth). With `raters` it may be None. The
+        reference of a case is then the consensus, the mean of all raters that have the case.
     predictions : mapping of str to path, or path
-        A folder for every method; of a single one the name of the folder is that of the method.
+        The folder of every method, by name. A single path is one method with the name of its
+        folder.
     raters : mapping of str to path, optional
-        Folders of several people's segmentations of the same cases. Each becomes the reference of
-        an evaluation of its own, in ``out/raters``, of all methods and all other raters; what
-        methods reach against the raters is held to what these reach among themselves.
+        The folder of every rater (annotator), by name; at least two. Each rater is the reference
+        of an additional evaluation of all methods and all other raters, in ``out/raters``. The
+        agreement of methods with raters is compared with inter-rater agreement.
     out : path, optional
-        The folder for the results, made where there is none: cases.jsonl (everything, in the
-        order of finishing), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
-        files.csv and summary.json. Nothing is kept without it.
+        The results folder, created if it does not exist. It receives cases.jsonl (all records, in
+        the order of completion), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
+        files.csv and summary.json. Without it, nothing is stored.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
-        Whether regions correspond anew in every case, or by one correspondence for all cases of a
-        method, as clusters and classes do: it is found by `match` and `merge` on the sum of their
-        overlaps, and then every case is scored with it. Its files are read twice.
+        Whether regions are matched in every case ("case"), or once for all cases of a method
+        ("set"), which suits clusters and classes. "set" applies `match` and `merge` to the sum of
+        the overlaps of all cases, and scores every case with the result. It reads every file
+        twice.
     ignore : int or iterable of int, optional
-        One label of the reference, or several, whose pixels are left out.
+        Labels of the reference whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
-        Where probabilities do not sum to 1; ``{"prediction": "background"}`` for one side.
+        What to do if probabilities do not sum to 1, as in `read`; a mapping such as
+        ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
-        The number that stands for certainty, such as 100 or 255, for the files that need it: a
-        label map stays one, and values within 1 stay as they are. ``{"prediction": 255}`` scales
-        one side whatever it holds.
+        The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
+        applies to files with values above 1, and leaves label maps unchanged. A mapping
+        such as ``{"prediction": 255}`` scales one side in any case.
     names : mapping, sequence or path, optional
-        What labels are called, as in `read`; ``{"reference": …, "prediction": …}`` for each side.
+        The names of labels, as in `read`; ``{"reference": …, "prediction": …}`` per side.
     priority : sequence of str or mapping, optional
-        Which region gets a pixel that several masks claim, as in `read`; a mapping for each side.
+        The order of regions where masks overlap, as in `read`; a mapping has one per side.
     pattern : str or mapping, optional
-        Where the files lie and what in their names is the case: ``"{case}_seg.nii.gz"``,
-        ``"{case}/pve_*.nii.gz"`` (one region each), ``"{case:path}.nii.gz"`` (the case may contain
-        folders), ``"{case}.mat:groundTruth/0"``. A mapping has one for ``"reference"``,
-        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method;
+        The paths of files, with ``{case}`` for the name of the case: ``"{case}_seg.nii.gz"``,
+        ``"{case}/pve_*.nii.gz"`` (one file per region), ``"{case:path}.nii.gz"`` (case names with
+        folders), ``"{case}.mat:groundTruth/0"``. A mapping has patterns for ``"reference"``,
+        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method.
         ``"{case}_{method}.nii.gz"`` for the prediction finds several methods in one folder.
     mask : path, optional
-        A folder with a mask for every case; only pixels where it is not 0 are compared.
+        A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
-        A folder with the images that were segmented, for the pages of cases to show.
+        A folder with the segmented images, which case pages show as background images.
     probabilities : bool, optional
-        Whether to take nnU-Net's .npz of probabilities instead of the label map it lies beside.
+        Whether to read nnU-Net's probabilities (.npz) instead of the label map beside them.
     missing : {"worst", "zero", "exclude"}, optional
-        How a case that a method lacks, or that cannot be compared, counts: it ranks last
-        ("worst"); it also enters means as 0 ("zero"); or no method is ranked by it ("exclude").
+        How a missing or failed case of a method counts: the method ranks last on it ("worst"); it
+        also enters means as 0 ("zero"); or no method is ranked on it ("exclude").
     rank_by : str, optional
-        The measure to rank methods by, one of `MEASURES`. By default "foreground_dice" where a
-        `background` is named, "adjusted_score" where regions are merged, and else "score".
+        The measure that ranks the methods, one of `MEASURES`. The default is "foreground_dice" if
+        `background` is given, else "adjusted_score" if regions are merged, else "score".
     ignore_geometry : bool, optional
-        Whether to compare by array order, wherever the images lie; then without a tolerance.
+        Whether to ignore image geometry and compare in array order. Cannot be combined with
+        `geometry_tolerance`.
     geometry_tolerance : float, optional
-        How far the grids may lie apart, in pixels; 0.1 by default.
+        The largest accepted distance between the grids, in pixels; 0.1 by default.
     max_bytes : int, optional
-        How much memory the values of one file may take where they have to be unpacked, as in
-        `read`.
+        The largest accepted size of the decompressed values of one file, as in `read`.
     workers : int, optional
-        Cores to use, by processes and threads together; all by default. The result does not
-        depend on it.
+        The number of cores for processes and threads together; all by default. The result does
+        not depend on it.
     scheduler : str, optional
-        The address of a scheduler of Dask, ``tcp://host:8786``: cases are then compared by the
-        workers of that cluster, one a thread. They must see the files under the same paths.
+        The address of a Dask scheduler, such as ``tcp://host:8786``. The workers of that cluster
+        then compare the cases, one case per thread. They must see the files under the same paths.
     verify : bool, optional
-        Whether a finished case is recognised by the content of its files, not by their size and
-        time of modification.
+        Whether to recognise finished cases by the content of their files instead of size and
+        modification time.
     parquet : bool, optional
-        Whether to write the tables as Parquet too (needs pandas and pyarrow).
+        Whether to also write the tables as Parquet (needs pandas and pyarrow).
     indices : bool, optional
-        Whether the table of cases has the numbers of `Comparison.indices` too.
+        Whether to add the numbers of `Comparison.indices` to the table of cases.
     background : int or str, optional
-        The label that is no foreground. With it methods are ranked by the mean Dice of the
-        foreground, and the table of cases has the numbers of `Comparison.detection` too.
+        The background label. If given, methods are ranked by foreground Dice by default, and the
+        table of cases has the numbers of `Comparison.detection`.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -237,8 +240,8 @@ def evaluate(
     Raises
     ------
     InputError
-        When folders are missing or have no case in common, or another run writes into `out`. A
-        case that is missing or cannot be compared is no error: see `Evaluation.missing` and
+        If folders are missing or have no case in common, or if another run writes into `out`.
+        Missing and failed cases do not raise: see `Evaluation.missing` and
         `Evaluation.failures`.
 
     Examples
@@ -320,9 +323,10 @@ def evaluate_folders(
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> Evaluation:
-    """The same by options that are checked; notes and errors in the files are in these words.
+    """Evaluate with validated options.
 
-    `compiling` is called when a kernel is compiled, which happens once on a machine.
+    `words` selects how notes and errors in files name options. `compiling` is called when a kernel
+    is compiled, which happens once per machine.
     """
     run_one = partial(
         _evaluated,
@@ -348,7 +352,7 @@ def evaluate_folders(
             target = _folder_for_results(Path(place), images)
             return _with_raters(run_one, reference, methods, raters, target, out, pattern)
     if reference is None:
-        raise InputError("reference must be a folder where there are no raters, found None")
+        raise InputError("reference must be a folder, found None; only raters can replace it")
     return run_one(reference, methods, out=out, pattern=pattern)
 
 
@@ -365,25 +369,25 @@ def _with_raters(
     out: Folder | None,
     pattern: str | Mapping[str, str] | None,
 ) -> Evaluation:
-    """Each rater as the reference, then the reference itself or the raters' consensus."""
-    said = patterns_of(pattern, [*methods, *raters])
-    general = {name: found for name, found in said.methods.items() if found is not None}
-    if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references, too
-        general |= {name: pattern.get(name, pattern["reference"]) for name in raters}
-    shared = {"mask": said.mask, "image": said.image}  # by all references
-    besides = {name: found for name, found in shared.items() if found is not None}
+    """Evaluate against each rater, then against the reference or the raters' consensus."""
+    given = patterns_of(pattern, [*methods, *raters])
+    by_name = {name: text for name, text in given.methods.items() if text is not None}
+    if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references too
+        by_name |= {name: pattern.get(name, pattern["reference"]) for name in raters}
+    shared = {"mask": given.mask, "image": given.image}
+    shared_patterns = {name: text for name, text in shared.items() if text is not None}
     against = {}
     for rater, folder in raters.items():
         compared = methods | {name: path for name, path in raters.items() if name != rater}
-        patterns = {name: general[name] for name in compared if name in general} | besides
-        if rater in general:
-            patterns["reference"] = general[rater]
+        patterns = {name: by_name[name] for name in compared if name in by_name} | shared_patterns
+        if rater in by_name:
+            patterns["reference"] = by_name[rater]
         against[rater] = run_one(
             folder, compared, out=place / "raters" / rater, pattern=patterns or None
         )
     first = next(iter(against.values()))
     spanning, failed = write_consensus(against, first.options, place, cores())
-    yardstick = yardstick_of(
+    agreement = rater_comparison_of(
         against,
         [name for name in first.methods if name not in raters],
         raters,
@@ -391,14 +395,14 @@ def _with_raters(
         failed,
         reference_is_mean=reference is None,
     )
-    patterns = {name: general[name] for name in methods if name in general} | besides
+    patterns = {name: by_name[name] for name in methods if name in by_name} | shared_patterns
     if spanning is not None:
         patterns["reference"] = spanning
     of_mean = partial(run_one, place / CONSENSUS, methods, pattern=patterns or None, failed=failed)
     if reference is None:
-        return of_mean(out=out, yardstick=yardstick)
+        return of_mean(out=out, rater_comparison=agreement)
     of_mean(out=place / "raters" / CONSENSUS)
-    return run_one(reference, methods, out=out, pattern=pattern, yardstick=yardstick)
+    return run_one(reference, methods, out=out, pattern=pattern, rater_comparison=agreement)
 
 
 def _evaluated(
@@ -421,17 +425,17 @@ def _evaluated(
     words: Words,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
-    yardstick: Yardstick | None = None,
+    rater_comparison: Yardstick | None = None,
     failed: Mapping[str, Note] = NO_FAILURES,
 ) -> Evaluation:
-    """One reference and all methods.
+    """Evaluate all methods against one reference.
 
-    Cases in `failed` have a reference that could not be made. They fail with these notes.
+    Cases in `failed` have no consensus as reference. They fail with these notes.
     """
     if parquet:
         _check_parquet()
     rule = as_missing_rule(missing)
-    measure = _usual_measure(options, others) if rank_by is None else as_measure(rank_by, others)
+    measure = _default_measure(options, others) if rank_by is None else as_measure(rank_by, others)
     patterns = patterns_of(pattern, methods)
     jobs, lacking, folders = pair(
         Path(reference),
@@ -447,7 +451,7 @@ def _evaluated(
 
     named_by = {Path(folder): name for name, folder in methods.items()}
 
-    def result_in(folder: Path, kept: Path | None) -> Evaluation:
+    def result_in(folder: Path, out: Path | None) -> Evaluation:
         inputs = _inputs(jobs, workers, verify)
         finished = partial(
             _finished,
@@ -459,13 +463,15 @@ def _evaluated(
             progress=progress,
             compiling=compiling,
         )
-        found: dict[str, Given] = {}
+        groups: dict[str, Given] = {}
         if options.correspondence == "set":
-            alone = replace(options, match="overlap", merge="none")
-            requests = _requests(jobs, inputs, dict.fromkeys(folders, alone), folder)
-            found = _over_set(finished(requests, "overlaps"), options)
-        asked = {name: options.given(found[name]) if name in found else options for name in folders}
-        requests = _requests(jobs, inputs, asked, folder)
+            overlap_options = replace(options, match="overlap", merge="none")
+            requests = _requests(jobs, inputs, dict.fromkeys(folders, overlap_options), folder)
+            groups = _over_set(finished(requests, "overlaps"), options)
+        method_options = {
+            name: options.given(groups[name]) if name in groups else options for name in folders
+        }
+        requests = _requests(jobs, inputs, method_options, folder)
         records = finished(requests, "comparisons")
         _check_noted_priority(records)
         if scored := [one.comparison.overlap for one in records if one.comparison is not None]:
@@ -477,9 +483,9 @@ def _evaluated(
             {name: os.fspath(path) for name, path in folders.items()},
             options,
             words=words,
-            out=kept,
+            out=out,
             others=others,
-            correspondences=found,
+            correspondences=groups,
             missing_rule=rule,
             rank_by=measure,
             mask=None if mask is None else os.fspath(mask),
@@ -492,7 +498,7 @@ def _evaluated(
                 },
             ),
             probabilities=probabilities,
-            yardstick=yardstick,
+            yardstick=rater_comparison,
         )
 
     if out is None:
@@ -507,23 +513,21 @@ def _evaluated(
 
 
 def _folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """The folder, made where there is none; none of those that are compared."""
+    """Create the results folder if necessary. It must not be an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
-        raise InputError(
-            f"{out}: is a folder of images that are compared; results need one of their own"
-        )
+        raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{out}: cannot be made: {error.strerror}") from error
+        raise InputError(f"{out}: cannot create the folder: {error.strerror}") from error
     return out
 
 
 def _check_priority(jobs: Sequence[Job], options: Options) -> None:
     """Reject names in the priority of a side that are no region of any of its cases.
 
-    Names are known before files are read where files are one region each. Regions inside of one
-    file are for `_check_noted_priority`.
+    This checks sides with one file per region, whose names are known before reading.
+    `_check_noted_priority` checks regions inside files.
     """
     for side in SIDES:
         regions = sorted({name for job in jobs for name in job.regions(side)}, key=natural)
@@ -531,13 +535,13 @@ def _check_priority(jobs: Sequence[Job], options: Options) -> None:
         if regions and unknown:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
-                f" names {listed(unknown)}, which no case of the {side} has; the regions are "
+                f" names {listed(unknown)}, but the regions of the {side} are "
                 f"{listed(regions, 20)}",
             )
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
-    """Reject names in the priority that are noted as absent in every case that was scored."""
+    """Reject names in the priority that are absent from every scored case."""
     absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
         {
             note.message[:3]: note.message
@@ -549,17 +553,17 @@ def _check_noted_priority(records: Iterable[Record]) -> None:
     ]
     for key, message in absent[0].items() if absent else ():
         if all(key in notes for notes in absent):
-            raise InputError(*message, ", and so it is in every case")
+            raise InputError(*message, " (in every case)")
 
 
 def _inputs(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
-    """What identifies the files of every job."""
+    """The identities of the files of every job."""
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
 
 
-def _usual_measure(options: Options, others: Others) -> MeasureName:
-    """What methods are ranked by where nothing is said."""
+def _default_measure(options: Options, others: Others) -> MeasureName:
+    """The default measure that ranks the methods."""
     if others.background is not None:
         return "foreground_dice"
     return "score" if options.merge == "none" else "adjusted_score"
@@ -568,7 +572,7 @@ def _usual_measure(options: Options, others: Others) -> MeasureName:
 def _requests(
     jobs: Sequence[Job], inputs: Sequence[Inputs], options: Mapping[str, Options], folder: Path
 ) -> dict[tuple[str, str], Request]:
-    """What to ask of every job, given the options of every method."""
+    """The requests for all jobs, given the options of every method."""
     return {
         (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
         for job, job_inputs in zip(jobs, inputs, strict=True)
@@ -576,20 +580,22 @@ def _requests(
 
 
 def _over_set(records: Iterable[Record], options: Options) -> dict[str, Given]:
-    """The correspondence of every method over all of its cases that can be read."""
+    """The correspondence of every method over all of its cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
         if record.comparison is not None:
             overlaps.setdefault(record.method, []).append(record.comparison.overlap)
-    found = {}
+    groups = {}
     for method, several in overlaps.items():
         try:
             total = Overlap.total(several)
             result = total.compare(match=cast(Match, options.match), merge=options.merge)
         except InputError as error:
-            raise error.prefixed(f"{method}: no correspondence over all cases: ") from None
-        found[method] = Given(tuple((group.reference, group.prediction) for group in result.groups))
-    return found
+            raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
+        groups[method] = Given(
+            tuple((group.reference, group.prediction) for group in result.groups)
+        )
+    return groups
 
 
 def _finished(
@@ -604,19 +610,19 @@ def _finished(
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> tuple[Record, ...]:
-    """The records of all requests: from the journal where they are finished, and else computed."""
+    """The records of all requests, read from the journal or computed."""
     with Journal(out) as journal:
         records = _recorded(requests, journal, verify)
         resumed, failures = len(records), 0
         waiting = [request for key, request in requests.items() if key not in records]
-        unmade = [request for request in waiting if request.job.case in failed]
+        without_reference = [request for request in waiting if request.job.case in failed]
         waiting = [request for request in waiting if request.job.case not in failed]
 
         def notify(latest: Record | None) -> None:
             if progress is None:
                 return
             now = Progress(doing, len(requests), len(records), failures, resumed, latest)
-            # A case that fails while overlaps are computed fails again, and is reported then.
+            # A case whose overlap fails also fails in its comparison, and is reported then.
             progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
 
         notify(None)
@@ -627,7 +633,11 @@ def _finished(
         )
         with closing(running) as lines:
             for line in chain(
-                (unscored(request, *failed[request.job.case].message) for request in unmade), lines
+                (
+                    unscored(request, *failed[request.job.case].message)
+                    for request in without_reference
+                ),
+                lines,
             ):
                 journal.append(line)
                 record = Record.from_line(loads(line), out)
@@ -640,18 +650,22 @@ def _finished(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """The records of these requests in the journal: of this version, these options and files.
+    """The records of these requests in the journal, with the same version, options and files.
 
     The latest line of a case counts.
     """
-    asked = {key: request.options.to_dict() for key, request in requests.items()}
+    expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
     moved: dict[tuple[str, str], int] = {}
     out = journal.path.parent
     for number, line in enumerate(read_lines(out)):
         key = line["case"], line["method"]
         request = requests.get(key)
-        if request is None or line["version"] != __version__ or line["options"] != asked[key]:
+        if (
+            request is None
+            or line["version"] != __version__
+            or line["options"] != expected_options[key]
+        ):
             continue
         records.pop(key, None)
         moved.pop(key, None)
@@ -660,7 +674,7 @@ def _recorded(
             and line.get("regions", {}) == regions_of(request.job)
             and same_inputs(line["inputs"], request.inputs, verify=verify)
         ):
-            with suppress(InputError):  # what cannot be read is computed again
+            with suppress(InputError):  # an invalid line is computed again
                 records[key] = Record.from_line(line | {"files": request.files}, out)
                 if line["files"] != request.files:
                     moved[key] = number
@@ -672,9 +686,9 @@ def _recorded(
 def _record_places(
     requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
 ) -> None:
-    """Append lines of the journal once more, with where their files lie by now.
+    """Append lines of the journal again, with the current paths of their files.
 
-    They are read a second time, since all of them at once may be more than fits in memory.
+    The journal is read a second time, because all lines together may not fit in memory.
     """
     for number, line in enumerate(read_lines(journal.path.parent)):
         if number in numbers:

@@ -1,4 +1,4 @@
-"""One case: what identifies its files, what memory it needs, and its line of the journal."""
+"""Score one case: the identity of its files, its memory, and its line of the journal."""
 
 import json
 import math
@@ -42,17 +42,17 @@ __all__ = [
     "unscored",
 ]
 
-OVERHEAD = 2**28  # bytes that a process needs besides its images
-PACKED = 10  # how far an image of unknown compression may unpack
+OVERHEAD = 2**28  # bytes that a process needs in addition to its images
+PACKED = 10  # assumed compression factor of unknown formats
 
 Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
 
 
 @dataclass(frozen=True)
 class Request:
-    """A job with all that goes into its line of the journal.
+    """A job with the other content of its line of the journal.
 
-    `files` says where the files of the job lie, from the folder of the journal.
+    `files` holds the paths of the files relative to the folder of the journal.
     """
 
     job: Job
@@ -61,7 +61,7 @@ class Request:
     files: dict[str, list[str]]
 
     def to_dict(self) -> dict[str, Any]:
-        """For a worker process."""
+        """Plain types for a worker process."""
         return {
             "job": asdict(self.job),
             "options": self.options.to_dict(),
@@ -73,8 +73,8 @@ class Request:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Request":
-        """Back from JSON."""
-        import_module(content["similarity_module"])  # which makes the similarity known by its name
+        """Inverse of `to_dict`."""
+        import_module(content["similarity_module"])  # registers the similarity under its name
         job = content["job"]
         return cls(
             Job(job.pop("case"), job.pop("method"), **{key: tuple(job[key]) for key in job}),
@@ -85,32 +85,32 @@ class Request:
 
     @property
     def overlap_alone(self) -> bool:
-        """Whether only the overlap is wanted, for a correspondence over all cases."""
+        """Whether only the overlap is needed, to match regions over all cases."""
         options = self.options
         return options.correspondence == "set" and not isinstance(options.match, Given)
 
 
 def scored(request: Request, threads: int) -> str:
-    """Compare the two sides of a job; the line of the journal, whether that went well or not."""
+    """Compare the two sides of a job, and return the line of the journal, also after a failure."""
     start = time.perf_counter()
     try:
         comparison = compared(request.job, request.options, threads)
         if not request.overlap_alone:
-            comparison.compute("chance", "explained")  # so that the journal has them
+            comparison.compute("chance", "explained")  # to store them in the journal
         text = comparison.to_json()
     except ProbdiceError as error:
         return unscored(_fingerprinted(request), *error.args, seconds=_since(start))
     except MemoryError as error:
         message = str(error) or "does not fit in memory"
         return unscored(_fingerprinted(request), message, seconds=_since(start))
-    except Exception as error:  # whatever it is, the other cases go on
+    except Exception as error:  # any error fails this case only
         message = f"{type(error).__name__}: {error}"
         return unscored(_fingerprinted(request), message, seconds=_since(start))
     return _line(_fingerprinted(request), _since(start), f'"comparison": {text}')
 
 
 def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
-    """The line of a case that failed; no file is touched for it."""
+    """The line of a failed case. No file is read."""
     failure = Note("failed", message).to_dict()
     return _line(request, seconds, f'"failure": {json.dumps(failure)}')
 
@@ -121,10 +121,10 @@ def compared(
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
-    """Read the two sides of a job and compare them; pages name their files by `names`."""
+    """Read and compare the two sides of a job. `names` are the file names shown on pages."""
     mask = job.mask[0] if len(job.mask) == 1 else job.mask
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ProbdiceWarning)  # they are among the notes, too
+        warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain them too
         images, _ = read_images(
             readable(job.reference, job.reference_regions),
             readable(job.prediction, job.prediction_regions),
@@ -143,24 +143,24 @@ def compared(
 
 
 def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
-    """The files of one side as a reader takes them, by name where they are one region each."""
+    """The files of one side for a reader: by region name if there is one file per region."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
 
 
 def regions_of(job: Job) -> dict[str, list[str]]:
-    """The names of the regions of both sides, where files are one region each."""
+    """The names of the regions of both sides, for sides with one file per region."""
     return {side: list(job.regions(side)) for side in SIDES if job.regions(side)}
 
 
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
-    """Where the files of a job lie, from a folder."""
-    return {role: [_from(path, folder) for path in job.files(role)] for role in ROLES}
+    """The paths of the files of a job relative to a folder."""
+    return {role: [_relative(path, folder) for path in job.files(role)] for role in ROLES}
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
-    """What identifies the files of a job: size and modification time; with `verify`, content."""
+    """The identity of the files of a job: size and modification time, or content (`verify`)."""
     return {
         role: [_identity(file, verify) for file in files_read(job.files(role))]
         if job.files(role)
@@ -170,7 +170,7 @@ def inputs_of(job: Job, *, verify: bool) -> Inputs:
 
 
 def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
-    """Whether these are the files that were compared then."""
+    """Whether the present files are the recorded ones."""
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
@@ -181,19 +181,19 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
 
     try:
         before = identities(recorded)
-    except (TypeError, ValueError):  # a line of the journal that somebody else wrote
+    except (TypeError, ValueError):  # an invalid line of the journal
         return False
     now = identities(present)
     return before == now and (not verify or all(content for *_, content in now))
 
 
 def bytes_needed(job: Job) -> int:
-    """About how much memory a job takes: its images unpacked, and some to work with."""
+    """An estimate of the memory of a job: decompressed images plus overhead."""
     return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files(role))
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
-    """The outcome is spliced in as text: a comparison may be long."""
+    """Insert the outcome as text, because a comparison may be long."""
     job = request.job
     head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
     about = json.dumps(
@@ -217,16 +217,16 @@ def _identity(file: Path, verify: bool) -> list[Any]:
     try:
         status = file.stat()
         content = fingerprint(file) if verify else None
-    except OSError:  # the comparison will say what is wrong with it
+    except OSError:  # the comparison will report the error
         return [file.name, None, None, None]
     return [file.name, status.st_size, status.st_mtime_ns, content]
 
 
 def _fingerprinted(request: Request) -> Request:
-    """The request with the fingerprint of every file.
+    """The request with the SHA-256 of every file.
 
-    They have just been read, and lie in the memory of the system. A file that a format keeps
-    beside the one that is named lies in the same folder.
+    The files have just been read, so they are usually in the file system cache. Companion files
+    are in the same folder as the named file.
     """
     contents: Inputs = {}
     for role in ROLES:
@@ -248,7 +248,7 @@ def _file(path: str) -> str:
 
 
 def _unpacked(path: str) -> int:
-    """The size of an image in memory, without reading it."""
+    """The size of an image in memory, from its header or file size."""
     file, _ = split_inside(path)
     try:
         size = os.path.getsize(file)
@@ -261,12 +261,17 @@ def _unpacked(path: str) -> int:
         if is_header(source.head):
             header = header_of(source.head)
             return math.prod(header.shape) * header.dtype.itemsize
-    except (OSError, InputError, ValueError, zipfile.BadZipFile):  # reading it will tell
+    except (
+        OSError,
+        InputError,
+        ValueError,
+        zipfile.BadZipFile,
+    ):  # reading the file will report the error
         return 0
     return PACKED * size
 
 
-def _from(path: str, folder: Path) -> str:
-    """The path from a folder, with what follows the name where a part inside a file is meant."""
+def _relative(path: str, folder: Path) -> str:
+    """The path relative to a folder, with the path inside the file if there is one."""
     file, inside = split_inside(path)
     return relative_path(file, folder) + (f":{inside}" if inside else "")

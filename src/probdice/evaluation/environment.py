@@ -1,4 +1,4 @@
-"""The versions of what computed a result, and the machine it ran on; no names, times or paths."""
+"""Software versions and machine type of a run, without user names, times or paths."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +10,7 @@ __all__ = ["environment"]
 
 
 def environment() -> dict[str, Any]:
-    """For summary.json."""
+    """The versions and environment entries of summary.json."""
     packages = {"probdice": __version__}
     for name in ("numpy", "scipy", "numba", "nibabel"):
         try:

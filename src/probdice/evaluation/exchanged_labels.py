@@ -1,6 +1,6 @@
-"""Labels over many cases: whether they mean the same in each, and where matching ignores them.
+"""Labels over many cases: whether they mean the same, and which different labels are matched.
 
-Everything is computed from the overlaps that the scores were computed from.
+Everything is computed from the stored overlaps.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ __all__ = [
     "labels_mean_the_same",
 ]
 
-MOSTLY = 0.5  # a share of cases from which on something holds for the run
-EXPLAINED = ("explained_reference", "explained_prediction")  # need no correspondence
+MOSTLY = 0.5  # share of cases above which a property holds for the run
+EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on matching
 SHOWN = 5  # pairs of labels in a sentence
 
 
@@ -66,10 +66,10 @@ class LabelDifference:
 def label_difference(
     method: str, comparisons: Iterable[Comparison], labels: frozenset[Label]
 ) -> LabelDifference | None:
-    """The cases in which a method's labels differ from those that they are matched to.
+    """The cases in which a method's labels are matched to different labels.
 
-    None where equal labels are matched throughout, or where the method uses a label that is not
-    among `labels`, those of the reference: then its labels have a meaning of their own.
+    None if equal labels are matched in all cases. None also if the method uses a label that is not
+    in `labels`, the labels of the reference, because its labels then have another meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
@@ -89,7 +89,7 @@ def label_difference(
 
 
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
-    """Pairs (reference label, prediction label) that matching made of different labels.
+    """Matched pairs (reference label, prediction label) with different labels.
 
     Regions that are merged into a pair do not count.
     """
@@ -108,7 +108,7 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 def equal_labels_value(record: Record, measure: MeasureName, background: Label | None) -> float:
     """A measure of a case if equal labels are matched.
 
-    NaN where the case failed, or where the number needs the images.
+    NaN if the case failed or the measure needs the images.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
@@ -129,7 +129,7 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
-    partners: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()
+    matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()
     for method, comparison in comparisons:
         labels = comparison.reference_labels
         if any(isinstance(label, str) for label in labels):
@@ -137,13 +137,13 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
         sets[frozenset(labels)] += 1
         for group in comparison.groups:
             if len(group.reference) == 1 and group.prediction:
-                partners[method, group.reference[0], group.prediction] += 1
+                matches[method, group.reference[0], group.prediction] += 1
     if not sets or max(sets.values()) >= MOSTLY * sets.total():
         return True
     occurrences: Counter[tuple[str, Label]] = Counter()
-    for (method, label, _), count in partners.items():
+    for (method, label, _), count in matches.items():
         occurrences[method, label] += count
-    agreeing = sum(count * (count - 1) for count in partners.values())
+    agreeing = sum(count * (count - 1) for count in matches.values())
     pairs = sum(count * (count - 1) for count in occurrences.values())
     return agreeing >= MOSTLY * pairs > 0
 

@@ -1,4 +1,4 @@
-"""The folders and patterns of a run, as users give them, checked before any file is touched."""
+"""Check the folders and patterns given by the user, before any file is read."""
 
 import os
 import unicodedata
@@ -19,12 +19,12 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
-OTHERS = ("reference", "mask", "image")  # folders that are no method's
+OTHERS = ("reference", "mask", "image")  # folders that belong to no method
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """By which pattern the cases of every folder are found; None where by plain names."""
+    """The file name patterns of all folders; None for the default file names."""
 
     reference: str | None = None
     mask: str | None = None
@@ -75,7 +75,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
             f"{sorted(unknown)}"
         )
     general = pattern.get("prediction")
-    # "reference" is the reference, even where a method is called so too.
+    # "reference" means the reference, even if a method has the same name.
     of_methods = {
         name: general if name in OTHERS else pattern.get(name, general) for name in methods
     }
@@ -84,7 +84,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """A path from a folder, with slashes; the full path where there is none, as on two drives."""
+    """A path relative to a folder, with slashes; the full path if on different drives."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

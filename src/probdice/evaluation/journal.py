@@ -1,10 +1,9 @@
-"""The journal of a run: one line of JSON per finished case, durable, and read back after anything.
+"""The journal of a run: one line of JSON per finished case.
 
-A line is written whole before its case counts as finished, so that a kill of the run costs no
-finished case. It is flushed to the disk within a second: a loss of power costs the cases of that
-second. What a kill or a full disk tears off is the end of the last line; it is dropped when the
-journal is opened. A line that makes no sense, or is of another format, is treated as if it had
-never been written: its case is computed again.
+A line is written completely before its case counts as finished, so a killed run loses no finished
+case. Lines are flushed to disk about once per second, so a power failure can lose the cases of one
+second. A kill or a full disk can truncate the last line, which is removed when the journal is
+opened. Invalid lines and lines of another format are ignored, and their cases are computed again.
 """
 
 import json
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from probdice.errors import InputError
 from probdice.evaluation.pairing import ROLES
@@ -44,12 +43,12 @@ class Journal:
         self.path = out / NAME
         with _naming(self.path):
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            os.ftruncate(self._file, _whole_lines(self.path))
+            os.ftruncate(self._file, _complete_length(self.path))
             _flush_folder(out)
         self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
-        """Write one line, all of it; flush it to the disk if that was not done for a while."""
+        """Write one complete line, and flush to disk if the last flush is `FLUSHED` seconds ago."""
         left = memoryview(f"{line}\n".encode())
         with _naming(self.path):
             while left:
@@ -71,14 +70,14 @@ class Journal:
             with _naming(self.path):
                 os.fsync(self._file)
         except InputError:
-            if error is None:  # else there is already something to say
+            if error is None:  # otherwise the first error is raised
                 raise
         finally:
             os.close(self._file)
 
 
 def read_lines(out: Path) -> Iterator[dict[str, Any]]:
-    """What the lines of the journal hold, of those that are whole."""
+    """The content of the complete and valid lines of the journal."""
     path = out / NAME
     if not path.exists():
         return
@@ -88,12 +87,12 @@ def read_lines(out: Path) -> Iterator[dict[str, Any]]:
                 content = json.loads(raw) if raw.endswith(b"\n") else None
             except ValueError:
                 content = None
-            if _makes_sense(content):
+            if _is_valid(content):
                 yield content
 
 
-def _makes_sense(content: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a line has what every reader of the journal relies on."""
+def _is_valid(content: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a line has all required fields with the right types."""
     return (
         isinstance(content, dict)
         and content.get("format") == FORMAT
@@ -110,7 +109,7 @@ def _lists_by_role(value: dict[str, Any]) -> bool:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Hold the folder, so that no second run writes into it."""
+    """Lock the folder, so that no other run writes into it."""
     path = out / ".lock"
     with _naming(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -119,24 +118,24 @@ def locked(out: Path) -> Iterator[None]:
             _lock(file)
         except OSError:
             raise InputError(
-                f"{out}: another run is writing into this folder; wait until it has ended, or "
-                f"choose another folder"
+                f"{out}: another run is writing into this folder; wait until it ends, or use "
+                f"another folder"
             ) from None
         yield
     finally:
-        os.close(file)  # which lets go of the lock, as the end of the process does
+        os.close(file)  # releases the lock, as the end of the process does
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a complete file in the place of whatever is there."""
+    """Replace a file atomically."""
     with _naming(path):
         with replacing(path, alone=True) as partial:
             partial.write_bytes(content)
         _flush_folder(path.parent)
 
 
-def _whole_lines(path: Path) -> int:
-    """The length of the journal up to the end of its last whole line."""
+def _complete_length(path: Path) -> int:
+    """The length of the journal up to the end of its last complete line."""
     end = path.stat().st_size
     with path.open("rb") as stream:
         while end:
@@ -150,7 +149,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where folders can be opened."""
+    """Flush the entries of a folder to disk, except on Windows."""
     if sys.platform != "win32":
         file = os.open(folder, os.O_RDONLY)
         try:
@@ -160,7 +159,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _lock(file: int) -> None:
-    """Take the lock or fail at once."""
+    """Lock the file, or raise OSError without waiting."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -172,11 +171,12 @@ def _lock(file: int) -> None:
 
 
 @contextmanager
-def _naming(path: Path, done: str = "written") -> Iterator[None]:
+def _naming(path: Path, action: Literal["write", "read"] = "write") -> Iterator[None]:
+    """Raise errors of the operating system as InputError with the name of the file."""
     try:
         yield
-    except InputError as error:  # there is something else in the place of a file
+    except InputError as error:  # the path is not a regular file
         raise error.prefixed(f"{path}: ") from None
     except OSError as error:
-        kept = "; every finished case is kept, so run it again" if done == "written" else ""
-        raise InputError(f"{path}: cannot be {done}: {error.strerror}{kept}") from error
+        hint = "; finished cases are stored, run again to continue" if action == "write" else ""
+        raise InputError(f"{path}: cannot {action} this file: {error.strerror}{hint}") from error

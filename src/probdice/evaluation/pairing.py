@@ -1,12 +1,12 @@
-"""Which file of one folder belongs to which of another: folders in, jobs out.
+"""Find the cases in folders, and pair references with predictions.
 
-Without a pattern, a case is a file, named without its suffix; in a folder without files to read it
-is a subfolder, whose one file is the segmentation or whose several files are one region each. With
-a pattern (`patterns`) the case is what stands in place of ``{case}``, and several files of one case
-are its regions; where one folder holds several methods, ``{method}`` says which.
+Without a pattern, a case is a file, named without its suffix. In a folder without readable files, a
+case is a subfolder, which has one file per segmentation or one file per region. With a pattern
+(`patterns`), ``{case}`` marks the name of the case, and several files of one case are its regions.
+``{method}`` marks the name of the method, if one folder has several methods.
 
-Two things are known of nnU-Net: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image, not a
-segmentation; and ``case.npz`` beside it holds the probabilities that the label map was made of.
+Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image,
+not a segmentation; and ``case.npz`` beside it has the probabilities of the label map.
 """
 
 import re
@@ -32,22 +32,22 @@ __all__ = [
     "pair",
 ]
 
-Role = Literal["reference", "prediction", "mask"]  # what a file of a case is
+Role = Literal["reference", "prediction", "mask"]  # the role of a file of a case
 ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
 
 SUFFIXES = (
     ".seg.nrrd",
     *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
-)  # the longest first; a photograph is no segmentation
-SHOWN = 8  # names in a message
-BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # and the part that follows the case
+)  # longest first, without JPEG, which cannot store segmentations
+SHOWN = 8  # names listed in a message
+BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 follows the case
 
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one method: its files, and the names of regions where files are one region each.
+    """One case of one method: its files, and region names for sides with one file per region.
 
-    A case without files of the reference fails.
+    A case without reference files fails.
     """
 
     case: str
@@ -65,7 +65,7 @@ class Job:
         return self.reference if role == "reference" else self.prediction
 
     def regions(self, side: Side) -> tuple[str, ...]:
-        """The names of the regions of one side, in the order of its files; else empty."""
+        """The names of the regions of one side, in the order of its files, or ()."""
         return self.reference_regions if side == "reference" else self.prediction_regions
 
 
@@ -97,10 +97,10 @@ def pair(
     probabilities: bool = False,
     failed: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
-    """The jobs, case by case; cases without one of their sides; and the folder of every method.
+    """The jobs, case by case; missing cases; and the folder of every method.
 
-    A pattern with ``{method}`` in it finds the methods of its folder. Cases in `failed` have a
-    reference that could not be made; their jobs have no files of it.
+    A pattern with ``{method}`` finds the methods of its folder. Cases in `failed` have no consensus
+    as reference, so their jobs have no reference files.
     """
     reference_files = find_cases(reference, patterns.reference, probabilities=False)
     reference_files |= dict.fromkeys(failed, ())
@@ -111,18 +111,18 @@ def pair(
     for name, folder in methods.items():
         pattern = patterns.methods[name]
         if pattern is not None and METHOD in pattern:
-            found = _find_methods(folder, pattern, reference_files)
+            by_method = _find_methods(folder, pattern, reference_files)
         else:
-            found = {name: find_cases(folder, pattern, probabilities=probabilities)}
+            by_method = {name: find_cases(folder, pattern, probabilities=probabilities)}
             if folder.resolve() == reference.resolve():
-                _check_sides_differ(folder, reference_files, found[name])
-        for method in found:
+                _check_sides_differ(folder, reference_files, by_method[name])
+        for method in by_method:
             if method in folders:
                 raise InputError(
-                    f"{folder}: two methods are called {method!r}; give folders other names"
+                    f"{folder}: two methods have the name {method!r}; rename one of them"
                 )
-            prediction_files[method], folders[method] = found[method], folder
-            prediction_regions[method] = name_regions(folder, pattern, found[method], method)
+            prediction_files[method], folders[method] = by_method[method], folder
+            prediction_regions[method] = name_regions(folder, pattern, by_method[method], method)
     masks: dict[str, tuple[str, ...]] = {}
     if mask is not None:
         masks = find_cases(mask, patterns.mask, probabilities=False)
@@ -161,7 +161,7 @@ def find_cases(
 ) -> dict[str, tuple[str, ...]]:
     """The cases of a folder, each with its files."""
     if not folder.is_dir():
-        reason = "is a file, expected a folder of cases" if folder.exists() else "no such folder"
+        reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
     try:
         if pattern is not None:
@@ -174,17 +174,17 @@ def find_cases(
             }
         return _by_subfolder(folder, probabilities)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot list this folder: {error.strerror}") from error
 
 
 def name_regions(
     folder: Path, pattern: str | None, files: Mapping[str, tuple[str, ...]], method: str = ""
 ) -> dict[str, tuple[str, ...]]:
-    """The names of the regions of the cases of a folder whose files are one region each.
+    """The region names of all cases of a folder with one file per region.
 
-    They are the parts in which the names of all files differ, without the names of cases. So a
-    region has one name in all cases, also in those that lack other regions. A case of one file
-    belongs to them where another case has such a file beside others.
+    A region name is the part in which file names differ, without the name of the case. A region
+    therefore has the same name in all cases, also in cases that lack other regions. A case with one
+    file is included if another case has a file of this name among several.
     """
     several = [case for case, paths in files.items() if len(paths) > 1]
     if not several:
@@ -212,7 +212,7 @@ def name_regions(
 def _stem(
     folder: Path, pattern: str | None, case: str, method: str, path: str, without_case: bool
 ) -> str:
-    """The name of a file of a case, without the name of the case where that is asked for."""
+    """The name of a file of a case, optionally without the name of the case."""
     file, inside = split_inside(path)
     text = as_name(file.relative_to(folder).as_posix())
     if not without_case:
@@ -230,31 +230,31 @@ def _stem(
 
 
 def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
-    """The image of every case that has one, to be shown under its regions."""
+    """The background image of every case that has one."""
     cases = list(cases)
-    found = find_cases(folder, pattern, probabilities=False)
-    images = {case: found[case][0] for case in cases if case in found}
+    files = find_cases(folder, pattern, probabilities=False)
+    images = {case: files[case][0] for case in cases if case in files}
     if not images:
         raise InputError(
-            f"{folder}: no case has an image there ({_listed(sorted(found, key=natural))}), the "
-            f"cases are {_listed(cases)}; where names differ, say how with a pattern for the "
-            f"image, such as 'image:{CASE}_0000.nii.gz'"
+            f"{folder}: no image matches a case. Images: {_listed(sorted(files, key=natural))}. "
+            f"Cases: {_listed(cases)}. If the names differ, give a pattern for the images, such as "
+            f"'image:{CASE}_0000.nii.gz'"
         )
     return images
 
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
-    """The files that fit a pattern, gathered by case."""
+    """The files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
-            f"pattern {text!r} has {METHOD}, which is for a folder of predictions alone"
+            f"pattern {text!r} has {METHOD}, which only works for folders of predictions"
         )
     pattern = Pattern.of(text)
-    return _gathered(text, pattern, _fitting(folder, text, pattern))
+    return _grouped_by_case(text, pattern, _matching_files(folder, text, pattern))
 
 
-def _fitting(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
-    """The files that fit a pattern."""
+def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
+    """The files that match a pattern."""
     files = {}
     try:
         for file in folder.glob(pattern.glob):
@@ -262,16 +262,16 @@ def _fitting(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[s
             if match and not file.is_dir():
                 files[file] = match
     except (ValueError, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"pattern {text!r} cannot be used: {error}") from error
+        raise InputError(f"pattern {text!r} is invalid: {error}") from error
     return files
 
 
-def _gathered(
-    text: str, pattern: Pattern, fitting: Mapping[Path, re.Match[str]]
+def _grouped_by_case(
+    text: str, pattern: Pattern, matching: Mapping[Path, re.Match[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Files by case, each case in one folder."""
+    """Group files by case, and check that each case is in one folder."""
     files: dict[str, dict[Path, re.Match[str]]] = {}
-    for file, match in fitting.items():
+    for file, match in matching.items():
         files.setdefault(match["case"], {})[file] = match
     for case, matches in files.items():
         _check_one_folder(text, case, matches)
@@ -290,26 +290,30 @@ def _gathered(
 def _find_methods(
     folder: Path, text: str, reference_files: Mapping[str, tuple[str, ...]]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The methods whose files lie in one folder, each with its cases.
+    """The methods whose files are in one folder, each with its cases.
 
-    Names of cases are known from the reference; a file of none of them is one of a method that is
-    known by then, or nobody's. Files of the reference in the same folder are no predictions.
+    The reference determines the names of cases, and these determine the methods. A file of an
+    unknown case counts if its method is known. Reference files in the same folder are skipped.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    ours = {file for files in reference_files.values() for file in files}
+    reference_paths = {file for files in reference_files.values() for file in files}
     by_length = sorted(reference_files, key=len, reverse=True)
     known = Pattern.of(text, cases=by_length)
-    fitting = {f: m for f, m in _fitting(folder, text, known).items() if str(f) not in ours}
-    methods = sorted({match["method"] for match in fitting.values()}, key=natural)
+    matching = {
+        f: m
+        for f, m in _matching_files(folder, text, known).items()
+        if str(f) not in reference_paths
+    }
+    methods = sorted({match["method"] for match in matching.values()}, key=natural)
     if methods:
         others = Pattern.of(text, methods=sorted(methods, key=len, reverse=True))
-        for file, match in _fitting(folder, text, others).items():
-            if file not in fitting and str(file) not in ours:
-                fitting[file] = match
+        for file, match in _matching_files(folder, text, others).items():
+            if file not in matching and str(file) not in reference_paths:
+                matching[file] = match
     return {
-        method: _gathered(
-            text, known, {file: m for file, m in fitting.items() if m["method"] == method}
+        method: _grouped_by_case(
+            text, known, {file: m for file, m in matching.items() if m["method"] == method}
         )
         for method in methods
     }
@@ -320,15 +324,14 @@ def _check_sides_differ(
     reference_files: Mapping[str, tuple[str, ...]],
     prediction_files: Mapping[str, tuple[str, ...]],
 ) -> None:
-    """Refuse the same files on both sides, which agree whatever they are."""
+    """Reject the same files on both sides, which always agree."""
     for case, files in prediction_files.items():
         sides = files, reference_files.get(case, ())
         names = [[Path(file).name for file in side] for side in sides]
         if names[0] == names[1]:
             raise InputError(
-                f"{folder}: is the folder of the reference, whose case {case} would be compared "
-                f"with itself; name the folder of the predictions, or say which files of it are "
-                f"meant with a pattern for each side"
+                f"{folder}: reference and prediction of case {case} are the same files; give the "
+                f"folder of the predictions, or one pattern per side"
             )
 
 
@@ -337,32 +340,32 @@ def _check_masks(
     masks: Mapping[str, tuple[str, ...]],
     reference_files: Mapping[str, tuple[str, ...]],
 ) -> None:
-    """Refuse cases without a mask: they would be compared in another way than the others."""
+    """Reject cases without a mask, because they would not be comparable with the others."""
     without = [case for case in sorted(reference_files, key=natural) if case not in masks]
     if without:
         cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
         raise InputError(
-            f"{mask}: {cases} no mask ({_listed(without)}), and every case needs one; where names "
-            f"differ, say how with a pattern for the mask, such as 'mask:{CASE}_mask.nii.gz'"
+            f"{mask}: {cases} no mask ({_listed(without)}), but every case needs one. If the names "
+            f"differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'"
         )
 
 
 def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:
-    """Refuse a name that stands for different subjects, such as site1/p1 and site2/p1."""
+    """Reject a case name in several folders, such as site1/p1 and site2/p1."""
     places: dict[str, Path] = {}
     for file, match in matches.items():
         places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
     if len(places) > 1:
         first, second = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
         raise InputError(
-            f"pattern {pattern!r}: case {case} stands for files of different folders, {first} and "
-            f"{second}; let the name of the case contain the folder, with a pattern such as "
+            f"pattern {pattern!r}: case {case} has files in different folders, {first} and "
+            f"{second}; to make the folder part of the case name, use a pattern such as "
             f"'{SPANNING}.nii.gz'"
         )
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Refuse where a * that touches {case} cannot be seen to number the regions of each case."""
+    """Reject a * next to {case}, unless it is one character that numbers the regions."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -371,9 +374,9 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
         return
     names = sorted(file.name for file in files[case])
     raise InputError(
-        f"pattern {pattern!r}: a * that touches {CASE} is taken for one character that numbers the "
-        f"regions of a case, the same for all cases, but case {case} has {_listed(names)} alone; "
-        f"say what precedes {CASE}, with ? for any character or [123] for some"
+        f"pattern {pattern!r}: a * next to {CASE} must match one character that numbers the "
+        f"regions, the same in all cases, but case {case} has only {_listed(names)}; instead of *, "
+        f"write the characters before {CASE}, ? for any character or [123] for one of several"
     )
 
 
@@ -385,8 +388,8 @@ def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...
             chosen = [_one(f"{name}/{stem}", files[stem], probabilities) for stem in files]
             if chosen and name in cases:
                 raise InputError(
-                    f"{folder}: case {name} has two subfolders, whose names are two Unicode "
-                    f"spellings of it; rename one of them"
+                    f"{folder}: case {name} has two subfolders with different Unicode forms of the "
+                    f"same name; rename one of them"
                 )
             if chosen:
                 cases[name] = tuple(
@@ -396,7 +399,7 @@ def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...
 
 
 def _readable(folder: Path) -> dict[str, list[Path]]:
-    """The files of the formats we read, by their names without suffix."""
+    """The files with supported suffixes, by name without suffix."""
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
         suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
@@ -408,25 +411,25 @@ def _readable(folder: Path) -> dict[str, list[Path]]:
 
 
 def _one(case: str, files: list[Path], probabilities: bool) -> Path:
-    """The file that is meant, of several with one name and different suffixes."""
+    """Choose one of several files with the same name and different suffixes."""
     packed = [file for file in files if file.suffix.lower() == ".npz"]
     if probabilities:
         if not packed:
             raise InputError(
-                f"{files[0]}: has no .npz beside it that holds the probabilities of case {case}; "
-                f"let nnU-Net save them (--save_probabilities), or leave out ",
+                f"{files[0]}: case {case} has no .npz file with probabilities beside it; save them "
+                f"with nnU-Net's --save_probabilities, or omit ",
                 Option("probabilities", python="probabilities=True"),
             )
         return packed[0]
     others = [file for file in files if file not in packed] or packed
-    if len(others) > 1:  # values beside their header
+    if len(others) > 1:  # header and values in separate files
         headers = [f for f in others if not f.name.lower().endswith((".img", ".img.gz", ".raw"))]
         others = headers or others
     if len(others) > 1:
         names = ", ".join(sorted(file.name for file in others))
         raise InputError(
-            f"{others[0].parent}: case {case} has several files ({names}); say which are meant "
-            f"with a pattern such as '{{case}}{''.join(others[0].suffixes)}'"
+            f"{others[0].parent}: case {case} has several files ({names}); select one with a "
+            f"pattern such as '{{case}}{''.join(others[0].suffixes)}'"
         )
     return others[0]
 
@@ -447,11 +450,11 @@ def _nothing_in_common(
             contents = f"{len(deeper)} files in subfolders, such as {deeper[0]}"
         lines.append(f"  {folder}: {contents}")
     message = "\n".join(
-        ["no case has both a reference and a prediction; these were found:", *lines, ""]
+        ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]
     )
     if not patterns:
         return InputError(
-            f"{message}where names differ, say how with a pattern such as '{CASE}_seg.nii.gz'"
+            f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'"
         )
     distinct = set(patterns.values())
     if len(distinct) == 1 and len(patterns) == len(folders):
@@ -460,11 +463,11 @@ def _nothing_in_common(
     else:
         command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
         option = Option("pattern", python=f"pattern={patterns!r}", command=command)
-    return InputError(f"{message}Only files and subfolders with files are cases; use ", option)
+    return InputError(f"{message}Files deeper than one subfolder need a pattern; use ", option)
 
 
 def _deeper_files(folder: Path) -> list[str]:
-    """The files of known formats below a folder; label maps as BIDS calls them come first."""
+    """The files with supported suffixes below a folder, BIDS label maps first."""
     files = [
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")
@@ -474,7 +477,7 @@ def _deeper_files(folder: Path) -> list[str]:
 
 
 def _pattern_for(file: str) -> str:
-    """The pattern for files like this one; the case of BIDS is the subject and the session."""
+    """A pattern for files like this one. In BIDS, subject and session are the case."""
     name = file.rpartition("/")[2]
     if bids := BIDS.fullmatch(name):
         return f"**/{CASE}_{bids[1]}"
@@ -482,5 +485,5 @@ def _pattern_for(file: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    more = f", … {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(names[:SHOWN]) or "nothing that probdice reads") + more
+    rest = f", … {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (", ".join(names[:SHOWN]) or "no supported file") + rest

@@ -1,10 +1,10 @@
-"""Patterns that say which files are meant and what in their names is the case.
+"""File name patterns, which select files and mark the case in their names.
 
-``{case}`` stands for a name without a slash, ``{case:path}`` for one that may contain folders, such
-as ``site1/p1``; either is the same text wherever it occurs. ``{method}`` stands for the name of a
-method, where one folder holds the files of several. The rest is that of a shell: ``*`` any
-characters, ``?`` one, ``[123]`` one of some, ``**`` any folders. ``:`` and more after the suffix of
-a file with several parts names one of them, as in ``{case}.mat:groundTruth/0``.
+``{case}`` matches a name without a slash, ``{case:path}`` a name that may contain folders, such as
+``site1/p1``. It matches the same text wherever it occurs. ``{method}`` matches a method name if one
+folder has the files of several methods. Other characters work as in a shell: ``*`` matches
+any characters, ``?`` one character, ``[123]`` one of several, ``**`` any folders. A colon after the
+suffix of a file selects a part of it, as in ``{case}.mat:groundTruth/0``.
 """
 
 import re
@@ -18,7 +18,7 @@ from probdice.files.sources import INSIDE
 
 __all__ = ["CASE", "METHOD", "SPANNING", "Pattern"]
 
-CASE, SPANNING = "{case}", "{case:path}"  # in a pattern: a name, and one with folders in it
+CASE, SPANNING = "{case}", "{case:path}"  # a name, and a name that may contain folders
 METHOD = "{method}"
 TOKEN = re.compile(r"(\{case\}|\{method\}|\*\*/|\*|\?|\[!?\]?[^]/{]*\]|\[)")
 PART = re.compile(rf"(.*(?:{'|'.join(map(re.escape, INSIDE))})):(.+)", re.IGNORECASE)
@@ -26,20 +26,20 @@ PART = re.compile(rf"(.*(?:{'|'.join(map(re.escape, INSIDE))})):(.+)", re.IGNORE
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that has been understood.
+    """A parsed pattern.
 
     Attributes
     ----------
     glob : str
-        Lists the files that may fit.
+        A glob that lists at least all files that match.
     expression : re.Pattern
-        Fits the path of a file below the folder, as `as_name` spells it; its groups are "case",
-        where `touched` also "region", and "method" where the pattern has one.
+        Matches the path of a file relative to the folder, normalised by `as_name`. Its groups are
+        "case", "region" if `touched`, and "method" if the pattern has one.
     inside : str
-        What follows the name of the file, where a part inside of it is meant.
+        The path inside the file, or "".
     touched : bool
-        Whether a * stands directly before the name of the case, so that nothing but the files
-        themselves says where the name begins.
+        Whether a * is directly before {case}, so that only the existing files determine where the
+        name begins.
     """
 
     glob: str
@@ -49,10 +49,9 @@ class Pattern:
 
     @classmethod
     def of(cls, text: str, *, cases: Iterable[str] = (), methods: Iterable[str] = ()) -> "Pattern":
-        """Understand a pattern, or say why it cannot be meant.
+        """Parse a pattern, or raise InputError if it is invalid.
 
-        Where one ends and the other begins in ``{case}_{method}`` is told by the names of known
-        cases or methods.
+        The names of known cases or methods resolve ambiguities of ``{case}_{method}``.
         """
         one_name = as_name(text).replace(SPANNING, CASE)
         inside = PART.fullmatch(one_name)
@@ -65,44 +64,41 @@ class Pattern:
             names = {CASE: _any_of(cases), METHOD: _any_of(methods)}
             expression = re.compile(_expression(path, spans, touched, names))
         except re.error as error:
-            raise InputError(f"pattern {text!r} cannot be used: {error}") from None
+            raise InputError(f"pattern {text!r} is invalid: {error}") from None
         return cls(_glob(path, spans), expression, within, touched)
 
 
 def _check_pattern(text: str, path: str) -> None:
-    """Refuse what cannot be meant; `path` is the part of the pattern that names files."""
+    """Reject invalid patterns. `path` is the pattern without the path inside a file."""
     reason = ""
     if CASE not in path:
-        reason = (
-            f"does not say where the name of the case stands: expected something like "
-            f"'{CASE}_seg.nii.gz'"
-        )
+        reason = f"has no {CASE}; mark the case in the file name, as in '{CASE}_seg.nii.gz'"
     elif path.startswith("/") or PureWindowsPath(path).drive:
         reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
     elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
-        reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for a name with folders in it"
+        reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for names with folders"
     elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
-        reason = f"has {touching[0]}, which does not say where the first one ends"
+        reason = f"has {touching[0]} without a separator; use for example '{CASE}_{METHOD}.nii.gz'"
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
-        reason = "may have ** only for folders, as in '**/{case}.nii.gz'"
+        reason = "has ** in a name, which only works for folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
         reason = (
-            f"does not say where the name of the case ends: put what follows it between {CASE} "
-            f"and *, as in '{CASE}_*.nii.gz'"
+            f"has {CASE}*, so the end of the case name is unknown; put a separator between them, "
+            f"as in '{CASE}_*.nii.gz'"
         )
     elif any(part.startswith(f"*{CASE}") for part in path.split("/")) and path.count(CASE) == 1:
         reason = (
-            f"does not say where the name of the case begins: put what precedes it between * and "
-            f"{CASE}, as in '*_{CASE}.nii.gz'"
+            f"has *{CASE}, so the start of the case name is unknown; put a separator between them, "
+            f"as in '*_{CASE}.nii.gz'"
         )
     if reason:
         raise InputError(f"pattern {text!r} {reason}")
 
 
 def _glob(path: str, spans: bool) -> str:
-    """A pattern of `Path.glob` that lists at least the files that are meant.
+    """A pattern of `Path.glob` that lists at least the matching files.
 
-    Characters beyond ASCII have several spellings, so they match anything here.
+    Non-ASCII characters have several Unicode forms, so they match anything here.
     """
     parts = []
     for part in path.split("/"):
@@ -120,7 +116,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
-    """The pattern as a regular expression; {case} is the same wherever it stands.
+    """The pattern as a regular expression. All {case} match the same text.
 
     Groups whose names start with "case" or "method" hold these names.
     """

@@ -100,25 +100,24 @@ def table_tex(summary: Summary) -> str:
 
 
 def how_made(summary: Summary, files: bytes) -> str:
-    """A paragraph for the methods section, all options, and the fingerprint of all files."""
+    """The text of how.md: a methods paragraph, all options, versions and SHA-256 of files."""
     options = Options.from_dict(summary["options"])
     measure = title_of(summary["rank_by"])
     missing = MISSING_RULES[summary["missing_rule"]]
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
-    yardstick = summary["yardstick"]
+    agreement = summary["yardstick"]
     text = (
-        f"{_count(cases, 'case')} of {_count(methods, 'method')} were compared with "
-        f"{_reference(yardstick)} by probdice {summary['versions']['probdice']} "
-        f"({', '.join(options.in_words())}). "
-        f"Methods are ranked by the {measure} within every case, where ties share their mean rank, "
-        f"and then by the mean of these ranks. Methods with equal mean ranks share a place. Cases "
-        f"that a method lacks, or that could not be compared, {missing}. "
+        f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
+        f"{_count(methods, 'method')} on {_count(cases, 'case')} with {_reference(agreement)}. "
+        f"Methods are ranked by {measure} within every case, where ties share their mean rank, and "
+        f"then by the mean of these ranks. Methods with equal mean ranks share a place. Missing "
+        f"and failed cases {missing}. "
         f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the cases: "
         f"bias-corrected and accelerated for means, percentiles for ranks, {RESAMPLES} resamples. "
         f"Rank stability is the share of resamples in which a method has the same place."
     )
-    asked = {
+    option_values = {
         "similarity": str(options.similarity),
         **{key: value for key, value in summary["options"].items() if key != "similarity"},
         "missing": summary["missing_rule"],
@@ -130,12 +129,12 @@ def how_made(summary: Summary, files: bytes) -> str:
         "methods": summary["methods"],
         "mask": summary["mask"],
         "image": summary["image"],
-        "raters": None if yardstick is None else yardstick["raters"],
+        "raters": None if agreement is None else agreement["raters"],
     }
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
     lines = [
-        "# How this was made",
+        "# How these results were computed",
         "",
         markdown(text),
         "",
@@ -144,7 +143,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         "",
         "| option | value |",
         "|---|---|",
-        *(f"| {name} | {markdown(_value(value))} |" for name, value in asked.items()),
+        *(f"| {name} | {markdown(_value(value))} |" for name, value in option_values.items()),
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
@@ -156,7 +155,7 @@ def how_made(summary: Summary, files: bytes) -> str:
 
 
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
-    """Every file that was read, once, with its fingerprint and its path relative to a folder.
+    """Every file that was read, with its SHA-256 and its path relative to a folder.
 
     Files of raters have the role "rater" and the name of the rater as their method.
     """
@@ -244,16 +243,16 @@ def _by_method(summary: Summary) -> list[str]:
     ]
 
 
-def _reference(yardstick: Mapping[str, Any] | None) -> str:
-    """What methods were compared with."""
-    if yardstick is None:
+def _reference(agreement: Mapping[str, Any] | None) -> str:
+    """The reference of the methods paragraph."""
+    if agreement is None:
         return "the reference"
     raters = (
-        f"{_count(len(yardstick['raters']), 'rater')} ({listed(list(yardstick['raters']), 20)})"
+        f"{_count(len(agreement['raters']), 'rater')} ({listed(list(agreement['raters']), 20)})"
     )
-    if yardstick["reference_is_mean"]:
-        return f"the mean of {raters}, and with each of these raters,"
-    return f"the reference, and with each of {raters},"
+    if agreement["reference_is_mean"]:
+        return f"the mean of {raters} and with each of these raters"
+    return f"the reference and with each of {raters}"
 
 
 def _sentence(text: str) -> str:

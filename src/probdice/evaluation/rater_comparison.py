@@ -1,4 +1,4 @@
-"""Several raters beside methods: inter-rater agreement is what methods are compared with.
+"""Compare the agreement of methods with several raters with inter-rater agreement.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
 compared with it, so that methods and raters are in the same tables. Per case, a method's agreement
@@ -33,11 +33,11 @@ from probdice.version import __version__
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["CONSENSUS", "Yardstick", "check_raters", "write_consensus", "yardstick_of"]
+__all__ = ["CONSENSUS", "Yardstick", "check_raters", "rater_comparison_of", "write_consensus"]
 
-CONSENSUS = "consensus"  # the folder of the raters' means, and a name that no rater may have
-SUFFIX = ".npz"  # which holds numbers, names and geometry, compressed
-FORMER = (".nii.gz", ".npy")  # of an older version, whose files have no labels
+CONSENSUS = "consensus"  # folder of the raters' means; reserved name
+SUFFIX = ".npz"  # stores numbers, names and geometry
+FORMER = (".nii.gz", ".npy")  # formats of older versions, without labels
 DIGITS = 3
 
 
@@ -54,9 +54,9 @@ class RaterFile:
     file : str
         Its full path.
     bytes : int or None
-        Its size; None where it could not be read.
+        Its size; None if it could not be read.
     sha256 : str or None
-        The fingerprint of its content; None where it could not be read.
+        The SHA-256 of its content; None if it could not be read.
     """
 
     rater: str
@@ -90,7 +90,7 @@ class Yardstick:
         Every file of the raters that was read.
     left_out : dict of str to Note
         Cases that are left out because their raters have no consensus, and why: a file cannot be
-        read, or the raters' images do not lie on one grid.
+        read, or the raters' images do not have the same grid.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
     """
@@ -130,7 +130,7 @@ class Yardstick:
         return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types."""
+        """The comparison as plain types."""
         return {
             "measure": self.measure,
             "raters": self.raters,
@@ -147,7 +147,7 @@ class Yardstick:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Yardstick":
-        """Back from plain types.
+        """Inverse of `to_dict`.
 
         A summary of an earlier version has no baselines: inter-rater agreement over all cases
         serves for the methods that have as many.
@@ -175,15 +175,15 @@ class Yardstick:
 def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
     """Reject ambiguous names, and a single rater."""
     if len(raters) < 2:
-        raise InputError(f"raters must be at least two, found {len(raters)}")
+        raise InputError(f"raters: expected at least two, found {len(raters)}")
     for name in raters:
         if name in methods or name in ("reference", "prediction", "mask", CONSENSUS):
-            raise InputError(f"raters must have names of their own, found {name!r}")
+            raise InputError(f"raters: {name!r} is a method or a reserved name; rename this rater")
         if not name or os.sep in name or "/" in name or name.startswith("."):
-            raise InputError(f"raters must have names that a folder can have, found {name!r}")
+            raise InputError(f"raters: {name!r} is not a valid folder name; rename this rater")
 
 
-def yardstick_of(
+def rater_comparison_of(
     evaluations: Mapping[str, "Evaluation"],
     methods: Iterable[str],
     raters: Mapping[str, str],
@@ -192,7 +192,7 @@ def yardstick_of(
     *,
     reference_is_mean: bool,
 ) -> Yardstick:
-    """Compute it from the evaluations that have each rater as their reference."""
+    """Compute the comparison from the evaluations with each rater as reference."""
     values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, rater and case
     for rater, evaluation in evaluations.items():
         for name, by_case in evaluation.values(measure).items():
@@ -236,7 +236,7 @@ def _mean_by_case(
 
 
 def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
-    """Every file that was read as the reference, rater by rater."""
+    """Every file that was read as reference, rater by rater."""
     for rater, evaluation in evaluations.items():
         files: dict[str, RaterFile] = {}
         for record in evaluation.records:
@@ -251,8 +251,8 @@ def write_consensus(
 ) -> tuple[str | None, dict[str, Note]]:
     """Write the mean of the raters of every case that at least two of them have.
 
-    It goes into a folder of `out`. A file that is newer than its sources is not written again, so
-    that an interrupted run continues. Returns the pattern of the files where the names of cases
+    The files are in a subfolder of `out`. A file that is newer than its sources is not written
+    again, so that an interrupted run continues. Returns the pattern of the files if case names
     contain folders, and the cases without a consensus with the reason.
     """
     files: dict[str, dict[str, Record]] = {}
@@ -291,7 +291,7 @@ def write_consensus(
 
 
 def _mean_of(by_rater: Mapping[str, Record], options: Options, workers: int) -> Segmentation:
-    """The mean of the raters of one case, read as a reference is."""
+    """The mean of the raters of one case, read like a reference."""
     sides = {}
     for rater, record in by_rater.items():
         paths = readable(record.reference, record.regions.get("reference", ()))
@@ -318,5 +318,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers as they were: JSON has null where there is none."""
+    """The same numbers, with NaN for the null of JSON."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

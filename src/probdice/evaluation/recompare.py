@@ -1,4 +1,4 @@
-"""A case of a finished run compared once more, for what a journal cannot hold: its images."""
+"""Compare a case of a finished run again, to get its images."""
 
 from math import isclose, isnan
 from pathlib import Path
@@ -12,7 +12,7 @@ from probdice.options import Options, as_workers
 
 __all__ = ["compare_again"]
 
-EQUAL = 1e-6  # between scores; another machine may round differently
+EQUAL = 1e-6  # tolerance between scores, because machines round differently
 
 
 def compare_again(
@@ -28,21 +28,21 @@ def compare_again(
     ----------
     record : Record
     options : Options
-        Those of the `Evaluation`.
+        The options of the `Evaluation`.
     seen_from : path, optional
-        The folder from which pages name the files; by default they name full paths.
+        The folder that file names on pages are relative to; full paths by default.
     workers : int, optional
-        Threads; all cores by default.
+        The number of threads; all cores by default.
 
     Returns
     -------
     Comparison
-        With its images, unlike that of the record.
+        The comparison with its images, which the record does not have.
 
     Raises
     ------
     InputError
-        When a file is gone, cannot be read, or no longer gives what was recorded.
+        If a file is missing or unreadable, or if the numbers differ from the recorded ones.
 
     Examples
     --------
@@ -72,15 +72,15 @@ def compare_again(
         comparison = compared(job, options, as_workers(workers), names)
     except (ProbdiceError, MemoryError):
         raise
-    except Exception as error:  # readers of damaged files raise anything
+    except Exception as error:  # readers of corrupt files raise various exceptions
         raise InputError(f"{type(error).__name__}: {error}") from error
     if record.comparison is not None and not _same(record.comparison, comparison):
-        raise InputError("the files have changed since: they give other numbers now")
+        raise InputError("the files have changed since the evaluation and give different numbers")
     return comparison
 
 
 def _same(recorded: Comparison, present: Comparison) -> bool:
-    """Whether a page of the one would show the numbers of the other."""
+    """Whether both comparisons have the same groups, scores and Dice."""
     return (
         [(group.reference, group.prediction) for group in recorded.groups]
         == [(group.reference, group.prediction) for group in present.groups]

@@ -28,22 +28,22 @@ class Record:
     method : str
         The method.
     comparison : Comparison or None
-        The comparison, without its images; None where the case failed.
+        The comparison, without its images; None if the case failed.
     failure : Note or None
-        Why it failed; None where it did not.
+        The reason of the failure; None if the case was scored.
     seconds : float
-        How long it took.
+        The computing time.
     reference : tuple of str
-        The full paths of the reference files, one per region where there are several.
+        The full paths of the reference files, one per region if there are several.
     prediction : tuple of str
         The full paths of the prediction files.
     mask : tuple of str
-        The full paths of the mask files; empty where there is no mask.
+        The full paths of the mask files; empty without a mask.
     inputs : dict
-        What identifies every file that was read, for each of the three: its name, size,
-        modification time and SHA-256.
+        For "reference", "prediction" and "mask": name, size, modification time and SHA-256 of
+        every file that was read.
     regions : dict
-        For the sides whose files are one region each, the names of the regions.
+        The names of the regions, for sides with one file per region.
     """
 
     case: str
@@ -59,7 +59,7 @@ class Record:
 
     @classmethod
     def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
-        """From a line of the journal in a folder; InputError where it is invalid."""
+        """Read a line of the journal in a folder. Invalid lines raise InputError."""
         comparison = failure = None
         if "comparison" in content:
             comparison = Comparison.from_dict(content["comparison"])
@@ -67,7 +67,7 @@ class Record:
             try:
                 failure = Note.from_dict(content["failure"])
             except (LookupError, TypeError) as error:
-                raise InputError(f"cases.jsonl: a failure cannot be read: {error}") from error
+                raise InputError(f"cases.jsonl: invalid failure entry: {error}") from error
         files = {
             role: tuple(located(file, out) for file in paths)
             for role, paths in content["files"].items()
@@ -87,13 +87,13 @@ class Record:
 
     @property
     def error(self) -> str:
-        """Why it failed, in a sentence, or ""."""
+        """The message of the failure, or ""."""
         return "" if self.failure is None else str(self.failure)
 
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
         """Full path, size and SHA-256 of every file of one side, or of the mask.
 
-        A file that a format keeps beside the one that is named lies in the same folder.
+        Companion files are in the same folder as the named file.
         """
         paths = [str(split_inside(path)[0]) for path in getattr(self, role)]
         for name, size, _, content in self.inputs[role]:
@@ -101,12 +101,12 @@ class Record:
             yield os.path.join(os.path.dirname(named[0]), name), size, content
 
     def value(self, measure: MeasureName, background: Label | None = None) -> float:
-        """A measure of this case; NaN where it failed."""
+        """A measure of this case; NaN if the case failed."""
         if self.comparison is None:
             return nan
         return REGISTRY[measure].compute(self.comparison, background)
 
 
 def located(file: str, folder: Path) -> str:
-    """The full path of a file that is named from a folder."""
+    """The full path of a file whose path is relative to a folder."""
     return os.path.normpath(os.path.join(os.path.abspath(folder), file))

@@ -225,7 +225,7 @@ class Evaluation:
                 image=None if content["image"] is None else located(content["image"], out),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
-                yardstick=_yardstick(content["yardstick"], out),
+                yardstick=_rater_comparison(content["yardstick"], out),
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
@@ -286,9 +286,9 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods whose matching pairs different labels, though they use those of the reference.
+        """Methods that use the labels of the reference, but are matched to different labels.
 
-        Empty where labels do not mean the same in every case.
+        Empty if labels do not mean the same in every case.
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -337,7 +337,7 @@ class Evaluation:
     def values(self, measure: MeasureName | None = None) -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN for missing and failed cases.
 
-        Here and below, the default measure is `rank_by`.
+        In all methods, the default measure is `rank_by`.
         """
         measure = self.rank_by if measure is None else as_measure(measure, self.others)
         if measure not in self._values:
@@ -352,7 +352,7 @@ class Evaluation:
     def equal_labels_means(self, measure: MeasureName | None = None) -> dict[str, float]:
         """The mean of a measure if equal labels are matched, of methods in `label_differences`.
 
-        NaN where the measure of a case needs the images: evaluate with ``match="labels"`` then.
+        NaN if the measure of a case needs the images. Evaluate with ``match="labels"`` instead.
         """
         measure = self.rank_by if measure is None else as_measure(measure, self.others)
         background, differing = self.others.background, self.label_differences
@@ -430,18 +430,18 @@ class Evaluation:
         """The content of summary.json: all of the above as plain types, with None for NaN."""
         content = {
             "format": FORMAT,
-            "options": _with_names(self.options, self._from_here).to_dict(),
+            "options": _with_names(self.options, self._relative_path).to_dict(),
             "words": self.words,
             **environment(),
-            "reference": self._from_here(self.reference),
-            "methods": {name: self._from_here(folder) for name, folder in self.methods.items()},
-            "mask": None if self.mask is None else self._from_here(self.mask),
-            "image": None if self.image is None else self._from_here(self.image),
+            "reference": self._relative_path(self.reference),
+            "methods": {name: self._relative_path(folder) for name, folder in self.methods.items()},
+            "mask": None if self.mask is None else self._relative_path(self.mask),
+            "image": None if self.image is None else self._relative_path(self.image),
             "patterns": asdict(self.patterns),
             "probabilities": self.probabilities,
             "missing_rule": self.missing_rule,
             "rank_by": self.rank_by,
-            "yardstick": self._yardstick_from_here(),
+            "yardstick": self._rater_comparison_summary(),
             "jobs": [[record.case, record.method] for record in self.records],
             "others": asdict(self.others),
             "counts": [{"method": name, **asdict(one)} for name, one in self.counts.items()],
@@ -568,11 +568,11 @@ class Evaluation:
         from probdice.report import write_evaluation
 
         workers = as_workers(workers)
-        hold: AbstractContextManager[None]
+        lock: AbstractContextManager[None]
         if path is not None:
-            page, hold = Path(path), nullcontext()
+            page, lock = Path(path), nullcontext()
         elif self.out is not None:
-            page, hold = self.out / PAGE, locked(self.out)
+            page, lock = self.out / PAGE, locked(self.out)
         else:
             raise InputError(
                 "path: expected the file to write, found None, and the results are not in a folder"
@@ -587,7 +587,7 @@ class Evaluation:
         images = {}
         if self.image is not None:
             images = find_images(Path(self.image), self.patterns.image, self.cases)
-        with hold:
+        with lock:
             write_evaluation(
                 self,
                 page,
@@ -745,12 +745,12 @@ class Evaluation:
         for case, reason in self.yardstick.left_out.items():
             yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))
 
-    def _yardstick_from_here(self) -> dict[str, Any] | None:
+    def _rater_comparison_summary(self) -> dict[str, Any] | None:
         if self.yardstick is None:
             return None
-        folders = {name: self._from_here(path) for name, path in self.yardstick.raters.items()}
+        folders = {name: self._relative_path(path) for name, path in self.yardstick.raters.items()}
         files = tuple(
-            replace(file, file=self._from_here(file.file)) for file in self.yardstick.files
+            replace(file, file=self._relative_path(file.file)) for file in self.yardstick.files
         )
         left_out = {
             case: Note(note.kind, (self._published(note.message),))
@@ -758,7 +758,7 @@ class Evaluation:
         }
         return replace(self.yardstick, raters=folders, files=files, left_out=left_out).to_dict()
 
-    def _from_here(self, path: str) -> str:
+    def _relative_path(self, path: str) -> str:
         """A path relative to the results folder, so that others can use it."""
         return relative_path(path, self.out or Path())
 
@@ -770,7 +770,7 @@ class Evaluation:
         for folder in (self.reference, *self.methods.values(), *mask, *raters):
             for spelling in {str(Path(folder)), os.path.abspath(folder)}:
                 if os.path.isabs(spelling):
-                    text = text.replace(spelling, self._from_here(folder))
+                    text = text.replace(spelling, self._relative_path(folder))
         return text
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
@@ -857,13 +857,13 @@ def _not_a_summary(path: Path) -> str:
     return f"{path}: not a valid summary; evaluate into this folder again"
 
 
-def _yardstick(content: dict[str, Any] | None, out: Path) -> Yardstick | None:
-    """Read it from the summary, with full paths."""
+def _rater_comparison(content: dict[str, Any] | None, out: Path) -> Yardstick | None:
+    """Read the comparison with raters from the summary, with full paths."""
     if content is None:
         return None
-    yardstick = Yardstick.from_dict(content)
+    agreement = Yardstick.from_dict(content)
     return replace(
-        yardstick,
-        raters={name: located(path, out) for name, path in yardstick.raters.items()},
-        files=tuple(replace(file, file=located(file.file, out)) for file in yardstick.files),
+        agreement,
+        raters={name: located(path, out) for name, path in agreement.raters.items()},
+        files=tuple(replace(file, file=located(file.file, out)) for file in agreement.files),
     )

@@ -1,13 +1,12 @@
-"""Processes over cases, and threads inside a case, within the cores and the memory there are.
+"""Run cases in processes, and each case in threads, within the available cores and memory.
 
-There are as many shares as `workers`, each of one core and an equal part of half the machine's
-memory. A case takes one share; one whose images need more memory takes as many as it needs, all of
-them at most, and works with as many threads. So large cases run one at a time on all cores, small
-ones side by side on one core each. When fewer cases than free shares are left, they divide them
-among themselves.
+There are `workers` slots. A slot is one core and an equal part of half the machine's memory. A case
+takes one slot, or more if its images need more memory, up to all slots, and uses one thread per
+slot. Large cases therefore run one at a time on all cores, small cases in parallel on one core
+each. If fewer cases than free slots are left, the cases share the free slots.
 
-Files are read by worker processes alone, be there ever so few: a damaged file can kill the process
-that reads it, which then costs its own case and no other.
+Only worker processes read files. A corrupt file can crash the process that reads it, which then
+fails only this case.
 """
 
 import json
@@ -33,8 +32,8 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["run", "run_on_cluster"]
 
-TINY = 2**22  # bytes of images in all; less is done before a second process has started
-AHEAD = 3  # cases that are under way for each thread of a cluster
+TINY = 2**22  # total bytes of images below which one process is fastest
+AHEAD = 3  # submitted cases per thread of a cluster
 SHOWN = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
@@ -43,26 +42,26 @@ START += "from probdice.evaluation.worker import main; main()"
 def run(
     requests: Sequence[Request], workers: int, compiling: Callable[[], None] | None = None
 ) -> Generator[str, None, None]:
-    """The lines of the journal, each as soon as its case is finished.
+    """Yield the lines of the journal in the order of completion.
 
-    `compiling` is called, by any thread, when a process begins to compile a kernel.
+    `compiling` is called, from any thread, when a process starts to compile a kernel.
     """
     if any(not _importable(request.options.similarity) for request in requests):
         yield from (scored(request, workers) for request in requests)
         return
     needs = [bytes_needed(request.job) for request in requests]
-    share = max(1, memory() // 2 // workers)
-    shares = [min(workers, -(-need // share)) for need in needs]
+    slot_memory = max(1, memory() // 2 // workers)
+    slots = [min(workers, -(-need // slot_memory)) for need in needs]
     if sum(needs) - OVERHEAD * len(needs) < TINY:
-        # Neither a second process nor a second thread is worth its start.
-        shares, workers = [1] * len(requests), 1
-    yield from _shared_out(requests, shares, workers, compiling or (lambda: None))
+        # Starting a second process or thread would take longer than the cases.
+        slots, workers = [1] * len(requests), 1
+    yield from _run_in_slots(requests, slots, workers, compiling or (lambda: None))
 
 
 def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
-    """The same on the workers of a cluster of Dask, a case a task, in the order of finishing.
+    """The same on a Dask cluster, one task per case, in the order of completion.
 
-    As many cases as keep the workers busy are under way, not all of them.
+    Only enough cases to keep the workers busy are submitted at a time.
     """
     from probdice.engine.dask import connected
 
@@ -71,32 +70,32 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
         def submitted(request: Request) -> Any:
             future = client.submit(scored, _located(request), 1, pure=False, retries=1)
-            asked[future.key] = request
+            submitted_requests[future.key] = request
             return future
 
-        asked: dict[str, Request] = {}
+        submitted_requests: dict[str, Request] = {}
         waiting = iter(requests)
         busy = AHEAD * max(1, sum(client.nthreads().values()))
         futures = as_completed([submitted(request) for request in islice(waiting, busy)])
         for future in futures:
-            request = asked.pop(future.key)
+            request = submitted_requests.pop(future.key)
             error = future.exception()
             if error is None:
                 yield future.result()
-            else:  # a damaged file can kill the process that reads it
+            else:  # a corrupt file can crash the process that reads it
                 yield unscored(request, f"{type(error).__name__}: {error}")
             for request in islice(waiting, 1):
                 futures.add(submitted(request))
 
 
 def _importable(similarity: Similarity) -> bool:
-    """Whether other processes can import its class; one of a script or notebook they cannot."""
+    """Whether other processes can import its class, which excludes scripts and notebooks."""
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 
 
 def _located(request: Request) -> Request:
-    """The same with the files where a process in another folder finds them."""
+    """The same request with absolute paths."""
 
     def absolute(path: str) -> str:
         file, inside = split_inside(path)
@@ -109,18 +108,18 @@ def _located(request: Request) -> Request:
     return replace(request, job=replace(job, reference=reference, prediction=prediction, mask=mask))
 
 
-def _shared_out(
+def _run_in_slots(
     requests: Sequence[Request],
-    shares: Sequence[int],
+    slots: Sequence[int],
     workers: int,
     compiling: Callable[[], None],
 ) -> Generator[str, None, None]:
-    waiting = deque(zip(requests, shares, strict=True))
+    waiting = deque(zip(requests, slots, strict=True))
     running: dict[Future[str], tuple[_Worker, int]] = {}
     idle: list[_Worker] = []
     finished: list[Future[str]] = []
     free = workers
-    threads = ThreadPoolExecutor(workers)  # each only waits for the answer of a process
+    threads = ThreadPoolExecutor(workers)  # each thread waits for one process
     try:
         while waiting or running or finished:
             while waiting and waiting[0][1] <= free:
@@ -129,7 +128,7 @@ def _shared_out(
                 worker = idle.pop() if idle else _Worker()
                 running[threads.submit(worker.answer, request, taken, compiling)] = worker, taken
                 free -= taken
-            for future in finished:  # while the next cases are being compared
+            for future in finished:  # while workers compare the next cases
                 yield future.result()
             finished = list(wait(running, return_when=FIRST_COMPLETED).done) if running else []
             for future in finished:
@@ -139,28 +138,28 @@ def _shared_out(
                     idle.append(worker)
     finally:
         for worker, _ in running.values():
-            worker.process.kill()  # whoever waits for it stops it
+            worker.process.kill()  # the thread that waits for it calls stop()
         threads.shutdown()
         for worker in idle:
             worker.stop()
 
 
 class _Worker:
-    """A process that scores one case after the other."""
+    """A process that scores cases one by one."""
 
     def __init__(self) -> None:
-        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.alive, self.ready = True, False
         self.process = subprocess.Popen(
             [sys.executable, "-c", START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.complaints,
+            stderr=self.errors,
             encoding="ascii",
         )
 
     def answer(self, request: Request, threads: int, compiling: Callable[[], None]) -> str:
-        """The line for a request; that of a failed case, where the process does not survive it."""
+        """The line for a request; the line of a failed case if the process crashes."""
         assert self.process.stdin is not None and self.process.stdout is not None
         line = ""
         with suppress(OSError):
@@ -173,16 +172,16 @@ class _Worker:
             return line[:-1]
         self.alive = False
         self.process.wait()
-        death = self._death()
+        exit_reason = self._exit_reason()
         self.stop()
         if not self.ready:
-            raise ProbdiceError(f"the process that should compare cases cannot start: it {death}")
+            raise ProbdiceError(f"cannot start the worker process: it {exit_reason}")
         job = request.job
         sides = f"{_listed(job.reference)} and {_listed(job.prediction)}"
-        return unscored(request, f"the process that compared {sides} {death}")
+        return unscored(request, f"the worker process {exit_reason} while it compared {sides}")
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process and close its streams."""
         self.alive = False
         self.process.kill()
         self.process.wait()
@@ -190,17 +189,17 @@ class _Worker:
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-        self.complaints.close()
+        self.errors.close()
 
-    def _death(self) -> str:
+    def _exit_reason(self) -> str:
         code = self.process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        self.complaints.seek(0)
-        last_lines = self.complaints.read()[-2000:].decode(errors="replace").strip().splitlines()
+        self.errors.seek(0)
+        last_lines = self.errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         reason = " (out of memory?)" if code == -9 else f": {last_lines[-1]}" if last_lines else ""
         return f"{how}{reason}"
 
 
 def _listed(paths: Sequence[str]) -> str:
-    more = f", … {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(paths[:SHOWN]) + more
+    rest = f", … {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + rest

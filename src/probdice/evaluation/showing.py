@@ -1,4 +1,4 @@
-"""An evaluation in a notebook: the ranking, what failed, and what is left out."""
+"""The HTML of an evaluation in a notebook: ranking, failures and omissions."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -11,15 +11,17 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluation_as_html"]
 
-METHODS = 20  # in the table
-FAILURES = 5  # that are named
+METHODS = 20  # methods in the table
+FAILURES = 5  # failures in the list
 
 
 def evaluation_as_html(evaluation: "Evaluation") -> str:
-    """For a notebook; no pixel is read."""
-    title, *lines = repr(evaluation).partition("\n")[0], *_troubles(evaluation)
+    """HTML for a notebook. No image is read."""
+    title, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
-    head = _row("th", ("place", "method", "scored", f"mean {title_of(evaluation.rank_by)}", "95 %"))
+    head = _row(
+        "th", ("place", "method", "scored", f"mean {title_of(evaluation.rank_by)}", "95 % CI")
+    )
     remarks = "".join(f"<p>{escape(line)}</p>" for line in lines)
     left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(evaluation))
     return (
@@ -45,8 +47,8 @@ def _methods(evaluation: "Evaluation") -> list[tuple[str, ...]]:
     return rows
 
 
-def _troubles(evaluation: "Evaluation") -> list[str]:
-    """What failed, and how that enters the table."""
+def _failures_and_notes(evaluation: "Evaluation") -> list[str]:
+    """Failures, the rule for missing cases, and notes."""
     lines = [
         f"failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
         for record in evaluation.failures[:FAILURES]
@@ -60,13 +62,13 @@ def _left_out(evaluation: "Evaluation") -> list[str]:
     texts = []
     methods, failures = len(evaluation.methods) - METHODS, len(evaluation.failures) - FAILURES
     if methods > 0:
-        texts.append(f"{methods} more methods are left out; ranks() has them")
+        texts.append(f"{methods} more methods are not shown; see ranks()")
     if failures > 0:
-        texts.append(f"{failures} more failures are left out; .failures has them")
+        texts.append(f"{failures} more failures are not shown; see .failures")
     others = len(evaluation.measures) - 1
     texts.append(
-        f"{others} other measures, every case and every region are left out; summaries(), "
-        f"cases_frame() and regions_frame() have them"
+        f"{others} other measures, cases and regions are not shown; see summaries(), "
+        f"cases_frame() and regions_frame()"
     )
     return texts
 

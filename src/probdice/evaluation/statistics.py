@@ -1,12 +1,12 @@
-"""Intervals, paired tests and ranks over cases and methods.
+"""Confidence intervals, paired tests and ranks over cases and methods.
 
-Numbers come in, frozen results go out; nothing here knows of files or images. What is not a number
-(NaN) is never counted, and every mean says over how many values it is.
+This module takes numbers and returns frozen results, without access to files or images. NaN values
+are never counted, and every mean has its number of values.
 
-Fewer than 6 cases are too few: their bootstrap distribution has a handful of distinct values, and
-no outcome of a two-sided signed rank test on 5 pairs lies below 0.05 (the smallest is 1/16).
-Intervals and tests are withheld then, and the result says why. From 6 to 49 cases an interval is
-given, but holds the mean less often than it says (`benchmarks/intervals.py`).
+Confidence intervals and tests are withheld for fewer than 6 cases, and the result has the reason.
+The bootstrap distribution then has very few distinct values, and no two-sided signed rank test on 5
+pairs can be below 0.05 (the smallest p is 1/16). From 6 to 49 cases, the coverage of a confidence
+interval is below its nominal level (`benchmarks/intervals.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ __all__ = [
     "summarise",
 ]
 
-FEWEST = 6  # cases; with fewer, intervals and tests are withheld
-FEW = 50  # cases; with fewer, intervals hold the mean less often than they say
-LEVEL = 0.95  # of every interval
+FEWEST = 6  # cases; with fewer, confidence intervals and tests are withheld
+FEW = 50  # cases; with fewer, confidence intervals may be too narrow
+LEVEL = 0.95  # of all confidence intervals
 RESAMPLES = 2000
-CELLS = 2**20  # numbers of a bootstrap that are held at once
-DECIMALS = 12  # differences that agree to this many are tied, and those that vanish are 0
+CELLS = 2**20  # numbers of a bootstrap in memory at once
+DECIMALS = 12  # values are rounded to this many decimals before ties are detected
 
 Floats = NDArray[np.float64]
 MissingRule = Literal["worst", "zero", "exclude"]
@@ -51,18 +51,18 @@ MISSING: tuple[MissingRule, ...] = get_args(MissingRule)
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % bootstrap interval, and how it was made.
+    """A 95 % bootstrap confidence interval.
 
     Attributes
     ----------
     low : float
-        The lower end; NaN where the interval was withheld.
+        The lower end; NaN if withheld.
     high : float
-        The upper end; NaN where the interval was withheld.
+        The upper end; NaN if withheld.
     kind : {"bca", "percentile", "withheld"}
-        Bias-corrected and accelerated, by percentiles, or not given at all.
+        Bias-corrected and accelerated (BCa), by percentiles, or not computed.
     reason : str
-        Why it is not of the first kind, or "".
+        The reason if the kind is not "bca", or "".
     """
 
     low: float
@@ -81,30 +81,30 @@ _NO_INTERVAL = Interval(nan, nan, "withheld", f"0 cases, fewer than {FEWEST}")
 
 @dataclass(frozen=True)
 class Summary:
-    """Values of one kind, such as the scores of a method over its cases.
+    """Statistics of values, such as the scores of a method over its cases.
 
     Attributes
     ----------
     n : int
-        How many values were counted.
+        The number of values, without NaN.
     missing : int
-        How many were not, because they are not numbers.
+        The number of NaN values.
     mean : float
         The mean.
     median : float
         The median.
     deviation : float
-        The standard deviation of a sample (n − 1); NaN for fewer than two values.
+        The sample standard deviation (n − 1); NaN for fewer than two values.
     lower_quartile : float
-        A quarter of the values are below.
+        The 25th percentile.
     upper_quartile : float
-        A quarter of the values are above.
+        The 75th percentile.
     lowest : float
         The lowest value.
     highest : float
         The highest value.
     interval : Interval
-        Of the mean.
+        The confidence interval of the mean.
     """
 
     n: int
@@ -121,30 +121,30 @@ class Summary:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two methods on the cases that both have a value for.
+    """The difference between two methods on the cases for which both have a value.
 
     Attributes
     ----------
     first : str
-        The method that is compared.
+        The first method.
     second : str
-        The method whose values are subtracted.
+        The second method, whose values are subtracted.
     n : int
         The number of cases.
     mean : float
         The mean of the differences first − second.
     median : float
-        Their median.
+        The median of the differences.
     interval : Interval
-        Of the mean difference.
+        The confidence interval of the mean difference.
     statistic : float
         Wilcoxon's signed rank test, two-sided: the smaller sum of ranks.
     p : float
-        Its probability.
+        The p-value of the test.
     p_holm : float
-        The probability after Holm's correction for all pairs that were tested together.
+        The p-value after Holm's correction for all pairs of methods.
     reason : str
-        Why there is no test, or what is special about it, or "".
+        The reason if there is no test, a remark on the test, or "".
     """
 
     first: str
@@ -161,28 +161,28 @@ class Difference:
 
 @dataclass(frozen=True)
 class Rank:
-    """The place of a method among all.
+    """The place of a method in the ranking.
 
     Attributes
     ----------
     method : str
     n : int
-        The number of cases that were ranked.
+        The number of ranked cases.
     last : int
-        On how many of them the method has no value and ranks last.
+        The number of ranked cases on which the method has no value and ranks last.
     mean_rank : float
-        Mean over the cases of the rank within a case: 1 is the best, ties share their mean.
+        The mean over cases of the rank within a case: 1 is best, ties share their mean rank.
     place : int or None
-        One more than the number of methods with a better mean rank, as in sports: 1, 2, 2, 4.
-        None for a method without a case to be ranked by.
+        One more than the number of methods with a better mean rank: 1, 2, 2, 4. None for a method
+        without ranked cases.
     mean_rank_interval : Interval
-        Bootstrap interval of the mean rank, over cases, the same for all methods.
+        The bootstrap confidence interval of the mean rank; all methods share the resamples.
     place_interval : Interval
-        Bootstrap interval of the place, over the same resamples.
+        The bootstrap confidence interval of the place, from the same resamples.
     kept : float
-        In what share of these draws the method has the place it has; NaN where they are withheld.
+        Rank stability: the share of resamples in which the method has its place; NaN if withheld.
     shares : tuple of float
-        In what share of them it has place 1, 2, …; empty where they are withheld.
+        The shares of resamples in which the method has place 1, 2, …; empty if withheld.
     """
 
     method: str
@@ -197,21 +197,21 @@ class Rank:
 
 
 def summarise(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> Summary:
-    """Mean, median, spread and an interval of the mean.
+    """Compute mean, median, spread and the confidence interval of the mean.
 
     Parameters
     ----------
     values : array_like
-        One value per case; NaN where there is none.
+        One value per case; NaN for missing values.
     resamples : int, optional
-        Of the bootstrap.
+        The number of bootstrap resamples.
     seed : int, optional
-        The same seed gives the same interval.
+        The seed of the bootstrap. The same seed gives the same confidence interval.
 
     Returns
     -------
     Summary
-        All NaN, with n = 0, when there is no value at all.
+        All NaN, with n = 0, if there is no value.
 
     Examples
     --------
@@ -247,15 +247,15 @@ def summarise(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -
 def differences(
     scores: Mapping[str, ArrayLike], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[Difference, ...]:
-    """Every pair of methods, each on the cases that both have a value for.
+    """Compare every pair of methods on the cases for which both have a value.
 
-    Differences that agree to 12 decimals are tied and those that vanish are 0; Wilcoxon's test
-    leaves the latter out. Where all differences are 0 the probability is 1.
+    Differences are rounded to 12 decimals, so equal ones are ties. Wilcoxon's test excludes
+    differences of 0. If all differences are 0, p is 1.
 
     Parameters
     ----------
     scores : mapping of str to array_like
-        Of every method one value per case, the cases in the same order; NaN where there is none.
+        One value per case for every method, in the same order of cases; NaN for missing values.
     resamples, seed : int, optional
         As in `summarise`.
 
@@ -276,10 +276,10 @@ def differences(
 
 
 def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
-    """Holm's step-down correction of the probabilities of several tests.
+    """Apply Holm's step-down correction to the p-values of several tests.
 
-    The k-th smallest of m becomes the largest of (m − j + 1)·p_j over j ≤ k, at most 1. NaN, a test
-    that was not made, stays NaN and is not counted in m.
+    The k-th smallest of m p-values becomes the largest of (m − j + 1)·p_j over j ≤ k, at most 1.
+    NaN (no test) stays NaN and is not counted in m.
 
     Examples
     --------
@@ -303,19 +303,20 @@ def ranks(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Rank, ...]:
-    """The methods from best to worst, by their mean rank over the cases.
+    """Rank methods from best to worst by their mean rank over the cases.
 
-    The larger value is the better one. Intervals are by percentiles: a rank has few values, and
-    none beyond the first and the last.
+    Larger values are better. Confidence intervals use percentiles, because ranks have few distinct
+    values and are bounded.
 
     Parameters
     ----------
     scores : mapping of str to array_like
-        Of every method one value per case, the cases in the same order; NaN where there is none.
+        One value per case for every method, in the same order of cases; NaN for missing values.
     missing : {"worst", "zero", "exclude"}, optional
-        A method without a value ranks last on that case, and shares the last rank with others
-        without one; under "exclude" the case is left out for all methods, and a method without
-        any value has no place. A case for which no method has a value is never counted.
+        With "worst" and "zero", a method without a value ranks last on that case. Several methods
+        without a value share the last rank. With "exclude", the case is excluded for all methods,
+        and a method without any value has no place. A case for which no method has a value is
+        never counted.
     resamples, seed : int, optional
         As in `summarise`.
 
@@ -347,7 +348,7 @@ def ranks(
     n = values.shape[1]
     if n == 0:
         return _unranked([*table, *unranked])
-    # Halves, whose sums are exact: ties stay ties.
+    # Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     within: Floats = rankdata(np.where(absent, np.inf, -values), axis=0)
     means = within.mean(axis=1)
     places = _places(means)
@@ -374,7 +375,7 @@ def ranks(
 
 
 def _difference(first: str, second: str, paired: Floats, resamples: int, seed: int) -> Difference:
-    """One pair of methods, before the correction for the others."""
+    """Compare one pair of methods, before Holm's correction."""
     paired = np.round(paired[~np.isnan(paired)], DECIMALS) + 0.0
     statistic, p, reason = _signed_rank(paired)
     return Difference(
@@ -392,21 +393,21 @@ def _difference(first: str, second: str, paired: Floats, resamples: int, seed: i
 
 
 def _signed_rank(paired: Floats) -> tuple[float, float, str]:
-    """Wilcoxon's statistic and probability, and what to know about them."""
+    """Wilcoxon's statistic and p-value, and a remark."""
     if paired.size < FEWEST:
-        return nan, nan, f"{_few(paired.size)}: no outcome could be significant"
+        return nan, nan, f"{_few(paired.size)}: no result could be significant"
     zeros = int(np.sum(paired == 0))
     if zeros == paired.size:
         return 0.0, 1.0, "all differences are 0"
     from scipy.stats import wilcoxon
 
     result: Any = wilcoxon(paired[paired != 0])
-    left_out = f"{zeros} of {paired.size} differences are 0 and left out" if zeros else ""
+    left_out = f"{zeros} of {paired.size} differences are 0 and excluded" if zeros else ""
     return float(result.statistic), float(result.pvalue), left_out
 
 
 def _interval(values: Floats, resamples: int, seed: int) -> Interval:
-    """Of the mean: BCa, or by percentiles where that is undefined."""
+    """The confidence interval of the mean: BCa, or percentiles if BCa is undefined."""
     n = values.size
     if n < FEWEST:
         return _withheld(n)
@@ -428,7 +429,7 @@ def _bootstrap(
     from scipy.stats import DegenerateDataWarning, bootstrap
 
     with warnings.catch_warnings():
-        # The caller sees the NaN.
+        # The result is then NaN, which the caller handles.
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         result: Any = bootstrap(
@@ -454,7 +455,7 @@ def _places(means: Floats) -> NDArray[np.int64]:
 
 
 def _resampled_means(within: Floats, resamples: int, seed: int) -> Floats | None:
-    """Mean ranks of every method over cases drawn again; None for too few cases."""
+    """The mean ranks of every method over bootstrap resamples; None for too few cases."""
     methods, n = within.shape
     if n < FEWEST:
         return None
@@ -468,12 +469,12 @@ def _resampled_means(within: Floats, resamples: int, seed: int) -> Floats | None
 
 
 def _unranked(names: Sequence[str]) -> tuple[Rank, ...]:
-    """Methods without a case to be ranked by."""
+    """Methods without ranked cases."""
     return tuple(Rank(name, 0, 0, nan, None) for name in names)
 
 
 def _percentiles(drawn: NDArray[Any]) -> Interval:
-    """From one drawn value to another: there is no place between two places."""
+    """The interval between two drawn values, without interpolation between places."""
     low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
     high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
     return Interval(low, high, "percentile", "ranks have few values")
@@ -500,5 +501,5 @@ def _vector(values: ArrayLike, name: str) -> Floats:
     if vector.ndim != 1:
         raise InputError(f"{name}: expected one number per case, found shape {vector.shape}")
     if np.isinf(vector).any():
-        raise InputError(f"{name}: expected finite numbers or NaN, found an infinite one")
+        raise InputError(f"{name}: expected finite numbers or NaN, found infinity")
     return vector

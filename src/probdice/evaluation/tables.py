@@ -1,4 +1,4 @@
-"""Records as tidy tables: rows, and the same as CSV, Parquet or a frame of pandas."""
+"""Records as tables: rows, CSV, Parquet or a pandas data frame."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -47,10 +47,10 @@ REGIONS = (
 
 @dataclass(frozen=True)
 class Others:
-    """Which numbers of other fields the table of cases has too.
+    """Additional columns of the table of cases.
 
-    `instances` says whether a background was named, which may be none; without it nothing is known
-    to be an instance.
+    `instances` adds the numbers of `Comparison.detection`. They exclude `background`; None excludes
+    no region.
     """
 
     indices: bool = False
@@ -59,18 +59,18 @@ class Others:
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """What methods can be told apart by: with a background, the Dice of the foreground too."""
+        """The measures of a run; foreground Dice needs a background."""
         return WITHOUT_BACKGROUND if self.background is None else MEASURES
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Their names, but for those that the table has anyway."""
+        """The names of the columns that the table does not have already."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
         foreground = () if self.background is None else ("foreground_dice",)
         return (*foreground, *(name for name in names if name not in CASES))
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
-        """Their values for one case, and why some are missing."""
+        """The values for one case, and the reason if some are missing."""
         values: dict[str, float] = {}
         try:
             if self.background is not None:
@@ -79,7 +79,7 @@ class Others:
                 values |= comparison.indices(background=self.background).to_dict()
             if self.instances:
                 values |= comparison.detection(background=self.background).to_dict()
-        except InputError as error:  # of this case alone; its scores are not touched by it
+        except InputError as error:  # applies to this case only; its scores stay valid
             return {name: values.get(name, nan) for name in self.columns}, error.args
         return {name: values[name] for name in self.columns}, ()
 
@@ -91,7 +91,7 @@ def case_rows(
     written: Callable[[Message], str],
     others: Others,
 ) -> list[Row]:
-    """One row per case and method, those that failed or have no partner included."""
+    """One row per case and method, including failed and missing cases."""
     rows = [_case_row(record, written, others) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
@@ -120,26 +120,26 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def _ml(pixels: float, pixel_volume: float | None) -> float:
-    """In millilitres; NaN where the volume of a pixel is not known."""
+    """The volume in millilitres; NaN if the pixel volume is unknown."""
     return nan if pixel_volume is None else pixels * pixel_volume / 1000
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
-    """Numbers as Python writes them, which reads back to the same number; NaN as nothing.
+    """The rows as CSV. Numbers keep full precision, and NaN is an empty cell.
 
-    Bytes of a name that are no text are written as escapes, so that the file is text all over.
-    Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
+    Bytes of names that are not valid text are written as escapes. Names that look like formulas are
+    escaped as in `probdice.text.escaping.csv_text`.
     """
     cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
     return csv_text([columns, *cells]).encode(errors="backslashreplace")
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
-    """The rows as a table of pandas; names that are no text as in CSV."""
+    """The rows as a pandas data frame, with names escaped as in CSV."""
     try:
         import pandas
     except ImportError:
-        raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+        raise MissingExtraError('data frames need pandas: pip install "pandas"') from None
     records = [{key: _as_text(value) for key, value in row.items()} for row in rows]
     frame = pandas.DataFrame(records, columns=list(columns))
     for column in ("notes", "error"):

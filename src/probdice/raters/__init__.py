@@ -1,4 +1,4 @@
-"""Several raters of one image: how they agree, and what they agree on."""
+"""Several raters of one image: inter-rater agreement and consensus."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,30 +31,30 @@ def consensus(
     mask: Comparable | None = None,
     workers: int | None = None,
 ) -> Consensus:
-    """What several raters of one image agree on, as a probabilistic segmentation.
+    """Combine several raters (annotators) of one image into a probabilistic segmentation.
 
-    First a common set of regions is found: that of the largest sum of overlaps, over all pairs of
-    raters, of regions taken to be the same, climbed from the rater who agrees best with all
-    others. Neither the order of raters nor the labels of any of them change it. A region that only
-    some raters have is a region of the consensus too.
+    First, the regions of all raters are matched to common regions. The matching maximises the sum
+    of the overlaps of matched regions over all pairs of raters by local search, starting from the
+    rater who agrees best with all others. The result depends neither on the order of raters nor
+    on their labels. A region that only some raters have is also a region of the consensus.
 
     Parameters
     ----------
     raters : sequence or mapping of name to Segmentation, array_like, path or image
-        At least two segmentations of one image, label maps or probabilities. Without names they
-        are called 1, 2, ….
+        At least two segmentations of one image, label maps or probabilities. Without names, the
+        raters have the names 1, 2, ….
     method : {"mean", "staple"}, optional
-        The mean of the raters; or STAPLE (Warfield, Zou & Wells 2004) in its multi-label form,
-        which estimates how reliable each rater is for every region. Two regions and label maps
-        give what ITK's STAPLEImageFilter gives.
+        The mean of the raters, or multi-label STAPLE (Warfield, Zou & Wells 2004), which estimates
+        the reliability of each rater for every region. For label maps with two regions, STAPLE
+        gives the result of ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
-        Which regions are the same: found by overlap, or those with equal labels.
+        How regions of different raters are matched: by overlap, or by equal labels.
     weights : sequence or mapping of float, optional
-        How much each rater counts in the mean; all alike by default.
+        The weight of each rater in the mean; equal by default.
     mask : array_like, Segmentation, path or image, optional
-        Pixels that count, as in `compare`.
+        The pixels to use, as in `compare`.
     workers : int, optional
-        Threads; the result does not depend on them.
+        The number of threads. The result does not depend on it.
 
     Returns
     -------
@@ -65,9 +65,9 @@ def consensus(
     >>> import probdice
     >>> probdice.consensus({"anna": [1, 1, 2, 2], "ben": [7, 7, 7, 9], "eva": [5, 5, 4, 4]})
     Consensus (mean) of 3 raters: 2 regions over 4 pixels
-      anna  2 regions   expected right 0.9167
-       ben  2 regions   expected right 0.8333
-       eva  2 regions   expected right 0.9167
+      anna  2 regions   expected accuracy 0.9167
+       ben  2 regions   expected accuracy 0.8333
+       eva  2 regions   expected accuracy 0.9167
     """
     panel = panel_of(raters, match=match, mask=mask, workers=workers)
     return consensus_of(panel, method, weights)
@@ -81,14 +81,14 @@ def agreement(
     mask: Comparable | None = None,
     workers: int | None = None,
 ) -> Agreement:
-    """How several raters of one image agree: every pair, and each with the mean of the others.
+    """Compute the inter-rater agreement of every pair, and of each rater with the others' mean.
 
     Parameters
     ----------
     raters, match, mask, workers
         As for `consensus`.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        How two probability vectors are compared.
+        The similarity of two probability vectors.
 
     Returns
     -------
@@ -99,8 +99,8 @@ def agreement(
     >>> import probdice
     >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
     Agreement of 3 raters over 4 pixels
-      mean of all pairs: score 0.8333   adjusted 0.6667   explained 0.5556
-      each against the mean of the others:
+      mean over all pairs: score 0.8333   adjusted 0.6667   explained 0.5556
+      each rater vs the mean of the others:
         1  score 0.8750   adjusted 0.7500   explained 0.8182
         2  score 0.7500   adjusted 0.5000   explained 0.3333
         3  score 0.8750   adjusted 0.7500   explained 0.8182

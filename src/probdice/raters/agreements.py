@@ -1,4 +1,4 @@
-"""How several raters agree: with each other, and each with the consensus of the others."""
+"""Inter-rater agreement: every pair of raters, and each rater with the mean of the others."""
 
 import json
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "AgainstOthers", "Agreement"]
 
-FORMAT = 1  # version of what to_dict and to_json write
+FORMAT = 1  # format version of to_dict and to_json
 
 
 @dataclass(frozen=True)
 class AgainstOthers:
-    """One rater against the mean of all others.
+    """One rater compared with the mean of all others.
 
     Attributes
     ----------
     name : str
     score : float
-        The score of the rater against that mean.
+        The score of the rater compared with that mean.
     adjusted_score : float
-        The adjusted score of the rater against that mean.
+        The adjusted score of the rater compared with that mean.
     explained : float
-        The share of the rater's variance that the others determine.
+        The share of the rater's variance that the others explain.
     """
 
     name: str
@@ -50,22 +50,23 @@ class AgainstOthers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement:
-    """How raters agree. `probdice.agreement` makes one.
+    """Inter-rater agreement, the result of `probdice.agreement`.
 
     Attributes
     ----------
     names : tuple of str
-        The raters, in the order in which they were given.
+        The raters, in the given order.
     score : ndarray
         The score of every pair, rater × rater; 1 on the diagonal.
     adjusted_score : ndarray
         The adjusted score of every pair, rater × rater; 1 on the diagonal.
     explained : ndarray
-        The share of the row's rater that the column's rater determines.
+        The share of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater against the mean of all others: what a method that is as good as a rater may be
-        expected to reach. With two raters, that is the other one.
+        Each rater compared with the mean of all others. A method that agrees with the raters as
+        well as a rater reaches these values. With two raters, the mean is the other rater.
     pixels : int
+        The number of compared pixels.
 
     Examples
     --------
@@ -100,30 +101,30 @@ class Agreement:
 
     @property
     def mean_explained(self) -> float:
-        """The mean of the explained shares of all pairs, both ways."""
+        """The mean of the explained shares of all ordered pairs."""
         return self._mean(self.explained)
 
     def _mean(self, matrix: Floats) -> float:
-        apart = matrix[~np.eye(len(self.names), dtype=np.bool_)]
-        known = apart[~np.isnan(apart)]
+        off_diagonal = matrix[~np.eye(len(self.names), dtype=np.bool_)]
+        known = off_diagonal[~np.isnan(off_diagonal)]
         return float(known.mean()) if known.size else nan
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Raters so that those who agree are neighbours: the leaves of average linkage."""
+        """An order with similar raters adjacent: the leaves of average linkage."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
         from scipy.spatial.distance import squareform
 
-        apart = np.clip(1 - (self.score + self.score.T) / 2, 0, None)
-        np.fill_diagonal(apart, 0)
-        condensed = squareform(apart, checks=False)
+        distances = np.clip(1 - (self.score + self.score.T) / 2, 0, None)
+        np.fill_diagonal(distances, 0)
+        condensed = squareform(distances, checks=False)
         leaves = leaves_list(linkage(condensed, "average", optimal_ordering=True))
         return tuple(int(k) for k in leaves)
 
     def plot(self) -> "Figure":
-        """The matrix of scores, raters who agree side by side, as a Matplotlib figure.
+        """Draw the matrix of scores, with similar raters adjacent, as a Matplotlib figure.
 
         Examples
         --------
@@ -137,7 +138,7 @@ class Agreement:
         return draw_agreement(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types, with the version of the format.
+        """All numbers as plain types, with the version of the format.
 
         Examples
         --------
@@ -159,7 +160,7 @@ class Agreement:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON; what is not a number becomes null.
+        """`to_dict` as JSON; NaN becomes null.
 
         Examples
         --------
@@ -170,7 +171,7 @@ class Agreement:
         return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row for every ordered pair of raters.
+        """A pandas data frame with one row per ordered pair of raters.
 
         Examples
         --------
@@ -196,9 +197,9 @@ class Agreement:
     def __repr__(self) -> str:
         lines = [
             f"Agreement of {len(self.names)} raters over {self.pixels} pixels",
-            f"  mean of all pairs: score {decimal(self.mean_score)}   adjusted "
+            f"  mean over all pairs: score {decimal(self.mean_score)}   adjusted "
             f"{decimal(self.mean_adjusted_score)}   explained {decimal(self.mean_explained)}",
-            "  each against the mean of the others:",
+            "  each rater vs the mean of the others:",
         ]
         width = max(len(name) for name in self.names)
         lines += [
@@ -210,7 +211,7 @@ class Agreement:
 
 
 def agreement_of(panel: Panel) -> Agreement:
-    """All pairs, and each rater against the others."""
+    """Compare all pairs, and each rater with the mean of the others."""
     names = panel.names
     score, adjusted, explained = (np.eye(len(names)) for _ in range(3))
     for (first, second), comparison in panel.comparisons.items():
@@ -232,7 +233,7 @@ def _against_others(panel: Panel, name: str) -> AgainstOthers:
 
 
 def against_mean(panel: Panel, name: str) -> Comparison:
-    """A rater as the prediction of what the others say on average."""
+    """Compare a rater, as prediction, with the mean of the others."""
     others = [other for other in panel.names if other != name]
     several = panel.several
     reference = several.sides[others[0]] if len(others) == 1 else mean_of(panel, others)

@@ -1,4 +1,4 @@
-"""What raters agree on: a probabilistic segmentation, and how each of them performs."""
+"""The consensus of raters: a probabilistic segmentation, and the performance of each rater."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Consensus", "Method", "Rater", "consensus_of"]
 
-FORMAT = 1  # version of what to_dict and to_json write
+FORMAT = 1  # format version of to_dict and to_json
 Method = Literal["mean", "staple"]
 
 
 @dataclass(frozen=True, eq=False)
 class Rater:
-    """How one rater stands to the consensus.
+    """The performance of one rater relative to the consensus.
 
     Attributes
     ----------
     name : str
     correspondence : dict
-        The rater's label of every region that is not empty, and the common region it is.
+        The common region of every non-empty region of the rater, by the rater's label.
     confusion : ndarray
-        P(said | true): the probability that the rater says the row's common region where the
-        column's is true; columns sum to 1. Regions are those of `Consensus.segmentation`.
+        The probability that the rater marks the row's common region where the column's is true.
+        Columns sum to 1. Regions are those of `Consensus.segmentation`.
     sensitivity : ndarray
-        Per common region, the probability that the rater marks it where it is.
+        Per common region, the probability that the rater marks it where it is true.
     specificity : ndarray
-        Per common region, the probability that the rater does not mark it where it is not.
+        Per common region, the probability that the rater does not mark it where it is not true.
     accuracy : float
-        The expected share of pixels that the rater gets right.
+        The expected share of pixels that the rater marks correctly.
 
     Examples
     --------
@@ -67,26 +67,27 @@ class Rater:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consensus:
-    """What several raters agree on. `probdice.consensus` makes one.
+    """The consensus of several raters, the result of `probdice.consensus`.
 
     Attributes
     ----------
     segmentation : Segmentation
-        The probability of every common region. It is computed where it is read, so that it takes
-        no room; ``segmentation.probabilities()`` gives all of it.
+        The probability of every common region. It is computed when it is read and takes no
+        memory; ``segmentation.probabilities()`` returns the whole array.
     raters : tuple of Rater
-        In the order in which they were given.
+        The performance of each rater, in the given order.
     names : tuple of str
-        What the raters are called.
+        The names of the raters, in the given order.
     volumes : ndarray
-        How many pixels the raters give each common region, on average.
+        The mean volume of each common region over the raters, in pixels.
     method : {"mean", "staple"}
+        How the raters are combined.
     iterations : int
-        Of STAPLE; 0 for the mean.
+        The number of iterations of STAPLE; 0 for the mean.
     agreement : Agreement
-        How the raters agree with each other.
+        Inter-rater agreement.
     notes : tuple of Note
-        What is worth knowing.
+        Notes about the result.
 
     Examples
     --------
@@ -110,17 +111,17 @@ class Consensus:
 
     @property
     def pixels(self) -> int:
-        """How many pixels the raters were asked about."""
+        """The number of pixels."""
         return next(iter(self._panel.comparisons.values())).pixels
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The raters in the order in which they were given."""
+        """The names of the raters, in the given order."""
         return self._panel.names
 
     @cached_property
     def volumes(self) -> Floats:
-        """How many pixels the raters give each common region, on average."""
+        """The mean volume of each common region over the raters, in pixels."""
         total = np.zeros(len(self._common.labels))
         for name in self.names:
             regions = self._panel.regions(name)
@@ -131,7 +132,7 @@ class Consensus:
 
     @cached_property
     def _pixels(self) -> Floats:
-        """The expected pixels of every rater by what is said and what is true."""
+        """The expected number of pixels, rater × marked region × true region."""
         if self._joint is not None:
             return self._joint
         evidence = Evidence(self._panel.several.only(self._common.names), self._common)
@@ -139,14 +140,14 @@ class Consensus:
 
     @cached_property
     def raters(self) -> tuple[Rater, ...]:
-        """How each rater stands to the consensus."""
+        """The performance of each rater relative to the consensus."""
         return tuple(self._rater(name) for name in self._panel.names)
 
     def _rater(self, name: str) -> Rater:
         common, panel = self._common, self._panel
         joint = self._pixels[common.names.index(name)]
         joint = joint[np.ix_(common.channels, common.channels)]
-        true, said, right = joint.sum(axis=0), joint.sum(axis=1), np.diag(joint)
+        true, marked, correct = joint.sum(axis=0), joint.sum(axis=1), np.diag(joint)
         total = joint.sum()
         confusion = np.divide(joint, true, out=np.full_like(joint, np.nan), where=true > 0)
         absent = total - true
@@ -156,21 +157,21 @@ class Consensus:
             confusion,
             np.diag(confusion).copy(),
             np.divide(
-                absent - said + right, absent, out=np.full_like(true, np.nan), where=absent > 0
+                absent - marked + correct, absent, out=np.full_like(true, np.nan), where=absent > 0
             ),
-            float(right.sum() / total),
+            float(correct.sum() / total),
         )
 
     @cached_property
     def agreement(self) -> Agreement:
-        """How the raters agree with each other, and each with the mean of the others."""
+        """The inter-rater agreement of all pairs, and of each rater with the mean of the others."""
         return agreement_of(self._panel)
 
     def entropy(self) -> NDArray[np.float32]:
-        """Where the raters disagree: the entropy of the consensus at every pixel, in bits.
+        """The entropy of the consensus per pixel, in bits, which shows where raters disagree.
 
-        0 where all agree; log₂ of the number of regions where nothing is known; NaN outside the
-        mask.
+        0 where all raters agree; log₂ of the number of regions where all are equally probable; NaN
+        outside the mask.
 
         Examples
         --------
@@ -185,7 +186,7 @@ class Consensus:
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and what the raters say, to be read by parts."""
+        """The probabilities of the consensus and the decisions of raters, read in parts."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
@@ -193,7 +194,7 @@ class Consensus:
     def entropies(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """The entropy of a box, a part of it at a time, each with its place in the box."""
+        """Yield the entropy of a box in parts, each with its position in the box."""
         mask = self._panel.several.mask
         inside = None if mask is None else np.asarray(mask[tuple(box)]) != 0
         for part, p in self.probabilities.pieces(box):
@@ -202,12 +203,12 @@ class Consensus:
             yield part, bits if inside is None else np.where(inside[part], bits, np.nan)
 
     def plot(self, *, place: Sequence[int] | None = None) -> "Figure":
-        """The consensus, and where the raters disagree, as a Matplotlib figure.
+        """Draw the consensus and the disagreement of raters as a Matplotlib figure.
 
         Parameters
         ----------
         place : sequence of int, optional
-            Index of the pixel through which a volume is cut; where they disagree most by default.
+            The pixel whose slice of a volume is shown; by default where raters disagree most.
 
         Examples
         --------
@@ -221,14 +222,14 @@ class Consensus:
         return draw_consensus(self, place)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
-        """Write a page to look at: one HTML file that needs no network.
+        """Write an HTML report, one file that needs no network.
 
         Parameters
         ----------
         path : path
-            Where to.
+            The file to write.
         title : str, optional
-            What stands on top.
+            The title of the page.
 
         Examples
         --------
@@ -245,7 +246,7 @@ class Consensus:
         write_consensus(self, path, title=title)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the segmentation itself as plain types, with the version of the format.
+        """Everything except the segmentation as plain types, with the version of the format.
 
         Examples
         --------
@@ -278,7 +279,7 @@ class Consensus:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON; what is not a number becomes null.
+        """`to_dict` as JSON; NaN becomes null.
 
         Examples
         --------
@@ -297,7 +298,7 @@ class Consensus:
         ]
         lines += [
             f"  {rater.name:>{width}}  {len(rater.correspondence)} regions   "
-            f"expected right {decimal(rater.accuracy)}"
+            f"expected accuracy {decimal(rater.accuracy)}"
             for rater in self.raters
         ]
         return "\n".join(lines)
@@ -312,9 +313,9 @@ def consensus_of(
     given = _weights(panel.names, weights)
     if method == "staple" and weights is not None:
         raise InputError(
-            "weights do not go with ",
+            "weights cannot be combined with ",
             Option("method", "staple"),
-            ", which finds out how far each rater is to be trusted; leave them out",
+            ", which estimates the reliability of raters itself; omit weights",
         )
     common = panel.common(panel.names)
     mean = Model(np.array([given[name] for name in common.names]), len(common.labels))
@@ -323,8 +324,8 @@ def consensus_of(
         return Consensus(method, segmentation, 0, (), panel, common, mean, None)
     result = staple(Evidence(panel.several.only(common.names), common), mean)
     notes: tuple[Note, ...] = ()
-    if not result.settled:
-        text = f"STAPLE was stopped after {result.iterations} passes before it had settled"
+    if not result.converged:
+        text = f"STAPLE did not converge within {result.iterations} iterations"
         notes = (Note("unsettled", (text,)),)
     segmentation = fused(panel, common, result.model, common.channels)
     return Consensus(
@@ -350,9 +351,9 @@ def _weights(
     )
     if set(given) != set(names) or len(weights) != len(names):
         raise InputError(
-            f"weights must be one for each of the {len(names)} raters, found {weights!r}"
+            f"weights: expected one for each of the {len(names)} raters, found {weights!r}"
         )
     values = np.array([given[name] for name in names], np.float64)
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.any()):
-        raise InputError(f"weights must be at least 0, and one above it, found {weights!r}")
+        raise InputError(f"weights: expected numbers ≥ 0 with at least one > 0, found {weights!r}")
     return dict(zip(names, values.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""A consensus as a segmentation whose probabilities are computed where they are read."""
+"""A consensus as a segmentation whose probabilities are computed when they are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -20,8 +20,8 @@ __all__ = ["Fused", "fused", "mean_of"]
 class Fused:
     """Probabilities of the common regions, regions first, for any box of the image.
 
-    Nothing is kept but the raters themselves: what a box holds is computed when it is read, so that
-    a consensus is compared in blocks as any other segmentation is.
+    Only the raters are stored. The probabilities of a box are computed when it is read, so that a
+    consensus can be compared in blocks like any other segmentation.
     """
 
     several: Several
@@ -30,7 +30,7 @@ class Fused:
     channels: tuple[int, ...]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is computed again when it is first asked for."""
+        """The fields without cached values, which are computed again."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -40,7 +40,7 @@ class Fused:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32, as probabilities are compared."""
+        """float32, the type of compared probabilities."""
         return np.dtype(np.float32)
 
     @cached_property
@@ -61,7 +61,7 @@ class Fused:
     def pieces(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """The probabilities of a box, a part of it at a time, each with its place in the box."""
+        """Yield the probabilities of a box in parts, each with its position in the box."""
         channels = np.array(self.channels)
         for part, shifted in self._parts(box):
             values = self.model.everywhere([reader.read(shifted) for reader in self._readers])
@@ -71,20 +71,24 @@ class Fused:
     def rater(
         self, name: str, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
-        """What one rater says of a box, a part of it at a time: channels, or probabilities."""
+        """Yield the decisions of one rater in a box, in parts: channels or probabilities."""
         reader = self._readers[self.common.names.index(name)]
-        channel_of = np.append(np.argsort(self.channels), -1)  # the last one is where −1 leads
+        channel_of = np.append(
+            np.argsort(self.channels), -1
+        )  # index −1 (no region) selects the last entry
         for part, shifted in self._parts(box):
-            said = reader.read(shifted)
+            decision = reader.read(shifted)
             size = tuple(piece.stop - piece.start for piece in shifted)
-            ordered = channel_of[said] if said.ndim == 1 else said[np.array(self.channels)]
+            ordered = (
+                channel_of[decision] if decision.ndim == 1 else decision[np.array(self.channels)]
+            )
             yield part, ordered.reshape(*ordered.shape[:-1], *size)
 
     def _within(self, box: Sequence[slice]) -> list[range]:
         return [range(*part.indices(n)) for part, n in zip(box, self.shape[1:], strict=True)]
 
     def _parts(self, box: Sequence[slice]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Parts of a box by their place in it and in the image."""
+        """Parts of a box, by their slices in the box and in the image."""
         chosen = self._within(box)
         size = tuple(len(indices) for indices in chosen)
         for part in boxes(size, self.shape[0]):
@@ -97,7 +101,7 @@ class Fused:
 
 
 def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...]) -> Segmentation:
-    """A model as the segmentation of the raters' image, its regions in some order."""
+    """The segmentation that a model gives, with regions in the order of `channels`."""
     several = panel.several.only(common.names)
     array = Fused(several, common, model, channels)
     return Segmentation(
@@ -115,7 +119,7 @@ def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...])
 
 
 def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[int, str]:
-    """Of channels whose region has a colour; that of the first rater who gives it one."""
+    """Colours by channel: the colour of the first rater who has one for the region."""
     colours: dict[int, str] = {}
     for name in common.names:
         given = panel.regions(name).colours
@@ -126,7 +130,7 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
-    """The mean of some raters; its regions are in an order that no labels change."""
+    """The mean of some raters, with an order of regions that does not depend on labels."""
     common = panel.common(names)
     model = Model(np.ones(len(common.names)), len(common.labels))
     return fused(panel, common, model, tuple(range(len(common.labels))))

@@ -1,9 +1,9 @@
-"""Which regions of several raters are the same, whatever the order of raters and labels.
+"""Match the regions of several raters, independently of the order of raters and labels.
 
-Every rater's regions belong to distinct common regions. What is sought is the largest sum, over all
-pairs of raters, of the overlaps of regions that are the same one. It is climbed from the rater who
-agrees best with all others: each rater in turn is matched with all the others as they stand, as
-often as that gains anything. All of this happens in the tables of overlaps, not in the pixels.
+The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
+pairs of raters, of the overlaps of regions in the same common region. A local search starts from
+the rater who agrees best with all others, and matches each rater in turn with the current common
+regions of the others, until the sum no longer increases. It uses the overlap tables, not pixels.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ Raters = Sequence[Comparable] | Mapping[str, Comparable]
 RaterMatch = Literal["overlap", "labels"]
 
 FEWEST = 2
-DIGITS = 9  # of a mean score: less is rounding, and no reason to prefer a rater
+DIGITS = 9  # of a sum of scores; smaller differences are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class Common:
     Attributes
     ----------
     names : tuple of str
-        The raters, in an order that depends on what they hold alone.
+        The raters, in an order that depends only on their content.
     numbers : tuple of dict
-        For each of them, the number of the common region of every label or channel.
+        For each rater, the index of the common region of every label or channel.
     region_labels : tuple of int or None
-        The number of every common region that has one: the label that most raters give it.
+        The integer label of every common region: the one that most raters use, or None.
     region_names : mapping of int to str
-        The name of every common region that has one, by its number among them.
+        The names of common regions that have one, by index.
     """
 
     names: tuple[str, ...]
@@ -62,16 +62,16 @@ class Common:
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        """How the common regions are shown."""
+        """The displayed labels of the common regions."""
         return shown_labels(self.region_labels, self.region_names)
 
     def of(self, name: str) -> dict[int, int]:
-        """The common regions of one rater."""
+        """The common region of every region of one rater."""
         return self.numbers[self.names.index(name)]
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The common regions by number, then those that have only a name, by name."""
+        """The common regions sorted by integer label, then those with only a name, by name."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -82,37 +82,37 @@ class Common:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Raters of one image, what each holds, and how any two compare."""
+    """Raters of one image, with their contents and pairwise comparisons."""
 
     several: Several
     match: RaterMatch
     options: Options
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is computed again when it is first asked for."""
+        """The fields without cached values, which are computed again."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The raters in the order in which they were given."""
+        """The names of the raters, in the given order."""
         return self.several.names
 
     @cached_property
     def contents(self) -> dict[str, Content]:
-        """What each holds, whatever its labels."""
+        """The content of each rater, independent of its labels."""
         return self.several.contents()
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
-        """Every pair, in the order in which they were given."""
-        _ = self.contents  # values are checked there, under the names of the raters
+        """The comparison of every pair of raters, in the given order."""
+        _ = self.contents  # checks values, with rater names in error messages
         return {
             pair: compare_images(self.several.pair(*pair), self.options)
             for pair in combinations(self.names, 2)
         }
 
     def score(self, first: str, second: str) -> float:
-        """How two raters agree."""
+        """The score of two raters."""
         pair = (first, second) if (first, second) in self.comparisons else (second, first)
         return self.comparisons[pair].score
 
@@ -123,7 +123,7 @@ class Panel:
         return overlap.reference if name == first else overlap.prediction
 
     def ranked(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Raters by how well they agree with all others of these, then by what they hold."""
+        """Raters sorted by their agreement with all others, then by content."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
             for name in names
@@ -135,41 +135,41 @@ class Panel:
         ranked = self.ranked(names)
         keys = [self._keys(name) for name in ranked]
         if self.match == "labels":
-            found = self._by_label(ranked, keys)
+            indices = self._by_label(ranked, keys)
         else:
-            found = climb(*self._tables(ranked, keys))
-        order = {number: k for k, number in enumerate(dict.fromkeys(chain(*found)))}
+            indices = climb(*self._tables(ranked, keys))
+        order = {number: k for k, number in enumerate(dict.fromkeys(chain(*indices)))}
         numbers = tuple(
             dict(zip(own, (order[number] for number in belongs), strict=True))
-            for own, belongs in zip(keys, found, strict=True)
+            for own, belongs in zip(keys, indices, strict=True)
         )
         called = [
             {number: self._called(name, key) for key, number in of.items()}
             for name, of in zip(ranked, numbers, strict=True)
         ]
-        return Common(ranked, numbers, *_elected(called, len(order)))
+        return Common(ranked, numbers, *_most_frequent_labels(called, len(order)))
 
     def label(self, name: str, key: int) -> Label:
-        """What a rater calls a region."""
+        """The label that a rater uses for a region."""
         return self.regions(name).label_of(key)
 
     def _called(self, name: str, key: int) -> tuple[int | None, str | None]:
-        """The number and the name that a rater gives a region; a bare channel is its number."""
+        """The integer label and name of a region; a channel without both has its index as label."""
         regions = self.regions(name)
         number, called = regions.number_of(key), regions.names.get(key)
         return key if number is None and called is None else number, called
 
     def _keys(self, name: str) -> list[int]:
-        """The regions of a rater that are not empty, by what they hold."""
+        """The non-empty regions of a rater, sorted by content."""
         regions = self.regions(name)
         occupied = set(regions.keys[regions.occupied].tolist())
         return [key for key in self.contents[name].keys.tolist() if key in occupied]
 
     def _by_label(self, ranked: Sequence[str], keys: Sequence[list[int]]) -> list[list[int]]:
-        """Equal names where every rater has some, else equal numbers, as for two sides.
+        """Match equal names if every rater has names, else equal integer labels.
 
-        A region without a name of its own belongs to the one named region of its number, if there
-        is one that its rater lacks.
+        A region without a name belongs to the only named region with the same integer label, if
+        its rater has no region of this name.
         """
         by_name = all(self.regions(name).places_by_name for name in ranked)
         called: list[list[tuple[int | None, str | None]]] = []
@@ -190,10 +190,10 @@ class Panel:
                     (label,) = names
                 if label is None:
                     raise InputError(
-                        f"raters: region {text or number!r} has a name and no number, and "
-                        f"others have no names, so with ",
+                        f"raters: region {text or number!r} has a name but no integer label, and "
+                        f"other raters have no names, so it cannot be matched with ",
                         Option("match", "labels"),
-                        " nothing corresponds; use ",
+                        "; use ",
                         Option("match", "overlap"),
                     )
                 belongs[-1].append(number_of.setdefault(label, len(number_of)))
@@ -202,7 +202,7 @@ class Panel:
     def _tables(
         self, ranked: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
-        """Volumes by rater and overlaps by pair of raters, regions by what they hold."""
+        """Volumes per rater and overlaps per pair of raters, with regions sorted by content."""
         places = []
         volumes = []
         for name, own in zip(ranked, keys, strict=True):
@@ -226,42 +226,43 @@ class Panel:
 def climb(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """The number of the common region of every region of every rater.
+    """The index of the common region of every region of every rater.
 
-    Each rater is matched with all that were matched before, and then again with all others until
-    nothing is gained. Every step raises the sum of all overlaps within common regions, so this
-    comes to an end.
+    Each rater is matched with the raters before it, and then again with all others until nothing
+    improves. Every step increases the sum of all overlaps within common regions, so the search
+    terminates.
     """
     numbers: list[Integers | None] = [None] * len(volumes)
-    fresh = 0
+    unused = 0
     changed = True
     while changed:
         changed = False
         for i in range(len(volumes)):
             others = {j: other for j, other in enumerate(numbers) if j != i and other is not None}
-            together = _together(i, others, volumes, tables)
-            gained = _matched(together)
+            overlap = _overlap_with_others(i, others, volumes, tables)
+            gained = _matched(overlap)
             before = numbers[i]
-            tie = 0 if together.crisp else TIE * together.pixels
-            if before is not None and _worth(together, gained) <= _worth(together, before) + tie:
+            tie = 0 if overlap.crisp else TIE * overlap.pixels
+            if before is not None and _shared(overlap, gained) <= _shared(overlap, before) + tie:
                 continue
-            alone = np.flatnonzero(gained < 0)
-            gained[alone] = np.arange(fresh, fresh + alone.size)
-            fresh += alone.size
+            unmatched = np.flatnonzero(gained < 0)
+            gained[unmatched] = np.arange(unused, unused + unmatched.size)
+            unused += unmatched.size
             numbers[i] = gained
             changed = True
-    return [[] if found is None else found.tolist() for found in numbers]
+    return [[] if own is None else own.tolist() for own in numbers]
 
 
-def _together(
+def _overlap_with_others(
     i: int,
     others: Mapping[int, Integers],
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
-    """One rater against the common regions of the others: the sum of its overlaps with each.
+    """The overlap of one rater with the common regions of the others, summed over the others.
 
-    As if their images lay side by side, the rater's own repeated beside each.
+    This is the overlap of the concatenated images of the others with repeated copies of the rater's
+    image.
     """
     own = volumes[i]
     crisp = all(side.dtype.kind == "i" for side in volumes)
@@ -287,45 +288,45 @@ def _together(
     )
 
 
-def _matched(together: Overlap) -> Integers:
+def _matched(overlap: Overlap) -> Integers:
     """The common region of every region of a rater, or −1, by the largest total overlap."""
-    groups = find_groups(together, "overlap")
-    number_of = np.full(groups.count + 1, -1, np.int64)  # the last one is where −1 leads
+    groups = find_groups(overlap, "overlap")
+    number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)
-    number_of[groups.reference[paired]] = together.reference.keys[paired]
+    number_of[groups.reference[paired]] = overlap.reference.keys[paired]
     return number_of[groups.prediction]
 
 
-def _worth(together: Overlap, numbers: Integers) -> float:
-    """What a rater shares with the others if its regions have these numbers."""
-    meeting = together.meeting
-    agreeing = together.reference.keys[meeting.rows] == numbers[meeting.columns]
+def _shared(overlap: Overlap, numbers: Integers) -> float:
+    """The overlap of a rater with the others if its regions have these common regions."""
+    meeting = overlap.meeting
+    agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
     return float(meeting.savings[agreeing].sum())
 
 
-def _elected(
+def _most_frequent_labels(
     called: Sequence[Mapping[int, tuple[int | None, str | None]]], regions: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """A number and a name for every common region: those that most raters give it.
+    """An integer label and a name for every common region: the ones that most raters use.
 
-    No two regions get the same number, or the same name where they have no number. The order of
-    raters does not matter: of equally frequent ones the lowest is taken, and where two regions
-    want the same one, the region with more votes gets it.
+    Integer labels are unique, and so are the names of regions without one. The order of raters does
+    not matter: ties go to the lowest label, and a label that several regions could have goes to the
+    region with more votes.
     """
     votes = [Counter(of[k] for of in called if k in of) for k in range(regions)]
-    wishes: Counter[tuple[Label, int]] = Counter()
+    requests: Counter[tuple[Label, int]] = Counter()
     for k, vote in enumerate(votes):
         for (number, name), times in vote.items():
-            wishes[name or "" if number is None else number, k] += times
+            requests[name or "" if number is None else number, k] += times
     chosen: dict[int, Label] = {}
     taken: set[Label] = set()
     for label, k in sorted(
-        wishes, key=lambda wish: (isinstance(wish[0], str), -wishes[wish], wish[0], wish[1])
+        requests, key=lambda one: (isinstance(one[0], str), -requests[one], one[0], one[1])
     ):
         if k not in chosen and label not in taken:
             chosen[k] = label
             taken.add(label)
-    free = count(max((label for label, _ in wishes if isinstance(label, int)), default=-1) + 1)
+    free = count(max((label for label, _ in requests if isinstance(label, int)), default=-1) + 1)
     labels: list[int | None] = []
     names: dict[int, str] = {}
     for k, vote in enumerate(votes):
@@ -353,17 +354,17 @@ def panel_of(
     workers: int | None,
     tolerance: float = TOLERANCE,
 ) -> Panel:
-    """Raters as users give them, checked."""
+    """Check the raters given by the user."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
     if isinstance(raters, Mapping):
         named = {str(name): rater for name, rater in raters.items()}
     elif isinstance(raters, str | PathLike | np.ndarray | Segmentation):
-        raise InputError(f"raters must be a list or a mapping of names, found {raters!r:.60}")
+        raise InputError(f"raters must be a list or a mapping by name, found {raters!r:.60}")
     else:
         named = {str(k): rater for k, rater in enumerate(raters, start=1)}
     if len(named) < FEWEST:
-        raise InputError(f"raters must be at least {FEWEST}, found {len(named)}")
+        raise InputError(f"raters: expected at least {FEWEST}, found {len(named)}")
     sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}
     several = Several.of(
         sides, mask=as_mask(mask), workers=as_workers(workers), tolerance=tolerance

@@ -1,9 +1,9 @@
-"""Sets of samples against sets of raters: do the samples differ as the raters do?
+"""Compare the variability of sampled segmentations with that of raters.
 
-Regions are the common ones of all raters and samples together. The distance of two segmentations
-is 1 − their mean IoU: over the common regions that either of them has, but for the background; a
-region that neither has is left out, and where neither has any, the two agree: their IoU is 1. IoU
-is fuzzy, Σ min / Σ max, and of label maps the usual one.
+The regions of all raters and samples are matched to common regions. The distance of two
+segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
+the background. If neither has any region, their IoU is 1. IoU is fuzzy, Σ min / Σ max, which is the
+usual IoU for label maps.
 """
 
 from collections.abc import Mapping
@@ -24,29 +24,30 @@ __all__ = ["SetComparison", "compare_sets"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetComparison:
-    """How a set of samples compares with a set of raters. `probdice.compare_sets` makes one.
+    """A comparison of a set of samples with a set of raters, the result of `compare_sets`.
 
     Attributes
     ----------
     energy_distance : float
         The squared generalised energy distance (Székely & Rizzo 2013, Kohl et al. 2018),
-        2 E d(R, S) − E d(R, R′) − E d(S, S′), with d = 1 − IoU and means over all pairs, those of
-        one with itself included. 0 where both sets are the same.
+        2 E d(R, S) − E d(R, R′) − E d(S, S′), with d = 1 − IoU and means over all pairs, including
+        each segmentation with itself. 0 if both sets are equal.
     matched_iou : float
-        The mean IoU of the best one-to-one matching (Kohl et al. 2019), each set repeated until
-        both are equally large.
+        The mean IoU of the best one-to-one matching (Kohl et al. 2019). Both sets are repeated
+        until they have the same size.
     iou : ndarray
-        Raters × samples.
+        The mean IoU of every pair, raters × samples.
     rater_diversity : float
-        E d(R, R′).
+        The mean distance between raters, E d(R, R′).
     sample_diversity : float
-        E d(S, S′).
+        The mean distance between samples, E d(S, S′).
     volume_scores : dict
-        For every common region the continuous ranked probability score of its volume, in pixels:
-        the samples' volumes as a forecast of each rater's, E|S − r| − ½ E|S − S′|, averaged over
-        the raters. Exact, without a Gaussian in place of either set.
+        The continuous ranked probability score of the volume of every common region, in pixels.
+        The volumes of the samples are the forecast of each rater's volume r,
+        E|S − r| − ½ E|S − S′|, averaged over the raters. The score is exact, without a Gaussian
+        approximation.
     regions : tuple of int or str
-        The common regions, the background left out.
+        The common regions without the background.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class SetComparison:
     regions: tuple[Label, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types.
+        """All numbers as plain types.
 
         Examples
         --------
@@ -110,8 +111,8 @@ def compare_sets(
     raters, samples : sequence or mapping of Segmentation, array_like, path or image
         One or more segmentations each, label maps or probabilities.
     background : int or str, optional
-        The common region that is left out, by its label: the one that most of the segmentations
-        give it. None by default: nothing is.
+        The label of the common region to exclude. The label of a common region is the one that
+        most segmentations use. By default, no region is excluded.
     match, mask, workers
         As for `consensus`.
 
@@ -131,7 +132,7 @@ def compare_sets(
     named |= {("sample", name): one for name, one in _named(samples).items()}
     for kind in ("rater", "sample"):
         if not any(key[0] == kind for key in named):
-            raise InputError(f"{kind}s must be at least one segmentation, found none")
+            raise InputError(f"{kind}s: expected at least one segmentation, found none")
     panel = panel_of(
         {f"{kind} {name}": one for (kind, name), one in named.items()},
         match=match,
@@ -139,21 +140,21 @@ def compare_sets(
         workers=workers,
     )
     common = panel.common(panel.names)
-    kept = _kept(common, background)
-    iou = _ious(panel, common, kept)
+    counted = _counted_regions(common, background)
+    iou = _ious(panel, common, counted)
     first = sum(kind == "rater" for kind, _ in named)
-    apart = 1 - iou
-    between = float(apart[:first, first:].mean())
-    among = float(apart[:first, :first].mean()), float(apart[first:, first:].mean())
-    volumes = _volumes(panel, common, kept)
+    distance = 1 - iou
+    between = float(distance[:first, first:].mean())
+    within = float(distance[:first, :first].mean()), float(distance[first:, first:].mean())
+    volumes = _volumes(panel, common, counted)
     return SetComparison(
-        2 * between - among[0] - among[1],
+        2 * between - within[0] - within[1],
         _best_matching(iou[:first, first:]),
         iou[:first, first:],
-        *among,
+        *within,
         {common.labels[k]: _ranked(volumes[:first, c], volumes[first:, c])
-         for c, k in enumerate(kept)},
-        tuple(common.labels[k] for k in kept),
+         for c, k in enumerate(counted)},
+        tuple(common.labels[k] for k in counted),
     )  # fmt: skip
 
 
@@ -163,35 +164,35 @@ def _named(given: Raters) -> dict[str, Comparable]:
     return {str(k): one for k, one in enumerate(given, start=1)}
 
 
-def _kept(common: Common, background: Label | None) -> list[int]:
-    """The common regions that count, in the order of their labels."""
+def _counted_regions(common: Common, background: Label | None) -> list[int]:
+    """The common regions without the background, in the order of their labels."""
     names = [str(label) for label in common.labels]
     if background is not None and str(background) not in names:
         raise InputError(
-            f"background must be the label of a common region, found {background!r}; there are "
-            f"{', '.join(sorted(names))}"
+            f"background must be the label of a common region, found {background!r}; the labels "
+            f"are {', '.join(sorted(names))}"
         )
     return [k for k in common.channels if background is None or names[k] != str(background)]
 
 
-def _volumes(panel: Panel, common: Common, kept: list[int]) -> Floats:
-    """The volume of every common region that counts, by segmentation."""
+def _volumes(panel: Panel, common: Common, counted: list[int]) -> Floats:
+    """The volumes, segmentation × counted common region."""
     volumes = np.zeros((len(panel.names), len(common.labels)))
     for i, name in enumerate(panel.names):
         regions, number_of = panel.regions(name), common.of(name)
         for key, volume in zip(regions.keys.tolist(), regions.volumes.tolist(), strict=True):
             if key in number_of:
                 volumes[i, number_of[key]] += volume
-    return volumes[:, kept]
+    return volumes[:, counted]
 
 
-def _ious(panel: Panel, common: Common, kept: list[int]) -> Floats:
+def _ious(panel: Panel, common: Common, counted: list[int]) -> Floats:
     """The mean IoU of every pair."""
     names = panel.names
     volumes = np.zeros((len(names), len(common.labels)))
-    volumes[:, kept] = _volumes(panel, common, kept)
-    counted = np.zeros(len(common.labels), np.bool_)
-    counted[kept] = True
+    volumes[:, counted] = _volumes(panel, common, counted)
+    is_counted = np.zeros(len(common.labels), np.bool_)
+    is_counted[counted] = True
     result = np.eye(len(names))
     for (first, second), comparison in panel.comparisons.items():
         i, j = names.index(first), names.index(second)
@@ -199,11 +200,11 @@ def _ious(panel: Panel, common: Common, kept: list[int]) -> Floats:
         rows = _numbers(common.of(first), overlap.reference.keys.tolist())
         columns = _numbers(common.of(second), overlap.prediction.keys.tolist())
         meeting = overlap.meeting
-        together = rows[meeting.rows] == columns[meeting.columns]
+        matched = rows[meeting.rows] == columns[meeting.columns]
         shared = np.zeros(len(common.labels))
-        np.add.at(shared, rows[meeting.rows[together]], meeting.savings[together])
+        np.add.at(shared, rows[meeting.rows[matched]], meeting.savings[matched])
         union = volumes[i] + volumes[j] - shared
-        present = counted & (volumes[i] + volumes[j] > 0)
+        present = is_counted & (volumes[i] + volumes[j] > 0)
         ious = shared[present] / union[present]
         result[i, j] = result[j, i] = float(ious.mean()) if ious.size else 1.0
     return result
@@ -214,9 +215,9 @@ def _numbers(number_of: Mapping[int, int], keys: list[int]) -> "np.ndarray[Any, 
 
 
 def _best_matching(iou: Floats) -> float:
-    """The mean IoU of the best matching of two sets, repeated until they are equally large.
+    """The mean IoU of the best matching of two sets, repeated until they have the same size.
 
-    That is the optimal transport between them, each one of a set having an equal share.
+    This equals optimal transport between the sets with equal weights within each set.
     """
     from scipy.optimize import linear_sum_assignment, linprog
 
@@ -233,7 +234,7 @@ def _best_matching(iou: Floats) -> float:
 
 
 def _ranked(raters: Floats, samples: Floats) -> float:
-    """The continuous ranked probability score of samples as a forecast, over all raters."""
-    far = np.abs(samples[:, None] - raters[None]).mean()
+    """The continuous ranked probability score of samples as forecast, mean over raters."""
+    error = np.abs(samples[:, None] - raters[None]).mean()
     spread = np.abs(samples[:, None] - samples[None]).mean()
-    return float(far - spread / 2)
+    return float(error - spread / 2)

@@ -1,4 +1,4 @@
-"""Pages to look at: one self-contained HTML file each, which needs no network and no server."""
+"""HTML reports. Each page is a self-contained file that needs no network and no server."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ def write(
     Parameters
     ----------
     comparison : Comparison
-        What `compare` found. One without images gives a page without them.
+        The result of `compare`. Without images, the page has none.
     path : path
-        Where to; a file that is there is replaced when the new one is complete.
+        The file to write. An existing file is replaced when the new one is complete.
     title : str, optional
-        What stands on top; the names of the files by default.
+        The title of the page; the file names by default.
     image : array, path or image, or several, optional
-        What to show under the segmentations, such as the scan that they are of. It must lie on
-        their grid, as strictly as they on each other's. A photograph may be in colour.
+        One or more background images, such as the scan that was segmented. They must have the
+        same grid as the segmentations, within the same tolerance. Colour images are supported.
     words : {"python", "command"}, optional
-        How notes name the options that they recommend: ``merge="both"`` or ``--merge both``.
+        Whether notes name options as in Python (``merge="both"``) or as on the command line
+        (``--merge both``).
     command : str, optional
-        What was typed to make the page, for others to copy.
+        The command line that made the page, which readers can copy.
 
     Examples
     --------
@@ -70,33 +71,34 @@ def write_evaluation(
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
 ) -> None:
-    """Write the page of a folder run, and the pages of its cases into a folder beside it.
+    """Write the report of an evaluation, and pages of its cases into a folder beside it.
 
-    Pages of cases from an earlier run that are no longer linked are removed. The page of a case
-    whose files are gone shows what the journal holds and says so; without even that there is no
-    page. Neither is an error, but a warning.
+    Pages of cases from an earlier run that are no longer linked are removed. If the files of a
+    case are not available, its page shows the recorded numbers and a notice. If these are not
+    available either, the case has no page. Both are warnings, not errors.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` found.
+        The result of `evaluate`.
     path : path
-        Where to. The pages of cases go into the folder of the same name with ``_cases``.
+        The file to write. The pages of cases are in a folder of the same name with ``_cases``.
     reports : str, optional
-        Which cases get a page of their own: ``"worst:5"`` (the five with the lowest score, of
-        every method), another number, ``"all"`` or ``"none"``.
+        The cases that get a page: ``"worst:5"`` (the five with the lowest values of every
+        method by the measure that ranks), another number, ``"all"`` or ``"none"``.
     again : callable, optional
-        Called with the case and the method, gives the comparison with its images. By default
-        it is read from the journal, and the pages of cases have no images.
+        Called with the case and the method, returns the comparison with its images. By default
+        the comparison is read from the journal, and the pages of cases have no images.
     images : mapping of str to path, optional
-        The image of every case that has one, to be shown under its regions.
+        The background image of every case that has one.
     title : str, optional
-        What stands on top.
+        The title of the report.
     progress : callable, optional
-        Called after every page of a case: how many are done, of how many, and what is wrong with
-        this one, or "".
+        Called after every page of a case with the number of finished pages, the number of all
+        pages, and the problem with this page, or "".
     words : {"python", "command"}, optional
-        How the pages of cases name options, and what is said of a page that fails; see `write`.
+        Whether pages and warnings name options as in Python or as on the command line; see
+        `write`.
 
     Examples
     --------
@@ -125,4 +127,5 @@ def write_evaluation(
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
     text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)
     write_page(file, text, alone=True)
-    remove_unlinked(file, pages)  # only now: until then the page before needed them
+    # Last, because the previous report links to these pages until it is replaced.
+    remove_unlinked(file, pages)

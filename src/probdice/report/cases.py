@@ -1,4 +1,4 @@
-"""The pages of cases beside the page of a folder run: which, where, and what if one fails."""
+"""The pages of single cases of an evaluation: selection, files and links."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__ = [
     "write_case_pages",
 ]
 
-# What we call a page, and what a killed run may leave of one.
+# File names of pages, and of partial files that a killed run may leave.
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
-OURS = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
-SHOWN = 3  # troubles in a warning
-TOGETHER = ""  # stands for all methods of a case: no method is called so
+PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
+SHOWN = 3  # problems listed in a warning
+TOGETHER = ""  # stands for all methods of a case; no method has this name
 
 Again = Callable[[str, str], "Comparison"]
-Pages = dict[tuple[str, str], str]  # the address of the page of a case and a method
+Pages = dict[tuple[str, str], str]  # page addresses by case and method
 
 
 def worst_count(reports: str) -> int | None:
-    """How many of the worst cases of a method get a page: N of "worst:N"; None for all."""
+    """The number N of "worst:N"; 0 for "none" and None for "all"."""
     if reports in ("all", "none"):
         return None if reports == "all" else 0
     worst = re.fullmatch(r"worst:([0-9]{1,9})", reports)
@@ -52,10 +52,10 @@ def worst_count(reports: str) -> int | None:
 
 
 def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
-    """The cases and methods that get a page of their own.
+    """The cases and methods that get a page.
 
-    Of "worst:N" these are the N worst cases of every method, and all methods of the N cases that
-    are worst on average.
+    "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
+    lowest means over methods.
     """
     scored = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
     count = worst_count(reports)
@@ -68,7 +68,7 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
-    """The cases with the lowest means over the methods, of those that several methods have."""
+    """The cases with the lowest means over methods, among cases with at least two methods."""
     values = np.array(list(evaluation.values().values()))
     known = (~np.isnan(values)).sum(axis=0) > 1
     means = np.full(known.shape, np.inf)
@@ -86,50 +86,50 @@ def write_case_pages(
     progress: Callable[[int, int, str], None] | None,
     words: Words = "python",
 ) -> Pages:
-    """Write the pages of cases into a folder beside the page, one at a time; their addresses.
+    """Write the pages of cases into a folder beside the report, and return their addresses.
 
-    A case of which all methods are wanted has one more page, with all of them side by side.
+    A case whose methods are all in `wanted` gets another page that shows them side by side.
     """
     folder = _folder(path)
     if wanted:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+            raise InputError(f"{folder}: cannot create the folder: {error.strerror}") from error
     names = _names(evaluation, wanted, again is not None)
     pages: Pages = {}
-    troubles = []
+    problems = []
     done = 0
     for case in dict.fromkeys(case for case, _ in wanted):
         slices = CaseSlices(case)
         for method in _worst_first(evaluation, case, wanted):
             links = _links(path, names, wanted, case, method)
             file = folder / names[case, method]
-            comparison, written, trouble = _write(
+            comparison, written, problem = _write(
                 evaluation, case, method, file, again, images.get(case), words, links
             )
             if written:
                 pages[case, method] = quote(f"{folder.name}/{file.name}")
             if (case, TOGETHER) in names and not _gathered(slices, method, comparison):
                 slices.absent.append(method)
-            if trouble:
-                troubles.append(trouble)
+            if problem:
+                problems.append(problem)
             done += 1
             if progress is not None:
-                progress(done, len(wanted), trouble)
+                progress(done, len(wanted), problem)
         if (case, TOGETHER) in names:
             own = {shortened(m): quote(names[c, m]) for c, m in wanted if c == case}
             links = _links(path, names, wanted, case, TOGETHER)
             write_side_by_side(slices, folder / names[case, TOGETHER], links, own)
             pages[case, TOGETHER] = quote(f"{folder.name}/{names[case, TOGETHER]}")
-    if troubles:
-        more = f"; … and {len(troubles) - SHOWN} more" if len(troubles) > SHOWN else ""
-        warnings.warn("; ".join(troubles[:SHOWN]) + more, ProbdiceWarning, stacklevel=3)
+    if problems:
+        rest = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        warnings.warn("; ".join(problems[:SHOWN]) + rest, ProbdiceWarning, stacklevel=3)
     return pages
 
 
 def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) -> bool:
-    """Whether the slice of a method was added: its images may be gone or too large."""
+    """Add the slice of a method; return False if its images are unavailable or too large."""
     if comparison is None:
         return False
     try:
@@ -142,7 +142,7 @@ def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) ->
 def _names(
     evaluation: Evaluation, wanted: list[tuple[str, str]], images: bool
 ) -> dict[tuple[str, str], str]:
-    """The names of the files, known before any of them is written so that they can be linked."""
+    """The file names of all pages, which pages need to link to each other."""
     scored = Counter(record.case for record in evaluation.records if record.comparison is not None)
     counts = Counter(case for case, _ in wanted)
     several = [case for case, count in counts.items() if 1 < count == scored[case]]
@@ -155,7 +155,7 @@ def _names(
 
 
 def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]]) -> list[str]:
-    """The methods of a case that are wanted; the worst one says where all of them are cut."""
+    """The selected methods of a case, worst first. The worst one determines the slice."""
     place = evaluation.cases.index(case)
     values = evaluation.values()
     methods = [method for one, method in wanted if one == case]
@@ -169,14 +169,23 @@ def _links(
     case: str,
     method: str,
 ) -> list[PageLink]:
-    """From the page of a case back, to its other methods, and to the cases before and after."""
+    """Links from the page of a case to the report, to adjacent cases and to other methods."""
     links = [PageLink("← all cases", quote(f"../{path.name}"))]
-    here = [one for one in names if one[1] == method]
-    at = here.index((case, method))
-    if at > 0:
-        links.append(PageLink(f"previous: {shortened(here[at - 1][0], 60)}", names[here[at - 1]]))
-    if at + 1 < len(here):
-        links.append(PageLink(f"next: {shortened(here[at + 1][0], 60)}", names[here[at + 1]]))
+    same_method = [one for one in names if one[1] == method]
+    index = same_method.index((case, method))
+    if index > 0:
+        links.append(
+            PageLink(
+                f"previous: {shortened(same_method[index - 1][0], 60)}",
+                names[same_method[index - 1]],
+            )
+        )
+    if index + 1 < len(same_method):
+        links.append(
+            PageLink(
+                f"next: {shortened(same_method[index + 1][0], 60)}", names[same_method[index + 1]]
+            )
+        )
     if method != TOGETHER and (case, TOGETHER) in names:
         links.append(PageLink("all methods of this case", names[case, TOGETHER]))
     links += [
@@ -188,12 +197,12 @@ def _links(
 
 
 def remove_unlinked(path: Path, pages: Pages) -> None:
-    """Remove the pages of cases that an earlier run made, and nothing that is not ours."""
+    """Remove pages of earlier runs that are no longer linked. Other files stay."""
     folder = _folder(path)
     linked = {unquote(address) for address in pages.values()}
-    with suppress(OSError):  # what cannot be removed is in nobody's way
+    with suppress(OSError):  # a page that cannot be removed does no harm
         for file in folder.iterdir():
-            if OURS.fullmatch(file.name) and f"{folder.name}/{file.name}" not in linked:
+            if PAGE_FILE.fullmatch(file.name) and f"{folder.name}/{file.name}" not in linked:
                 file.unlink()
         if not pages:
             folder.rmdir()
@@ -213,8 +222,8 @@ def _write(
     words: Words,
     links: Sequence[PageLink],
 ) -> tuple[Comparison | None, bool, str]:
-    """The comparison with its images, whether there is a page, and what is wrong with it."""
-    title, notice, trouble = f"{case} by {method}", "", ""
+    """Write a page; return the comparison with images, whether the page exists, and a problem."""
+    title, notice, problem = f"{case} by {method}", "", ""
     if again is not None:
         try:
             comparison = again(case, method)
@@ -230,20 +239,24 @@ def _write(
             return comparison, True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
             reason = _reason(error, words)
-            notice = f"There are no images of this case, only what was recorded: {reason}"
-            trouble = f"the page of {case} ({method}) has no images: {reason}"
+            notice = f"No images are available, so the page shows recorded numbers: {reason}"
+            problem = f"{case} ({method}): the page has no images: {reason}"
     try:
         recorded = evaluation.comparison(case, method)
         write_comparison(
             recorded, file, title=title, notice=notice, words=words, links=links, alone=True
         )
     except (ProbdiceError, OSError, MemoryError) as error:
-        return None, False, f"{case} ({method}) has no page: {_reason(error, words)}"
-    return None, True, trouble
+        return (
+            None,
+            False,
+            f"{case} ({method}): cannot write the page: {_reason(error, words)}",
+        )
+    return None, True, problem
 
 
 def _reason(error: Exception, words: Words) -> str:
-    """What is wrong, for someone who calls functions or who types commands."""
+    """The message of an error, with options named as in Python or as on the command line."""
     if isinstance(error, ProbdiceError):
         return in_words(error.args, words)
     return str(error) or "not enough memory"

@@ -1,4 +1,4 @@
-"""Arrays and texts as a page carries them: compressed, and cut where they would fill it."""
+"""Compressed arrays and shortened texts for pages."""
 
 import zlib
 from base64 import b64encode
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 __all__ = ["encoded", "ordinal", "shortened"]
 
-LONGEST = 80  # characters of a name
+LONGEST = 80  # most characters of a name
 
 
 def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
-    """Compressed, in letters. Level 4 is three times as fast as the default and 5 % larger."""
+    """Compress and encode as base64. Level 4 is three times as fast as the default, 5 % larger."""
     raw = content if isinstance(content, bytes) else content.tobytes()
     return b64encode(zlib.compress(raw, level)).decode("ascii")
 
 
 def shortened(text: object, most: int = LONGEST) -> str:
-    """A text from outside, cut where it would fill the page."""
+    """User text, cut to at most `most` characters."""
     whole = str(text)
     return whole if len(whole) <= most else whole[: most - 1] + "…"
 

@@ -28,14 +28,14 @@ __all__ = ["EvaluationPage", "evaluation_page"]
 WORDS = {
     "score": ("Score", "after matching and merging; 1 means equal"),
     "adjusted_score": ("Adjusted score", "0 is chance level, 1 means equal"),
-    "matched_score": ("Matched score", "before merging: every region must be found"),
+    "matched_score": ("Matched score", "before merging, with one-to-one matching"),
     "explained_reference": (
         "Explained, reference",
-        "share of its variance that the prediction explains; 1 even if that splits regions",
+        "share of its variance that the prediction explains; splitting regions does not lower it",
     ),
     "explained_prediction": (
         "Explained, prediction",
-        "share of its variance that the reference explains; 1 even if it joins regions",
+        "share of its variance that the reference explains; merging regions does not lower it",
     ),
     "mean_dice": ("Mean Dice", "over all groups of a case; unmatched regions count as 0"),
     "lowest_dice": ("Lowest Dice", "over all groups of a case; unmatched regions count as 0"),
@@ -43,7 +43,7 @@ WORDS = {
 }
 LISTED = 2000  # failures and labels in a table
 LONGEST = 2000  # characters of a message
-LEFT, TOP, STEP, RADIUS = 60, 50, 64, 24  # of the figure of stability, in pixels
+LEFT, TOP, STEP, RADIUS = 60, 50, 64, 24  # of the rank stability figure, in pixels
 
 Shown = Callable[[float | None], str]
 
@@ -129,7 +129,7 @@ class RegionRow:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class FailedCase:
     """A case without a score, and the reason."""
 
     case: str
@@ -138,8 +138,8 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class YardstickTable:
-    """Methods and raters against each rater, and methods beside inter-rater agreement."""
+class RaterTable:
+    """Agreement of methods and raters with each rater, and inter-rater agreement."""
 
     measure: str
     heads: tuple[str, ...]
@@ -148,7 +148,7 @@ class YardstickTable:
 
 @dataclass(frozen=True)
 class EvaluationPage:
-    """Everything on the page of a folder run."""
+    """Everything on the page of an evaluation."""
 
     title: str
     subtitle: str
@@ -157,13 +157,13 @@ class EvaluationPage:
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
     places: tuple[PlaceRow, ...]
-    yardstick: YardstickTable | None
+    rater_comparison: RaterTable | None
     regions: tuple[RegionRow, ...]
     hidden_regions: int
     charts: tuple[Chart, ...]
     headline: str
-    troubles: tuple[Trouble, ...]
-    hidden_troubles: int
+    unscored: tuple[FailedCase, ...]
+    hidden_unscored: int
     options: tuple[Fact, ...]
     data: dict[str, Any]
 
@@ -173,7 +173,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     summary = evaluation.summary
     colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
     regions = _regions(summary, list(evaluation.methods))
-    troubles = _troubles(summary)
+    unscored = _failed_cases(summary)
     scored = len(evaluation.records) - len(evaluation.failures)
     counts = f"{_count(len(evaluation.cases), 'case')}, {_count(len(colours), 'method')}"
     return EvaluationPage(
@@ -188,13 +188,13 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         ),
         measures=tuple(_block(key, summary, colours) for key in summary["measures"]),
         places=_places(summary, colours) if len(colours) > 1 else (),
-        yardstick=_yardstick(summary),
+        rater_comparison=_rater_comparison(summary),
         regions=regions[:LISTED],
         hidden_regions=max(0, len(regions) - LISTED),
         charts=charts_of(evaluation),
         headline=_headline(evaluation),
-        troubles=troubles[:LISTED],
-        hidden_troubles=max(0, len(troubles) - LISTED),
+        unscored=unscored[:LISTED],
+        hidden_unscored=max(0, len(unscored) - LISTED),
         options=_options(evaluation),
         data=_data(evaluation, pages, colours),
     )
@@ -243,7 +243,7 @@ def _block(key: str, summary: dict[str, Any], colours: dict[str, str]) -> Measur
         ("95 % CI", "Bootstrap confidence interval of the mean over the cases"),
         *([equal_labels] if differing else []),
         ("Median", ""),
-        ("Middle half", "From the lower to the upper quartile"),
+        ("Quartiles", "From the lower to the upper quartile"),
         ("Lowest", ""),
         ("Cases", ""),
     )
@@ -331,10 +331,10 @@ def _places(summary: dict[str, Any], colours: dict[str, str]) -> tuple[PlaceRow,
 
 def _reference(summary: dict[str, Any]) -> str:
     """The folder of the reference, and whether that holds the mean of raters."""
-    yardstick = summary["yardstick"]
-    if yardstick is None or not yardstick["reference_is_mean"]:
+    agreement = summary["yardstick"]
+    if agreement is None or not agreement["reference_is_mean"]:
         return str(summary["reference"])
-    return f"mean of {_count(len(yardstick['raters']), 'rater')} ({summary['reference']})"
+    return f"mean of {_count(len(agreement['raters']), 'rater')} ({summary['reference']})"
 
 
 def _missing_rule(summary: dict[str, Any]) -> str:
@@ -353,7 +353,7 @@ def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
     return (*remarks, *summary["notes"])
 
 
-def _yardstick(summary: dict[str, Any]) -> YardstickTable | None:
+def _rater_comparison(summary: dict[str, Any]) -> RaterTable | None:
     """Agreement with each rater; inter-rater agreement is over the cases of the method."""
     content = summary["yardstick"]
     if content is None:
@@ -374,7 +374,7 @@ def _yardstick(summary: dict[str, Any]) -> YardstickTable | None:
     last = (*blank, Cell(among["n"], str(among["n"])), nothing, nothing, *_mean_cells(among))
     rows.append(("inter-rater agreement", last))
     heads = (*map(shortened, raters), "Cases", "Mean", "95 % CI", "Raters", "95 % CI (raters)")
-    return YardstickTable(WORDS[content["measure"]][0], heads, tuple(rows))
+    return RaterTable(WORDS[content["measure"]][0], heads, tuple(rows))
 
 
 def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
@@ -401,13 +401,13 @@ def _regions(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ..
     return tuple(rows)
 
 
-def _troubles(summary: dict[str, Any]) -> tuple[Trouble, ...]:
+def _failed_cases(summary: dict[str, Any]) -> tuple[FailedCase, ...]:
     failed = [
-        Trouble(one["case"], shortened(one["method"]), shortened(one["error"], LONGEST))
+        FailedCase(one["case"], shortened(one["method"]), shortened(one["error"], LONGEST))
         for one in summary["failures"]
     ]
     missing = [
-        Trouble(one["case"], shortened(one["method"]), f"no {one['side']}")
+        FailedCase(one["case"], shortened(one["method"]), f"no {one['side']}")
         for one in summary["missing"]
     ]
     return (*failed, *missing)

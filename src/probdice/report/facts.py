@@ -1,4 +1,4 @@
-"""What was run, as lines of a page: options, versions, files and where they lie."""
+"""The settings section of a page: options, versions, files and their geometry."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ __all__ = [
 ]
 
 RULES = {
-    "overlap": "matched by the largest total overlap",
+    "overlap": "matched by largest total overlap",
     "paper": "matched by the paper's rule",
-    "labels": "equal labels correspond",
+    "labels": "equal labels matched",
 }
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A line of what was run: one value for both sides, or one for each."""
+    """A row of the settings: one value for both sides, or one per side."""
 
     name: str
     values: tuple[str, ...]
 
 
 def options_of(comparison: Comparison) -> tuple[Fact, ...]:
-    """What was asked for, and of which software."""
+    """The options of a comparison, and software versions."""
     from probdice.version import __version__
 
     facts = [
@@ -64,7 +64,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
 
 
 def _rule(comparison: Comparison) -> str:
-    """How regions were made to correspond."""
+    """How regions were matched."""
     rule = comparison.match
     if comparison.labels_by is not None:
         return f"{RULES['labels']}, by {comparison.labels_by}"
@@ -72,12 +72,12 @@ def _rule(comparison: Comparison) -> str:
         return RULES[rule]
     if isinstance(rule, dict):
         pairs = ", ".join(f"{prediction} ↔ {reference}" for prediction, reference in rule.items())
-        return shortened(f"{pairs} as given, the rest by overlap", 300)
+        return shortened(f"{pairs} as given, other regions by overlap", 300)
     return "as in an earlier comparison"
 
 
 def _merging(comparison: Comparison) -> str:
-    """Which sides might be merged, and what was."""
+    """The sides that may be merged, and the number of merged regions."""
     if comparison.merge == "none":
         return "none"
     allowed = "both sides" if comparison.merge == "both" else comparison.merge
@@ -85,19 +85,19 @@ def _merging(comparison: Comparison) -> str:
 
 
 def merged_of(comparison: Comparison) -> str:
-    """How many regions of which side were merged."""
+    """The number of merged regions per side, as text."""
     counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
     return f"{counted(counts)} merged"
 
 
 def counted(counts: Mapping[Side, int]) -> str:
-    """How many regions of each side: "2 reference and 1 prediction regions"."""
+    """The number of regions per side, such as "2 reference and 1 prediction regions"."""
     texts = [f"{count} {side}" for side, count in counts.items() if count]
     return f"{' and '.join(texts) or 'no'} {'region' if sum(counts.values()) == 1 else 'regions'}"
 
 
 def _omitted(comparison: Comparison) -> Fact | None:
-    """By what pixels were left out, and how many."""
+    """The number of excluded pixels, and the mask or labels that exclude them."""
     images = comparison.images
     if images is None:
         return None
@@ -109,11 +109,11 @@ def _omitted(comparison: Comparison) -> Fact | None:
     total = prod(images.reference.shape)
     count = total - comparison.pixels
     share = f"{volume(count)} of {volume(total)} pixels ({percent(count / total)})"
-    return Fact("Left out by", (f"{' and '.join(reasons)}: {share}",))
+    return Fact("Excluded by", (f"{' and '.join(reasons)}: {share}",))
 
 
 def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact, ...]:
-    """What each side was, and the names of the images under them."""
+    """Facts about each side, and the names of the background images."""
     empty = tuple(
         shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
         for side in SIDES
@@ -127,10 +127,10 @@ def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact
         Fact("Empty regions", empty),
     ]
     if images:
-        facts.append(Fact("Shown on", (shortened(listed(images), 300),)))
+        facts.append(Fact("Background images", (shortened(listed(images), 300),)))
     if all(side.geometry is None for side in sides):
         facts.append(Fact("Size", tuple(size_of(side) for side in sides)))
-        return (*facts, Fact("Place", ("unknown, taken to be the same",)))
+        return (*facts, Fact("Geometry", ("unknown, assumed equal",)))
     described = [side.geometry.describe() if side.geometry else {} for side in sides]
     facts += [
         Fact(key.capitalize(), tuple(entry.get(key, "unknown") for entry in described))
@@ -145,8 +145,8 @@ def _kind(side: Segmentation) -> str:
     reading = {
         "error": "",
         "normalise": ", divided by their sum",
-        "background": ", what is missing to 1 as background",
-        "foreground": ", of one foreground",
+        "background": ", remainder to 1 as background",
+        "foreground": ", of a single foreground",
         "softmax": ", from logits",
     }[side.reading]
     return f"probabilities of {len(side.regions)} regions, {side.array.dtype}{reading}"
@@ -158,7 +158,7 @@ def size_of(side: Segmentation) -> str:
 
 
 def names_of(comparison: Comparison) -> tuple[str, str]:
-    """Short names of the sides: the files', or what they are."""
+    """Short names of the sides: the file names, or "Reference" and "prediction"."""
     if comparison.images is None:
         return "Reference", "prediction"
     reference, prediction = comparison.images.sides.map(lambda side: _name(side.source))
@@ -166,17 +166,17 @@ def names_of(comparison: Comparison) -> tuple[str, str]:
 
 
 def _name(source: str) -> str:
-    """The name of a file and of what lies inside it; of several files, the first."""
-    first, *more = source.split(",")
+    """A file name with the path inside the file; for several files, the first and their number."""
+    first, *others = source.split(",")
     file, colon, inside = first.partition(":")
     if len(file) == 1:  # the drive of a Windows path
         file, colon, inside = first, "", ""
     name = PurePath(file).name + colon + inside
-    return shortened(name, 90) + (f" (+{len(more)})" if more else "")
+    return shortened(name, 90) + (f" (+{len(others)})" if others else "")
 
 
 def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:
-    """A volume in pixels, in groups of three digits; in millilitres too where these are known."""
+    """A volume in pixels with separated thousands, and in millilitres if the size is known."""
     text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
     size = millilitres(pixels, pixel_volume)
     text = f"{text}{unit} ({size})" if size else f"{text}{unit}"
@@ -184,7 +184,7 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None, *, unit: bool = True) -> str:
-    """A volume in millilitres, or in pixels where nobody knows how large they are."""
+    """A volume in millilitres, or in pixels if their size is unknown."""
     size = millilitres(pixels, pixel_volume)
     if not size:
         return volume(pixels) + (" px" if unit else "")

@@ -1,4 +1,4 @@
-"""The headline of a page: the numbers of a comparison, and what they mean."""
+"""The headline of a page: the main numbers of a comparison, and sentences that explain them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
     "sentences_of",
 ]
 
-DOUBTFUL = 0.4  # adjusted scores below this may be those of unrelated images
+DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this
 LONGEST = 2000  # characters of a note
-DRAWN = ("apart", "crossed", "unmatched")  # the kinds of notes that have a drawing
+DRAWN = ("apart", "crossed", "unmatched")  # kinds of notes that have an icon
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of the headline, and the drawing beside it: what a low value looks like."""
+    """A sentence of the headline, with the name of its icon."""
 
     text: str
     drawing: str
@@ -43,7 +43,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the headline, and a word of what it is."""
+    """A number of the headline, with its name and a short explanation."""
 
     name: str
     value: str
@@ -52,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Scale:
-    """The score and chance on a line from 0 to 100 per cent, and the same in words."""
+    """The score and the chance level in per cent, with a text alternative for the figure."""
 
     score: float
     chance: float
@@ -60,30 +60,30 @@ class Scale:
 
     @property
     def start(self) -> float:
-        """Where the bar between the two starts."""
+        """The left end of the bar between chance level and score."""
         return min(self.score, self.chance)
 
     @property
     def length(self) -> float:
-        """How long it is."""
+        """The length of the bar."""
         return abs(self.score - self.chance)
 
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """The headline: regions, chance and what is explained before the score."""
+    """The numbers of the headline. Dice, adjusted score and explained shares precede the score."""
     score, adjusted = _known(lambda: comparison.score), _known(lambda: comparison.adjusted_score)
-    spare = {side: len(comparison.unmatched[side]) for side in SIDES}
+    unmatched = {side: len(comparison.unmatched[side]) for side in SIDES}
     figures = [
-        Figure("Mean Dice", decimal(comparison.mean_dice), "an unmatched region counts as 0"),
-        Figure("Adjusted score", decimal(adjusted), f"0 is chance, at {_chance(comparison)}"),
+        Figure("Mean Dice", decimal(comparison.mean_dice), "unmatched regions count as 0"),
+        Figure("Adjusted score", decimal(adjusted), f"0 is chance level ({_chance(comparison)})"),
         *(_explained_figure(comparison, side) for side in SIDES),
         _lowest_figure(comparison),
         Figure(
             "Unmatched",
-            str(sum(spare.values())),
-            counted(spare) if any(spare.values()) else "every region is matched",
+            str(sum(unmatched.values())),
+            counted(unmatched) if any(unmatched.values()) else "every region is matched",
         ),
-        Figure("Score", decimal(score), "1 is equal"),
+        Figure("Score", decimal(score), "1 means equal"),
     ]
     if comparison.merges:
         before = decimal(_known(lambda: comparison.matched_score))
@@ -92,28 +92,28 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def scale_of(comparison: Comparison) -> Scale | None:
-    """Where the score and chance lie, as far as both are known."""
+    """The scale of score and chance level, or None if one of them is unknown."""
     score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
     if isnan(score) or isnan(chance):
         return None
-    about = f"chance lies at {decimal(chance)} and the score at {decimal(score)}"
-    return Scale(round(100 * score, 3), round(100 * chance, 3), f"On a line from 0 to 1, {about}")
+    about = f"Scale from 0 to 1: chance level {decimal(chance)}, score {decimal(score)}"
+    return Scale(round(100 * score, 3), round(100 * chance, 3), about)
 
 
 def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
-    """What the numbers of the headline mean, a sentence each."""
-    partners: tuple[Sentence, ...] = ()
+    """Sentences that explain the numbers of the headline."""
+    all_matched: tuple[Sentence, ...] = ()
     if not any(comparison.unmatched[side] for side in SIDES):
-        partners = (Sentence("Every region has a partner on the other side.", "unmatched"),)
+        all_matched = (Sentence("Every region is matched.", "unmatched"),)
     return (
         Sentence(" ".join(_score_sentences(comparison)), "score"),
         *(Sentence(_explained_sentence(comparison, side), side) for side in SIDES),
-        *partners,
+        *all_matched,
     )
 
 
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
-    """What is worth knowing, after a notice; regions without a partner are among it."""
+    """The notes of a comparison, after the notice if there is one."""
     sentences = [
         Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
         for note in comparison.notes
@@ -124,7 +124,7 @@ def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentenc
 
 
 def _sentence(text: str) -> str:
-    """A note as a sentence: it starts like one, unless with the name of a file, and is not long."""
+    """Shorten a note and capitalise its first word, unless that may be a file name."""
     short = shortened(text, LONGEST)
     first, *_ = short.split(maxsplit=1) or [""]
     return short[:1].upper() + short[1:] if first.isalpha() else short
@@ -132,7 +132,7 @@ def _sentence(text: str) -> str:
 
 def _explained_figure(comparison: Comparison, side: Side) -> Figure:
     share = _known(lambda: comparison.explained[side])
-    return Figure(f"Explained of the {side}", decimal(share), f"by the {other(side)}")
+    return Figure(f"Explained, {side}", decimal(share), f"by the {other(side)}")
 
 
 def _lowest_figure(comparison: Comparison) -> Figure:
@@ -142,65 +142,63 @@ def _lowest_figure(comparison: Comparison) -> Figure:
 
 
 def _chance(comparison: Comparison) -> str:
-    """The chance level, with its standard error where it was sampled."""
+    """The chance level, with its standard error if it was estimated by sampling."""
     level, error = _known(lambda: comparison.chance), _known(lambda: comparison.chance_error)
     return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
 
 
 def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """What the score means, and how far it is from chance."""
+    """Sentences about the score and its distance from chance level."""
     score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
     if isnan(score):
-        return ("To compute the score, the images are needed.",)
+        return ("The score needs the images.",)
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
     separable = comparison.similarity.separable
     if counts_pixels:
-        what = f"{percent(score)} of the pixels carry corresponding labels"
+        what = f"{percent(score)} of the pixels have corresponding labels"
     elif separable:
-        what = f"On average the two agree on {percent(score)} of the probability at a pixel"
+        what = f"On average, both sides agree on {percent(score)} of the probability per pixel"
     else:
-        what = (
-            f"The mean similarity of the probabilities at a pixel is {decimal(score, 3)} "
-            f"(1 is equal)"
-        )
+        what = f"The mean similarity per pixel is {decimal(score, 3)} (1 means equal)"
     if isnan(chance):
         return (f"{what}.",)
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
     adjusted = comparison.adjusted_score
     if isnan(adjusted):
-        return (f"{what}, but unrelated pixels would reach {level} too: it says nothing.",)
+        return (f"{what}. Chance level is {level} too, so the score is not informative.",)
     if adjusted < 0:
-        return (f"{what}, less than the {level} that unrelated pixels would reach.",)
-    covered = (
-        f"{what}; unrelated pixels with regions of these sizes would reach {level}, so "
-        f"{percent(adjusted, 0)} of the way from chance to identity is covered."
+        return (f"{what}. This is below the chance level of {level}.",)
+    explanation = (
+        f"{what}. Chance level for regions of these sizes is {level}, so the score is "
+        f"{percent(adjusted, 0)} of the way from chance to identity."
     )
     if adjusted >= DOUBTFUL:
-        return (covered,)
+        return (explanation,)
     return (
-        covered,
+        explanation,
         "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images "
-        "are smooth and alike in layout. A score in this range may mean nothing.",
+        "are smooth and have similar layouts. A score in this range may not be meaningful.",
     )
 
 
 def _explained_sentence(comparison: Comparison, side: Side) -> str:
-    """How much of one side the other one determines."""
+    """A sentence about the share of one side that the other side explains."""
     across = other(side)
     try:
         share = comparison.explained[side]
     except NeedsImages:
-        return f"To say how much of the {side} is explained, the images are needed."
+        return f"The explained share of the {side} needs the images."
     if isnan(share):
-        return f"The {side} is the same at every pixel: there is nothing to explain."
+        return f"The {side} is the same at every pixel, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}: all of it if every region of the "
-        f"{across} lay inside one region of the {side}, little where they straddle several."
+        f"The {across} explains {percent(share)} of the {side}. It explains all if every region of "
+        f"the {across} lies inside one region of the {side}, and little if most regions extend "
+        f"over several."
     )
 
 
 def _known(number: Callable[[], float]) -> float:
-    """A number, or NaN where it would need images that are gone."""
+    """A number, or NaN if it needs images that are no longer available."""
     try:
         return number()
     except NeedsImages:

@@ -1,4 +1,4 @@
-"""The images under the segmentations of a page: reduced until they fit, and how to show them."""
+"""Background images of a page: reduced until they fit, with their display window."""
 
 from itertools import count
 from typing import Any
@@ -15,31 +15,31 @@ from probdice.options import Options
 from probdice.pictures.views import View
 from probdice.report.encoding import encoded, shortened
 
-__all__ = ["packed_underlay", "underlays_of"]
+__all__ = ["packed_layer", "underlays_of"]
 
-LEVELS = (4095, 255)  # the largest stored value: as fine as fits, as coarse as needs be
-RANGE = (0.02, 99.98)  # per cent of the values between which they are told apart
-WINDOW = (1.0, 99.0)  # per cent of the values under the regions that the first view may spread
-REACH = 2.5  # how far it goes beyond their middle half, in widths of it
-SAMPLED = 2**20  # values that are looked at for these
-SLICES = 8  # whose compressed size tells that of all
-CLEARLY = 1.3  # how much too large that must be
+LEVELS = (4095, 255)  # largest stored value; the first that fits is used
+RANGE = (0.02, 99.98)  # percentiles between which values are stored
+WINDOW = (1.0, 99.0)  # percentiles of foreground values that limit the initial window
+REACH = 2.5  # extent of the initial window beyond the quartiles, in interquartile ranges
+SAMPLED = 2**20  # values sampled for percentiles
+SLICES = 8  # slices that estimate the compressed size
+CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 
 
 def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay, ...]:
-    """The images that a user named, one or several, each on the grid of the segmentations."""
+    """The background images given by the user, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
-    underlays = []
+    layers = []
     for number, value in enumerate([image] if one else image):
         named = "image" if one else f"image {number + 1}"
         try:
-            underlay = as_underlay(value, reference.shape)
-            given = underlay.geometry is None and not underlay.name  # an array, as it is
+            layer = as_underlay(value, reference.shape)
+            given = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
-                underlay = Underlay(underlay.array, underlay.colour, None, underlay.name)
+                layer = Underlay(layer.array, layer.colour, None, layer.name)
             laid = laid_on(
-                underlay,
+                layer,
                 reference.geometry,
                 reference.shape,
                 tolerance=options.tolerance,
@@ -47,46 +47,45 @@ def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay
             )
         except ProbdiceError as error:
             raise error.prefixed(f"{named}: {_file(value)}") from None
-        underlays.append(laid)
-    names = [underlay.name or f"image {k + 1}" for k, underlay in enumerate(underlays)]
+        layers.append(laid)
+    names = [layer.name or f"image {k + 1}" for k, layer in enumerate(layers)]
     if len(set(names)) < len(names):
         names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
     return tuple(
         Underlay(one.array, one.colour, one.geometry, name)
-        for one, name in zip(underlays, names, strict=True)
+        for one, name in zip(layers, names, strict=True)
     )
 
 
-def packed_underlay(
-    underlay: Underlay, view: View, regions: NDArray[np.bool_], room: int
+def packed_layer(
+    layer: Underlay, view: View, regions: NDArray[np.bool_], limit: int
 ) -> tuple[dict[str, Any], str]:
-    """An image in at most `room` bytes, ready for JSON; and what that left out, in words.
+    """An image in at most `limit` bytes, ready for JSON, and a sentence about its reduction.
 
-    `regions` says which of the pixels of the view are in a region that is not background: the
-    values there are what the first view spreads from black to white.
+    `regions` marks the foreground pixels of the view. Their values determine the initial window.
     """
-    values = np.asarray(underlay.array[(slice(None),) * len(underlay.array.shape)])
+    values = np.asarray(layer.array[(slice(None),) * len(layer.array.shape)])
     if not np.isfinite(values).any():
-        raise InputError(f"{underlay.name}: it holds no number to show")
+        raise InputError(f"{layer.name}: expected finite values, found only NaN or infinity")
     values = np.nan_to_num(values.astype(np.float32), posinf=0, neginf=0)
-    low, high = (0.0, 255.0) if underlay.colour else _between(values, RANGE)
+    low, high = (0.0, 255.0) if layer.colour else _between(values, RANGE)
     for step in count(1):
-        reduced = _means(values, step, len(underlay.shape))
-        for levels in LEVELS if not underlay.colour else LEVELS[1:]:
+        reduced = _means(values, step, len(layer.shape))
+        for levels in LEVELS if not layer.colour else LEVELS[1:]:
             scaled = np.clip((reduced - low) * (levels / (high - low)), 0, levels)
             stored = np.rint(scaled).astype("u1" if levels == 255 else "<u2")
-            # A few slices tell well enough what all would take, where that is far too much.
+            # A few slices show whether the image is far too large.
             few = stored[:: max(1, stored.shape[0] // SLICES)] if stored.ndim else stored
-            if len(encoded(few)) * (stored.size / few.size) > CLEARLY * room * 4 / 3:
+            if len(encoded(few)) * (stored.size / few.size) > CLEARLY * limit * 4 / 3:
                 continue
             text = encoded(stored, level=6)
-            if len(text) <= room * 4 / 3 or reduced.size <= 1:
-                window = (low, high) if underlay.colour else _window(values, view, regions)
+            if len(text) <= limit * 4 / 3 or reduced.size <= 1:
+                window = (low, high) if layer.colour else _window(values, view, regions)
                 content = {
-                    "name": shortened(underlay.name),
-                    "colour": underlay.colour,
+                    "name": shortened(layer.name),
+                    "colour": layer.colour,
                     "step": step,
-                    "shape": list(reduced.shape[: len(underlay.shape)]),
+                    "shape": list(reduced.shape[: len(layer.shape)]),
                     "wide": levels > 255,
                     "levels": levels,
                     "low": float(low),
@@ -94,17 +93,17 @@ def packed_underlay(
                     "window": [float(f"{edge:.4g}") for edge in window],
                     "values": text,
                 }
-                return content, _reduction(underlay, step, levels)
-    raise AssertionError  # the loop has no end
+                return content, _reduction(layer, step, levels)
+    raise AssertionError  # the loop ends by returning
 
 
 def _file(value: Comparable) -> str:
-    """The name of a file, where a message does not start with it."""
+    """The prefix of a message about a file."""
     return "" if not isinstance(value, str) else f"{value}: "
 
 
 def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.float32]:
-    """The mean of every cube of `step` pixels along each axis."""
+    """The means of blocks of `step` pixels along each axis."""
     if step == 1:
         return values
     counts = np.ones((1,) * values.ndim, np.float32)
@@ -122,35 +121,35 @@ def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.floa
 def _window(
     values: NDArray[np.float32], view: View, regions: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """From what is black to what is white in the first view."""
+    """The initial window: the values shown as black and white."""
     under = values[np.ix_(*(np.asarray(indices) for indices in view.ranges))]
     inside = under[regions]
-    some = inside if inside.size else under
-    low, high = _between(some, WINDOW)
-    first, third = (float(value) for value in np.percentile(some, (25, 75)))
+    sample = inside if inside.size else under
+    low, high = _between(sample, WINDOW)
+    first, third = (float(value) for value in np.percentile(sample, (25, 75)))
     reach = REACH * (third - first)
     if reach <= 0:
         return low, high
-    # Air in a bowel or a bright vessel is not to take the shades of all tissue.
+    # Limit the window so that air or bright vessels do not compress the contrast of tissue.
     return max(low, first - reach), min(high, third + reach)
 
 
 def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
-    """The values between which most lie, apart from each other."""
+    """Two distinct values between which most values are."""
     flat = values.reshape(-1)
-    some = flat[:: max(1, flat.size // SAMPLED)]
-    low, high = (float(value) for value in np.percentile(some, share))
+    sample = flat[:: max(1, flat.size // SAMPLED)]
+    low, high = (float(value) for value in np.percentile(sample, share))
     if low < high:
         return low, high
     low, high = float(flat.min()), float(flat.max())
     return (low, high) if low < high else (low, low + 1)
 
 
-def _reduction(underlay: Underlay, step: int, levels: int) -> str:
-    """What the page does not hold of an image."""
+def _reduction(layer: Underlay, step: int, levels: int) -> str:
+    """A sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:
         texts.append(f"means over {step} pixels along each axis")
-    if levels < LEVELS[0] and not underlay.colour:
-        texts.append(f"in {levels + 1} shades")
-    return f"{underlay.name}: {', '.join(texts)}." if texts else ""
+    if levels < LEVELS[0] and not layer.colour:
+        texts.append(f"{levels + 1} grey levels")
+    return f"{layer.name}: {', '.join(texts)}." if texts else ""

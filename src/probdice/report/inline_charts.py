@@ -1,4 +1,4 @@
-"""Pictures on the page of an evaluation, as addresses that hold all of them."""
+"""Charts on the page of an evaluation, as data URIs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "charts_of"]
 
-DRAWN = 4000  # dots up to which a picture is drawn in lines: it can be printed at any size
-FINE = 150  # dots an inch of a picture of more
+DRAWN = 4000  # most dots of a vector chart
+FINE = 150  # resolution of charts with more dots, in dots per inch
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture with what it shows."""
+    """A chart with its title and caption."""
 
     title: str
     address: str
@@ -30,7 +30,7 @@ class Chart:
 
 
 def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
-    """Regions, where their labels mean the same in every case, and volumes."""
+    """Charts of regions, if labels mean the same in every case, and of volumes."""
     scored = [record.comparison for record in evaluation.records if record.comparison is not None]
     dots = sum(len(comparison.groups) for comparison in scored)
     charts = []
@@ -38,14 +38,14 @@ def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
         return ()
     if evaluation.labels_agree:
         figure = plot_evaluation(evaluation, "regions")
-        caption = "Every dot is a case; bars hold the middle half, and a line is the median."
+        caption = "One dot per case. Bars show the interquartile range, lines the median."
         charts.append(Chart("Dice of every region", _address(figure, dots), caption))
     if any(group.reference and group.prediction for one in scored for group in one.groups):
         figure = plot_evaluation(evaluation, "volumes")
         caption = (
-            "Bland–Altman: every dot is a region of a case, its volume on the prediction less that "
-            "on the reference, in per cent of their mean. Dashed lines hold 95 % of a normal "
-            "distribution around the mean."
+            "Bland–Altman plot, one dot per region and case: predicted minus reference volume, in "
+            "per cent of their mean. Dashed lines are the limits of agreement, which contain 95 % "
+            "of a normal distribution."
         )
         charts.append(Chart("Volumes", _address(figure, dots), caption))
     return tuple(charts)
@@ -58,7 +58,7 @@ def _address(figure: Figure, dots: int) -> str:
         return _data("image/png", buffer)
     from matplotlib import rc_context
 
-    # The same evaluation is the same page: no date, and names of parts that do not change.
+    # Without date and random identifiers, the same evaluation gives the same page.
     with rc_context({"svg.hashsalt": "probdice"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return _data("image/svg+xml", buffer)

@@ -1,9 +1,9 @@
-"""The pixels of a page: as many as fit, rounded to the digits that are shown, and compressed.
+"""The pixels of a page: as many as fit, rounded to the displayed digits and compressed.
 
-A page carries for every pixel the largest few regions of each side and f. Probabilities are stored
-rounded to as many digits as the page shows, so that what it shows is what the arrays hold, to the
-digits shown. Where that does not fit, every n-th pixel along every axis is carried, and the page
-says so beside the images. Between label maps f follows from the regions and is not carried.
+A page contains for every pixel the largest regions of each side and the similarity f.
+Probabilities are rounded to the digits that the page displays. If the pixels do not fit, the page
+contains every n-th pixel along every axis and states this beside the images. For label maps, f
+follows from the regions and is not stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from probdice.pictures.colours import NEUTRAL, Colours, background_group
 from probdice.pictures.planes import finest, planes_of
 from probdice.pictures.views import View, group_numbers, images_of, largest, look
 from probdice.report.encoding import encoded, ordinal, shortened
-from probdice.report.image_layers import packed_underlay
+from probdice.report.image_layers import packed_layer
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Pixels", "pixels_of"]
 
-ROOM = 6_000_000  # bytes of both sides, before base64 makes four of three
-ROOM_IN_ALL = 7_000_000  # with the images under them
-LEAST_ROOM = 400_000  # bytes of an image, however many there are
-MOST_LABELS = 2**27  # pixels of label maps
-MOST_PIXELS = 2**23  # pixels where there are probabilities
-MOST_VALUES = 2**25  # probabilities of one side that are looked at
-MANY = 2**20  # pixels from which on a few slices are tried first
-SLICES = 8  # whose compressed size tells that of all
-CLEARLY = 1.3  # how much too large that must be
-KEPT = 6  # regions of a pixel
-NAMED = 4096  # regions of a side that the images tell apart
-DIGITS = ((2**21, 4), (2**23, 3))  # up to so many probabilities: so many digits; else 2
-MARGIN = 0.03  # around what is not background, as a share of it
+MOST_BYTES = 6_000_000  # most bytes of both sides, before base64 encoding
+MOST_BYTES_WITH_IMAGES = 7_000_000  # including background images
+LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
+MOST_LABELS = 2**27  # most pixels of label maps
+MOST_PIXELS = 2**23  # most pixels with probabilities
+MOST_VALUES = 2**25  # most probabilities read per side
+MANY = 2**20  # pixels above which a few slices are tried first
+SLICES = 8  # slices that estimate the compressed size
+CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
+KEPT = 6  # regions stored per pixel
+NAMED = 4096  # most regions of a side that images distinguish
+DIGITS = ((2**21, 4), (2**23, 3))  # (most probabilities, digits); 2 digits for more
+MARGIN = 0.03  # around the foreground, as a share of its size
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """What the viewer needs, ready for JSON.
+    """The data of the viewer, ready for JSON, and sentences about omissions.
 
-    What it leaves out is said in words: pixels beside the images, and the rest below them.
+    `left_out` is shown beside the images, `omissions` below them.
     """
 
     content: dict[str, Any]
@@ -57,8 +57,8 @@ class Pixels:
     omissions: tuple[str, ...]
 
 
-def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Underlay]) -> Pixels:
-    """The pixels of a comparison, both sides in at most `ROOM` bytes, and the images under it."""
+def pixels_of(comparison: Comparison, colours: Colours, layers: Sequence[Underlay]) -> Pixels:
+    """The pixels of both sides in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     while True:
@@ -77,13 +77,14 @@ def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Unde
             }
             f = "" if _follows(comparison) else encoded(_rounded(view.f[None], number))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
-            if size <= ROOM * 4 / 3 or prod(map(len, view.ranges)) <= 1:
+            if size <= MOST_BYTES * 4 / 3 or prod(map(len, view.ranges)) <= 1:
                 background = background_group(comparison.groups)
-                loud = _loud(comparison, view, background)
-                content = _content(comparison, view, number, background, loud)
-                room = (ROOM_IN_ALL - size * 3 // 4) // max(len(underlays), 1)
+                foreground = _foreground(comparison, view, background)
+                content = _content(comparison, view, number, background, foreground)
+                limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
                 packed = [
-                    packed_underlay(one, view, loud, max(room, LEAST_ROOM)) for one in underlays
+                    packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES))
+                    for one in layers
                 ]
                 content |= {"f": f, **sides, "images": [one for one, _ in packed]}
                 reduced = [text for _, text in packed if text]
@@ -96,7 +97,7 @@ def pixels_of(comparison: Comparison, colours: Colours, underlays: Sequence[Unde
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Every how many pixels along each axis may fit at all."""
+    """The smallest step along each axis that is within the limits of pixels and values."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -105,7 +106,7 @@ def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
 
 
 def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours: Colours) -> bool:
-    """Whether a few slices already tell that probabilities do not fit."""
+    """Whether a few slices already show that the probabilities do not fit."""
     if comparison.overlap.crisp or prod(map(len, ranges)) < MANY:
         return False
     first, *others = ranges
@@ -116,7 +117,7 @@ def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours
         for side in SIDES
         for entry in (_packed_side(comparison, side, *_regions(view, side, KEPT), colours, 2),)
     )
-    return size * (len(first) / len(few)) > CLEARLY * ROOM * 4 / 3
+    return size * (len(first) / len(few)) > CLEARLY * MOST_BYTES * 4 / 3
 
 
 def _crisp(comparison: Comparison, side: Side) -> bool:
@@ -124,7 +125,7 @@ def _crisp(comparison: Comparison, side: Side) -> bool:
 
 
 def _follows(comparison: Comparison) -> bool:
-    """Whether f follows from the regions that the page tells apart."""
+    """Whether f follows from the regions that the page distinguishes."""
     few = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
     return comparison.overlap.crisp and few
 
@@ -132,22 +133,22 @@ def _follows(comparison: Comparison) -> bool:
 def _regions(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
-    """The largest regions of each pixel and, of probabilities, how large they are."""
+    """The largest regions of each pixel and, for probabilities, their values."""
     if view.crisp(side):
         return view.sides[side][None], np.empty(0, np.float32)
     return largest(view, side, most)
 
 
-def _loud(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
-    """Which pixels are, on either side, in a region that is not background."""
-    loud = np.zeros(view.inside.shape, np.bool_)
+def _foreground(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
+    """A mask of pixels that are foreground on either side; all compared pixels if none is."""
+    foreground = np.zeros(view.inside.shape, np.bool_)
     if background is None:
         return view.inside
     for side in SIDES:
         numbers = np.array([*group_numbers(comparison, side), background])  # −1: outside
         codes, _ = _regions(view, side, 1)
-        loud |= (numbers != background)[codes[0]]
-    return loud & view.inside if loud.any() else view.inside
+        foreground |= (numbers != background)[codes[0]]
+    return foreground & view.inside if foreground.any() else view.inside
 
 
 def _content(
@@ -155,9 +156,9 @@ def _content(
     view: View,
     digits: int,
     background: int | None,
-    loud: NDArray[np.bool_],
+    foreground: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Everything the viewer knows but the values."""
+    """The data of the viewer except pixel values."""
     reference = images_of(comparison).reference
     axes, geometry = len(view.ranges), reference.geometry
     planes = planes_of(axes, geometry)
@@ -165,14 +166,14 @@ def _content(
         "shape": [len(indices) for indices in view.ranges],
         "step": view.ranges[0].step if axes else 1,
         "size": list(reference.shape),
-        "frame": _frame(loud),
+        "frame": _frame(foreground),
         "digits": digits,
         "crisp": comparison.overlap.crisp,
         "apart": 1 - comparison.similarity.disagreement,
         "background": -1 if background is None else background,
         "affine": None if geometry is None else geometry.affine.tolist(),
         "spacing": None if geometry is None else geometry.spacing,
-        # Along which direction of the world each axis runs.
+        # The world axis that each image axis is closest to.
         "towards": None if geometry is None else np.abs(geometry.direction).argmax(0).tolist(),
         "plane": planes.index(finest(planes, reference.shape, geometry)),
         "planes": [
@@ -191,12 +192,12 @@ def _content(
     }
 
 
-def _frame(loud: NDArray[np.bool_]) -> list[list[int]]:
-    """The first and the last pixel along each axis of what is not background, and a margin."""
+def _frame(foreground: NDArray[np.bool_]) -> list[list[int]]:
+    """The first and last foreground pixel along each axis, with a margin."""
     frame = []
-    for axis, size in enumerate(loud.shape):
-        others = tuple(k for k in range(loud.ndim) if k != axis)
-        places = np.flatnonzero(loud.any(axis=others))
+    for axis, size in enumerate(foreground.shape):
+        others = tuple(k for k in range(foreground.ndim) if k != axis)
+        places = np.flatnonzero(foreground.any(axis=others))
         first, last = (int(places[0]), int(places[-1])) if places.size else (0, size - 1)
         margin = 1 + round(MARGIN * (last - first))
         frame.append([max(first - margin, 0), min(last + margin, size - 1)])
@@ -211,9 +212,9 @@ def _packed_side(
     colours: Colours,
     digits: int,
 ) -> dict[str, Any]:
-    """The regions of one side and, per pixel, which of them are largest and how large.
+    """The regions of one side and, per pixel, its largest regions with their values.
 
-    They are counted from 1: 0 is no region, as outside the mask.
+    Region codes start at 1. Code 0 means no region, as outside the mask.
     """
     shades = colours.regions[side]
     names = [shortened(label) for label in comparison.labels(side)]
@@ -240,18 +241,18 @@ def _packed_side(
     if _crisp(comparison, side):
         return {**entry, "codes": encoded(stored, level=6), "values": ""}
     rounded = _rounded(values, digits)
-    stored[rounded == 0] = 0  # a region that rounds to nothing is not told apart: zeros compress
+    stored[rounded == 0] = 0  # drop regions that round to 0, because zeros compress well
     return {**entry, "codes": encoded(stored), "values": encoded(rounded)}
 
 
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
-    """Whole multiples of the last digit shown; the largest integer where there is no number.
+    """Integer multiples of the last displayed digit; the largest integer for NaN.
 
-    What is less than 1 is not rounded up to it, as in `formatting`.
+    Values below 1 are not rounded up to 1, as in `formatting`.
     """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)
-    for k, row in enumerate(values):  # one after the other, to hold little
+    for k, row in enumerate(values):  # row by row, to save memory
         scaled = np.rint(row.astype(np.float64) * 10**digits)
         scaled = np.where(row < 1, np.minimum(scaled, 10**digits - 1), scaled)
         rounded[k] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
@@ -259,25 +260,25 @@ def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
 
 
 def _left_out(step: int) -> list[str]:
-    """Which pixels the images show, where not all, as a sentence."""
+    """A sentence about the displayed pixels, if not all are displayed."""
     if step == 1:
         return []
     return [
-        f"The images show every {ordinal(step)} pixel along each axis; all numbers are of all "
-        f"pixels."
+        f"The images show every {ordinal(step)} pixel along each axis. All numbers are computed "
+        f"from all pixels."
     ]
 
 
 def _omissions(comparison: Comparison, digits: int) -> tuple[str, ...]:
-    """What else the images do not show, as sentences."""
+    """Sentences about other omissions of the images."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))
         if not _crisp(comparison, side) and number > KEPT:
-            text = f"Of the {number} {side} regions the {KEPT} largest at a pixel are shown."
+            text = f"Each pixel shows the {KEPT} largest of {number} {side} regions."
             sentences.append(text)
         if number > NAMED:
-            sentences.append(f"The {NAMED} largest {side} regions are told apart in the images.")
+            sentences.append(f"The images distinguish only the {NAMED} largest {side} regions.")
     if not comparison.overlap.crisp:
         sentences.append(f"Probabilities and similarities are rounded to {digits} digits.")
     return tuple(sentences)

@@ -1,4 +1,4 @@
-"""The page of one comparison, as data: every text and number that the template shows."""
+"""The page of one comparison as data: every text and number that the template shows."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 __all__ = ["Page", "page_of"]
 
 
-DRAWN = 100  # groups in the drawing of the correspondence
+DRAWN = 100  # groups in the diagram of matched regions
 LISTED = 2000  # groups in the table
-LEGEND = 12  # groups up to which the images have a legend
-MOST_JSON = 1_000_000  # bytes of the result that a page carries, before base64
-PRINTED = 30  # rows of the drawing that are worth a printed page
-ROW = 38  # height of a region in the drawing
-ABOVE = 34  # height of the heading over the columns
+LEGEND = 12  # most groups for which the images have a legend
+MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
+PRINTED = 30  # most rows of the diagram that are printed
+ROW = 38  # height of a region in the diagram
+ABOVE = 34  # height of the column headings
 
 
 @dataclass(frozen=True)
 class Row:
-    """A group in the table."""
+    """A row of the table of groups."""
 
     number: int
     reference: str
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Dot:
-    """A region in the drawing."""
+    """A region in the diagram."""
 
     side: str
     group: int
@@ -76,7 +76,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the drawing."""
+    """A line in the diagram."""
 
     group: int
     start: float
@@ -89,7 +89,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The correspondence; where it is long a printed page leaves it out."""
+    """The diagram of matched regions. Long diagrams are not printed."""
 
     dots: tuple[Dot, ...]
     lines: tuple[Line, ...]
@@ -124,7 +124,7 @@ class Page:
 
     @property
     def axes(self) -> int:
-        """Of the images; 0 where there are none."""
+        """The number of axes of the images; 0 without images."""
         return len(self.viewer["shape"]) if self.viewer else 0
 
     @property
@@ -134,7 +134,7 @@ class Page:
 
     @property
     def panels(self) -> tuple[tuple[str, str], ...]:
-        """The pictures beside each other: what each shows, and its name."""
+        """The panels of the viewer: key and name."""
         panels = (("reference", "Reference"), ("prediction", "Prediction"), ("f", "Similarity"))
         if self.viewer and self.viewer["images"]:
             return (("contours", "Contours"), *panels)
@@ -146,15 +146,15 @@ def page_of(
     title: str | None = None,
     notice: str = "",
     words: Words = "python",
-    underlays: tuple[Underlay, ...] = (),
+    layers: tuple[Underlay, ...] = (),
     command: str = "",
 ) -> Page:
-    """The page of a comparison, with images where it still has them.
+    """The page of a comparison, with images if the comparison still has them.
 
-    A notice leads its notes; `command` is what was typed to make it.
+    The notice comes before the notes. `command` is the command line that made the page.
     """
     colours = colours_of(comparison)
-    # Worst first; faint groups and those of unknown Dice come last, of equal ones the larger first.
+    # Worst first; among equal values, larger groups first. Faint groups and unknown Dice come last.
     order = sorted(
         range(len(comparison.groups)),
         key=lambda k: _badness(comparison.groups[k]),
@@ -164,12 +164,12 @@ def page_of(
         for k in order[:LISTED]
     )
     viewer, left_out = None, ""
-    omissions: tuple[str, ...] = ("This comparison does not have its images any more.",)
+    omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
     if comparison.images is not None:
-        pixels = pixels_of(comparison, colours, underlays)
+        pixels = pixels_of(comparison, colours, layers)
         viewer, left_out, omissions = pixels.content, pixels.left_out, pixels.omissions
     names = names_of(comparison)
-    figures = figures_of(comparison)  # before the result is stored: it computes what that holds
+    figures = figures_of(comparison)  # before to_json(), which stores computed numbers
     result = encoded(comparison.to_json().encode(), level=6)
     return Page(
         title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
@@ -183,7 +183,7 @@ def page_of(
         legend=_legend(rows) if len(comparison.groups) <= LEGEND else (),
         drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
         options=options_of(comparison),
-        sides=sides_of(comparison, tuple(one.name for one in underlays)),
+        sides=sides_of(comparison, tuple(one.name for one in layers)),
         viewer=viewer,
         left_out=left_out,
         omissions=omissions,
@@ -193,18 +193,18 @@ def page_of(
 
 
 def _badness(group: Group) -> tuple[bool, bool, float, float]:
-    """What groups are sorted by: Dice, worst first."""
+    """The sort key of groups: Dice, worst first."""
     dice = group.dice
     return group.faint, isnan(dice), 0.0 if isnan(dice) else dice, -group.reference_volume
 
 
 def _legend(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The groups in their own order."""
+    """The groups in the order of the comparison."""
     return tuple(sorted(rows, key=lambda row: row.number))
 
 
 def _subtitle(comparison: Comparison) -> str:
-    """What was compared, in a line."""
+    """One line that describes the comparison."""
     counts = comparison.counted("reference"), comparison.counted("prediction")
     text = f"{counts[0]} reference and {counts[1]} prediction "
     text += "region, " if counts == (1, 1) else "regions, "
@@ -271,8 +271,8 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
 
 
 def _about(link: Link) -> str:
-    """A line in words."""
+    """The tooltip of a line."""
     between = "merged with" if link.merged else "↔"
     text = f"{shortened(link.reference.label)} {between} {shortened(link.prediction.label)}: "
     text += f"Dice of the group {decimal(link.dice)}"
-    return f"{text}; they share no pixel" if link.apart else text
+    return f"{text}; no pixel in common" if link.apart else text

@@ -1,4 +1,4 @@
-"""The page of one comparison, from its data to its file."""
+"""Write the page of one comparison."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ def write_comparison(
     links: Sequence[PageLink] = (),
     alone: bool = False,
 ) -> None:
-    """Write the page; a notice stands before its notes. For `alone` see `atomic_files.replacing`.
+    """Write the page. The notice comes before the notes; for `alone` see `atomic_files.replacing`.
 
-    `image` is one image or several to show under the segmentations, `links` lead to the other
-    pages of an evaluation.
+    `image` is one or more background images. `links` are links to other pages of an evaluation.
     """
-    underlays: tuple[Underlay, ...] = ()
+    layers: tuple[Underlay, ...] = ()
     if not (isinstance(image, tuple) and not image):
-        underlays = underlays_of(images_of(comparison), comparison.options, image)
-    page = page_of(comparison, title, notice, words, underlays, command)
+        layers = underlays_of(images_of(comparison), comparison.options, image)
+    page = page_of(comparison, title, notice, words, layers, command)
     names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
     scripts = tuple(f"assets/{name}.js" for name in names)
     values = {"page": page, "links": links}

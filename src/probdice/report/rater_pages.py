@@ -1,4 +1,4 @@
-"""The page of several raters: how they agree, what they agree on, and where they do not."""
+"""The page of several raters: inter-rater agreement, consensus and disagreement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from probdice.report.encoding import shortened
 from probdice.report.facts import Fact, volume
 from probdice.report.headline import Figure
 from probdice.report.rendering import render, write_page
-from probdice.text.formatting import decimal, percent
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.method.overlap import Floats
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
 LISTED = 200  # common regions in the table
-PIXELS = 2**20  # of a picture
-STEPS = 8  # shades of a matrix
+PIXELS = 2**20  # per image
+STEPS = 8  # shades of a matrix cell
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number in a matrix, and how dark it is: 0 for the lowest, `STEPS` for 1."""
+    """A number in a matrix, and its shade: 0 for the lowest value, `STEPS` for 1."""
 
     text: str
     shade: int
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A number for every pair of raters, those who agree side by side."""
+    """A number for every pair of raters, with similar raters adjacent."""
 
     key: str
     name: str
@@ -53,7 +53,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class RaterRow:
-    """A rater: against the others, and against the consensus."""
+    """A rater compared with the other raters and with the consensus."""
 
     name: str
     regions: int
@@ -62,7 +62,7 @@ class RaterRow:
 
 @dataclass(frozen=True)
 class Picture:
-    """An image that the page carries."""
+    """An image that is embedded in the page."""
 
     name: str
     source: str
@@ -73,7 +73,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class RegionRow:
-    """A common region: who has it, and what they call it."""
+    """A common region: the raters that have it, and their labels."""
 
     label: str
     colour: str
@@ -123,8 +123,8 @@ def raters_page(
     most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
     pictures = [
         _picture("Consensus", slices.consensus, slices.plane.aspect),
-        _picture("Disagreement", _fire(slices.entropy / most), slices.plane.aspect),
-        *(_picture(_called(name), image, slices.plane.aspect)
+        _picture("Disagreement", _disagreement_colours(slices.entropy / most), slices.plane.aspect),
+        *(_picture(_display_name(name), image, slices.plane.aspect)
           for name, image in slices.raters.items()),
     ]  # fmt: skip
     colours, labels = region_colours(consensus), consensus.segmentation.regions
@@ -156,11 +156,15 @@ def _subtitle(consensus: Consensus) -> str:
 def _figures(agreement: Agreement) -> tuple[Figure, ...]:
     others = [one.score for one in agreement.others]
     return (
-        Figure("Score of two raters", decimal(agreement.mean_score), "mean of all pairs"),
-        Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance"),
-        Figure("Explained", decimal(agreement.mean_explained), "of one rater by another"),
+        Figure("Inter-rater score", decimal(agreement.mean_score), "mean over all pairs"),
+        Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
         Figure(
-            "A rater against the others",
+            "Explained",
+            decimal(agreement.mean_explained),
+            "share of one rater that another explains, mean",
+        ),
+        Figure(
+            "Rater vs other raters",
             decimal(float(np.mean(others))),
             f"from {decimal(min(others))} to {decimal(max(others))}",
         ),
@@ -173,10 +177,10 @@ def _sentences(agreement: Agreement) -> tuple[str, ...]:
     worst = min(others, key=lambda one: one.score)
     mean = float(np.mean([one.score for one in others]))
     return (
-        f"A rater agrees with the mean of the others to {percent(mean)}: a method that does as "
-        f"well is as good as a rater, and to ask for more is to ask for one rater's habits.",
-        f"{_called(best.name)} comes closest to the others ({decimal(best.score)}), "
-        f"{_called(worst.name)} is furthest from them ({decimal(worst.score)}).",
+        f"On average, a rater reaches a score of {decimal(mean)} compared with the mean of the "
+        f"other raters. A method with the same score agrees with the raters as well as a rater.",
+        f"{_display_name(best.name)} agrees most with the other raters ({decimal(best.score)}), "
+        f"{_display_name(worst.name)} agrees least ({decimal(worst.score)}).",
     )
 
 
@@ -184,12 +188,17 @@ def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
     names = tuple(shortened(agreement.names[k], 40) for k in agreement.order)
     order = list(agreement.order)
     tables = (
-        ("score", "Score", "1 is equal", agreement.score),
-        ("adjusted", "Adjusted score", "0 is chance, 1 is equal", agreement.adjusted_score),
+        ("score", "Score", "1 means equal", agreement.score),
+        (
+            "adjusted",
+            "Adjusted score",
+            "0 is chance level, 1 means equal",
+            agreement.adjusted_score,
+        ),
         (
             "explained",
             "Explained",
-            "the share of the row's rater that the column's rater determines",
+            "share of the row's rater that the column's rater explains",
             agreement.explained,
         ),
     )
@@ -202,10 +211,10 @@ def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
 def _cells(table: Floats) -> tuple[tuple[Cell, ...], ...]:
     known = table[~np.isnan(table)]
     lowest = float(known.min()) if known.size else 0.0
-    room = max(1 - lowest, 1e-9)
+    span = max(1 - lowest, 1e-9)
 
     def shade(value: float) -> int:
-        return 0 if isnan(value) else round(STEPS * (value - lowest) / room)
+        return 0 if isnan(value) else round(STEPS * (value - lowest) / span)
 
     return tuple(
         tuple(Cell(decimal(value, 3), shade(value)) for value in row) for row in table.tolist()
@@ -215,7 +224,7 @@ def _cells(table: Floats) -> tuple[tuple[Cell, ...], ...]:
 def _rater_rows(consensus: Consensus) -> tuple[RaterRow, ...]:
     return tuple(
         RaterRow(
-            _called(rater.name),
+            _display_name(rater.name),
             len(rater.correspondence),
             (
                 decimal(one.score),
@@ -233,11 +242,11 @@ def _region_row(consensus: Consensus, label: object, k: int, colour: str) -> Reg
     for rater in consensus.raters:
         own = [str(name) for name, common in rater.correspondence.items() if common == label]
         called.append(shortened(", ".join(own), 24) if own else "–")
-    has = sum(name != "–" for name in called)
+    count = sum(name != "–" for name in called)
     return RegionRow(
         shortened(label, 40),
         colour,
-        f"{has} of {len(called)}",
+        f"{count} of {len(called)}",
         volume(float(consensus.volumes[k])),
         tuple(called),
     )
@@ -246,9 +255,9 @@ def _region_row(consensus: Consensus, label: object, k: int, colour: str) -> Reg
 def _options(consensus: Consensus) -> tuple[Fact, ...]:
     from probdice.version import __version__
 
-    how = "the mean of the raters"
+    how = "mean of the raters"
     if consensus.method == "staple":
-        how = f"STAPLE, settled after {consensus.iterations} iterations"
+        how = f"STAPLE, {consensus.iterations} iterations"
     return (
         Fact("Consensus", (how,)),
         Fact("Pixels", (volume(consensus.pixels),)),
@@ -256,25 +265,25 @@ def _options(consensus: Consensus) -> tuple[Fact, ...]:
     )
 
 
-def _called(name: str) -> str:
+def _display_name(name: str) -> str:
     return f"Rater {name}" if name.isdigit() else shortened(name, 60)
 
 
 def _picture(name: str, image: NDArray[Any], aspect: float) -> Picture:
-    """A picture as PNG, thinned where it has more pixels than a page should carry."""
+    """Embed an image as PNG. Images with more than `PIXELS` pixels are subsampled."""
     from PIL import Image
 
     step = max(1, int(np.ceil(np.sqrt(image.shape[0] * image.shape[1] / PIXELS))))
-    thin = image[::step, ::step]
+    reduced = image[::step, ::step]
     stream = BytesIO()
-    Image.fromarray(np.rint(255 * np.clip(thin, 0, 1)).astype(np.uint8)).save(stream, "PNG")
+    Image.fromarray(np.rint(255 * np.clip(reduced, 0, 1)).astype(np.uint8)).save(stream, "PNG")
     source = "data:image/png;base64," + b64encode(stream.getvalue()).decode("ascii")
-    height = max(1, round(thin.shape[0] * aspect))
-    return Picture(name, source, thin.shape[1], height, f"{name}, one colour a common region")
+    height = max(1, round(reduced.shape[0] * aspect))
+    return Picture(name, source, reduced.shape[1], height, f"{name}, one colour per common region")
 
 
-def _fire(values: Floats) -> NDArray[np.float64]:
-    """Shares of the largest disagreement as colours; grey outside the mask."""
+def _disagreement_colours(values: Floats) -> NDArray[np.float64]:
+    """Disagreement relative to its maximum as colours; grey outside the mask."""
     from matplotlib import colormaps
 
     colours = np.asarray(colormaps["inferno"](np.nan_to_num(values)))[..., :3]

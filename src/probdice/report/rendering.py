@@ -1,21 +1,20 @@
-"""From the data of a page to one file: templates filled in, style and scripts put inline.
+"""Render templates to self-contained HTML files with inline style and scripts.
 
-A page is made by `render` and put in its place by `write_page`, in whatever room its templates
-are::
+`render` returns the text of a page, and `write_page` writes it. Any package may have templates::
 
     text = render("page.html", {"title": …}, package="probdice.paper", style="templates/page.css")
     write_page(path, text)
 
-Templates lie in the folder ``templates`` of their package. A template sees what it is given and
-three more values, which stand in its head and at its end::
+Templates are in the folder ``templates`` of their package. A template receives the given values and
+three more for its head and its end::
 
     <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
     <style>{{ style }}</style>
     {% for script in scripts %}<script>{{ script }}</script>{% endfor %}
 
-Everything else is escaped, a name that a template does not get is an error, and ``{{ value | data
-}}`` writes JSON for a script to read. The policy lets a page fetch nothing: it shows pictures that
-it carries itself, and the style and scripts named here, which it knows by their hashes.
+All other values are escaped, an undefined name is an error, and ``{{ value | data }}`` writes JSON
+for scripts. The content security policy forbids all requests. It allows embedded images, and the
+inline style and scripts by their hashes.
 """
 
 import json
@@ -44,7 +43,7 @@ def render(
     scripts: tuple[str, ...] = (),
     package: str = "probdice.report",
 ) -> str:
-    """The text of a page: a template of a package filled with values, under its policy.
+    """The text of a page: a template with its values, style, scripts and security policy.
 
     `style` and `scripts` are files of the package, such as "assets/page.css".
     """
@@ -63,10 +62,10 @@ def render(
 
 
 def write_page(path: Path, text: str, *, alone: bool = False) -> None:
-    """Put a complete page in its place; for `alone` see `storage.replacing`."""
+    """Write a page completely or not at all; for `alone` see `atomic_files.replacing`."""
     try:
         with replacing(path, alone=alone) as partial:
-            # A file name that is no text holds lone surrogates, which no encoding knows.
+            # File names that are not valid text have lone surrogates, which cannot be encoded.
             partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except InputError as error:
         raise error.prefixed(f"{path}: ") from None
@@ -91,7 +90,7 @@ def _environment(package: str) -> "Environment":
 
 
 def _data(value: Any) -> Any:
-    """JSON that no text from outside can end early: a browser sees no tag in it."""
+    """JSON with escaped <, > and &, so that user text cannot close the script element."""
     from markupsafe import Markup
 
     content = null_for_nan(value)
@@ -103,7 +102,7 @@ def _data(value: Any) -> Any:
 
 @cache
 def _asset(package: str, name: str) -> Any:
-    """A style or script, as it stands in the page."""
+    """The text of a style sheet or script."""
     from markupsafe import Markup
 
     return Markup(files(package).joinpath(name).read_text(encoding="utf-8"))

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
 
-WIDEST = 480  # pixels of a picture along its longer side
-MOST = 2**18  # pixels that are looked at of a slice
-SEARCHED = 2**21  # pixels among which the worst place is sought
-ALONE = "#4D4D4D"  # of a region of a prediction that has no partner
-OUTSIDE = 0.94  # grey where nothing was compared
+WIDEST = 480  # longer side of an image in pixels
+MOST = 2**18  # most pixels read per slice
+SEARCHED = 2**21  # most pixels searched for the largest difference
+UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
+OUTSIDE = 0.94  # grey level of pixels that are not compared
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PageLink:
 
 @dataclass(frozen=True)
 class Panel:
-    """A prediction, where it differs from the reference, and what it comes to."""
+    """Images of a prediction and of its differences from the reference, with its numbers."""
 
     name: str
     picture: str
@@ -54,19 +54,19 @@ class Panel:
 
 @dataclass
 class CaseSlices:
-    """Slices of one case, gathered method by method; the first one says where to cut."""
+    """Slices of one case, added method by method. The first method determines the slice."""
 
     case: str
     where: str = ""
     size: tuple[int, int] = (0, 0)
     reference: str = ""
     panels: list[Panel] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)  # methods of which there are no images
+    absent: list[str] = field(default_factory=list)  # methods without images
     _cut: tuple[Plane, tuple[int, ...]] | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
 
     def add(self, method: str, comparison: Comparison) -> None:
-        """The slice of one more method; the comparison has its images."""
+        """Add the slice of a method. The comparison must have its images."""
         segmentation = images_of(comparison).reference
         shape = segmentation.shape
         if self._cut is None:
@@ -94,20 +94,22 @@ class CaseSlices:
         )
 
     def _same_colours(self, comparison: Comparison) -> Colours:
-        """A reference region has one colour with every method, and so have its partners."""
+        """Colours that are equal for all methods; matched regions have the reference colour."""
         own = colours_of(comparison)
-        known = own.by_label(comparison)
+        own_colours = own.by_label(comparison)
         for label in comparison.reference_labels:
-            self._colours.setdefault(label, known["reference", label])
-        partners: dict[Label, str] = {}
+            self._colours.setdefault(label, own_colours["reference", label])
+        prediction_colours: dict[Label, str] = {}
         for group in comparison.groups:
-            colour = self._colours[group.reference[0]] if group.reference else ALONE
-            partners |= dict.fromkeys(group.prediction, colour)
+            colour = self._colours[group.reference[0]] if group.reference else UNMATCHED
+            prediction_colours |= dict.fromkeys(group.prediction, colour)
         return Colours(
             own.groups,
             {
                 "reference": tuple(self._colours[label] for label in comparison.reference_labels),
-                "prediction": tuple(partners[label] for label in comparison.prediction_labels),
+                "prediction": tuple(
+                    prediction_colours[label] for label in comparison.prediction_labels
+                ),
             },
         )
 
@@ -115,7 +117,7 @@ class CaseSlices:
 def write_side_by_side(
     slices: CaseSlices, path: Path, links: Sequence[PageLink], pages: dict[str, str]
 ) -> None:
-    """Write the page; `pages` are the addresses of the pages of single methods, by their names."""
+    """Write the page; `pages` holds the addresses of the pages of single methods by name."""
     page = {
         "title": f"{shortened(slices.case, 200)}: all methods",
         "where": slices.where,
@@ -159,14 +161,14 @@ def _box(plane: Plane, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[
 
 
 def _drawn(image: NDArray[Any], view: View, plane: Plane) -> NDArray[np.uint8]:
-    """A slice as it is shown: turned, on grey where nothing was compared, with square pixels."""
+    """A slice as displayed: rotated, grey where not compared, with square pixels."""
     drawn = plane.drawn(image, len(view.ranges))
     opacity = drawn[..., 3:]
     rgb = np.round(255 * (drawn[..., :3] * opacity + OUTSIDE * (1 - opacity))).astype(np.uint8)
     steps = [view.ranges[axis].step if axis >= 0 else 1 for axis in (plane.rows, plane.columns)]
     height = rgb.shape[0] * plane.aspect * steps[0] / steps[1]
     if plane.rows < 0:
-        height = 0.15 * rgb.shape[1]  # a single row, tall enough to be seen
+        height = 0.15 * rgb.shape[1]  # a single row, high enough to be visible
     scale = WIDEST / max(height, rgb.shape[1])
     rows = _indices(rgb.shape[0], max(round(height * scale), 1))
     columns = _indices(rgb.shape[1], max(round(rgb.shape[1] * scale), 1))
@@ -175,12 +177,12 @@ def _drawn(image: NDArray[Any], view: View, plane: Plane) -> NDArray[np.uint8]:
 
 
 def _indices(count: int, length: int) -> NDArray[np.int64]:
-    """The nearest of `count` pixels for each of `length`."""
+    """Nearest-neighbour indices that resize `count` pixels to `length`."""
     return np.minimum((np.arange(length) + 0.5) * count / length, count - 1).astype(np.int64)
 
 
 def _address(rgb: NDArray[np.uint8]) -> str:
-    """A picture as an address that holds all of it."""
+    """An image as a data URI."""
     from PIL import Image
 
     buffer = BytesIO()

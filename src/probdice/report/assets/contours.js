@@ -1,13 +1,13 @@
 "use strict";
-// The outlines of one side in a plane, as the path of an SVG in pixels of the plane: of label maps
-// along the edges of pixels, of probabilities the lines on which a group has a chosen probability.
+// The contours of one side in a plane, as an SVG path in pixels of the plane. Contours of label
+// maps follow pixel edges. Contours of probabilities are lines of equal probability of a group.
 function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
   const isShown = (group) => group >= -1 && group !== data.background && (selection.chosen === null || group === selection.chosen);
 
   function edges(entry, plane) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
-    // A frame of nothing around the plane closes what touches its border.
+    // An empty border around the plane closes contours that touch it.
     const wide = width + 2;
     const groups = new Int32Array(wide * (height + 2)).fill(-9);
     for (let row = 0; row < height; row++) {
@@ -42,11 +42,11 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     return path;
   }
 
-  // Which sides of a square (top, right, bottom, left) a line joins, by which corners are inside.
+  // The sides of a square (top, right, bottom, left) that a line joins, by the corners inside.
   const JOINED = [[], [3, 2], [2, 1], [3, 1], [0, 1], [0, 3, 2, 1], [0, 2], [0, 3], [0, 3], [0, 2], [0, 1, 3, 2], [0, 1], [3, 1], [2, 1], [3, 2], []];
   const short = (value) => Math.round(value * 100) / 100;
 
-  // Marching squares on the centres of pixels, with nothing around the plane.
+  // Marching squares on pixel centres, with an empty border around the plane.
   function lines(values, width, height, level, path) {
     const wide = width + 2;
     for (let row = 0; row <= height; row++) {

@@ -1,11 +1,11 @@
 "use strict";
-// The page of a folder run: one measure at a time, every case as a dot, and the table of cases.
+// The page of an evaluation: one measure at a time, one dot per case, and the table of cases.
 (() => {
   const data = JSON.parse(document.getElementById("records").textContent);
   const [CASE, METHOD, FIRST] = [0, 1, 2];
   const PAGE = FIRST + data.measures.length;
-  const STEP = 200; // rows that are added at a time
-  const MOST = 1500; // dots of a method
+  const STEP = 200; // rows added at a time
+  const MOST = 1500; // dots per method
   const collator = new Intl.Collator(undefined, { numeric: true });
   const state = { measure: data.measures[0], column: data.measures[0], falling: false, shown: STEP, text: "", method: "" };
   const column = (measure) => FIRST + data.measures.indexOf(measure);
@@ -20,7 +20,7 @@
     return element;
   }
 
-  // Dots that would lie on each other are stacked away from the line, up and down in turn.
+  // Overlapping dots are stacked alternately above and below the line.
   function stacked(values, width, low, radius) {
     const rows = new Map();
     const placed = values.map((value) => {
@@ -33,7 +33,7 @@
     return [placed, rows];
   }
 
-  // Steps of 1, 2 or 5 times a power of ten, at most eight of them.
+  // At most eight steps of 1, 2 or 5 times a power of ten.
   function roundTicks(low) {
     const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
     const step = steps.find((one) => (1 - low) / one <= 8) ?? 1;
@@ -49,8 +49,8 @@
     const low = Math.min(0.9, Math.floor(Math.min(...values) * 10) / 10);
     const [left, width, height] = [10, Math.max(200, box.clientWidth - 20), 62];
     const total = height * data.methods.length + 24;
-    // The view box lets the picture shrink with the paper that it is printed on.
-    const picture = svg("svg", { width: "100%", viewBox: `0 0 ${width + 2 * left} ${total}`, role: "img", "aria-label": `Every case as a dot, by method. The numbers are in the table of cases.` });
+    // The view box scales the chart to the paper size.
+    const picture = svg("svg", { width: "100%", viewBox: `0 0 ${width + 2 * left} ${total}`, role: "img", "aria-label": `One dot per case, by method. The table of cases lists the numbers.` });
     const across = (value) => left + ((value - low) / (1 - low)) * width;
     const bottom = total - 10;
     for (const value of roundTicks(low)) {
@@ -73,7 +73,7 @@
       const some = records.filter((_, k) => k % every === 0);
       const radius = some.length > 300 ? 2 : 3.5;
       const middle = height * method + 38;
-      picture.append(svg("text", { x: left, y: height * method + 14, class: "name" }, every > 1 ? `${name} (every ${every}. case)` : name));
+      picture.append(svg("text", { x: left, y: height * method + 14, class: "name" }, every > 1 ? `${name} (1 in ${every} cases)` : name));
       picture.append(svg("line", { x1: left, x2: left + width, y1: middle, y2: middle, class: "rail" }));
       const [mean, from, to] = data.means[measure][method].map((value) => (known(value) ? across(value) : null));
       if (known(from)) picture.append(svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "interval" }));
@@ -86,7 +86,7 @@
         dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${decimal(record[at])}`));
         picture.append(dot);
       });
-      // Dots that lie on each other cannot be counted by eye.
+      // Overlapping dots are labelled with their number.
       for (const [bin, count] of rows) {
         if (gap < 2 * radius && count * gap > 18) picture.append(svg("text", { x: Math.min(left + bin * 2 * radius, left + width), y: middle - 22, "text-anchor": bin * 2 * radius > width - 12 ? "end" : "middle", class: "count" }, `${count * every}×`));
       }
@@ -95,7 +95,7 @@
     box.replaceChildren(picture);
   }
 
-  // A dot leads to the page of its case, or to its rows in the table where it has none.
+  // A dot links to the page of its case, or else to its rows in the table.
   function onDots(event) {
     const dot = event.target.closest("circle");
     const box = event.currentTarget;
@@ -115,14 +115,14 @@
 
   function chosenRecords() {
     const words = state.text.toLocaleLowerCase();
-    const found = data.records.filter((record) => (state.method === "" || record[METHOD] === Number(state.method)) && (!words || data.cases[record[CASE]].toLocaleLowerCase().includes(words) || data.methods[record[METHOD]].toLocaleLowerCase().includes(words)));
+    const records = data.records.filter((record) => (state.method === "" || record[METHOD] === Number(state.method)) && (!words || data.cases[record[CASE]].toLocaleLowerCase().includes(words) || data.methods[record[METHOD]].toLocaleLowerCase().includes(words)));
     const key = { case: (a, b) => collator.compare(data.cases[a[CASE]], data.cases[b[CASE]]), method: (a, b) => collator.compare(data.methods[a[METHOD]], data.methods[b[METHOD]]) }[state.column];
     const at = column(state.column);
-    const numbers = key ? found : found.filter((record) => known(record[at]));
+    const numbers = key ? records : records.filter((record) => known(record[at]));
     numbers.sort(key ?? ((a, b) => a[at] - b[at]));
     if (state.falling) numbers.reverse();
-    // What has no value comes last, whichever way the rest is sorted.
-    return key ? numbers : [...numbers, ...found.filter((record) => !known(record[at]))];
+    // Cases without a value come last in both directions.
+    return key ? numbers : [...numbers, ...records.filter((record) => !known(record[at]))];
   }
 
   function cell(text, className = "") {
@@ -173,8 +173,8 @@
     document.getElementById("count").textContent = `${shown} of ${records.length} shown`;
     document.getElementById("more").hidden = shown === records.length;
     for (const button of table.querySelectorAll("thead button")) {
-      const mine = button.dataset.column === state.column;
-      button.closest("th").setAttribute("aria-sort", mine ? (state.falling ? "descending" : "ascending") : "none");
+      const sorted = button.dataset.column === state.column;
+      button.closest("th").setAttribute("aria-sort", sorted ? (state.falling ? "descending" : "ascending") : "none");
     }
   }
 

@@ -1,5 +1,5 @@
 "use strict";
-// The table of groups can be filtered; and what the page holds can be taken out of it.
+// Filter the table of groups, and save the content of the page.
 (() => {
   const main = document.querySelector("main");
   const table = document.querySelector(".groups");
@@ -28,7 +28,7 @@
     return new TextDecoder().decode(await unpackBytes(packed));
   }
 
-  // As probdice.text.escaping writes CSV: an apostrophe before what a spreadsheet takes for a formula.
+  // Like probdice.text.escaping: put an apostrophe before text that a spreadsheet would evaluate.
   const isFormula = (text) =>
     /^([\t\r\n']|\s*[=+@＝＋－＠-])/.test(text) &&
     !/^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$/.test(text);
@@ -55,7 +55,7 @@
   on("save-csv", async () => saving.save(saving.name("groups") + ".csv", csv(JSON.parse(await result())), "text/csv"));
   on("copy-command", () => saving.copy(document.getElementById("command").textContent, "Command"));
 
-  // --- the drawing, on its own
+  // --- saving the diagram
 
   const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "font-family", "opacity"];
 

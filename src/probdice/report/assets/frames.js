@@ -1,32 +1,32 @@
 "use strict";
-// What part of a plane a frame shows, in pixels of the plane. A frame has a shape but no size, and
-// everything in it is placed by shares of it, so that it prints as it is seen.
+// The part of a plane that a frame shows, in pixels of the plane. A frame has an aspect ratio but
+// no size. Positions in it are fractions of the frame, so that print and screen look the same.
 function framesOf({ data }, state, { sizeOf }) {
   const bounded = (value, low, high) => Math.min(high, Math.max(low, value));
 
-  // Height of a pixel by its width; a line of pixels is drawn as a band.
+  // Height of a pixel divided by its width. A single line of pixels is drawn as a band.
   function aspectOf(plane) {
     const [width, height] = sizeOf(plane);
     return plane.rows < 0 ? Math.max(1, (0.2 * width) / height) : plane.aspect;
   }
 
-  // First and last pixel along an axis of the plane as it is drawn.
+  // First and last displayed pixel along an axis of the plane.
   function span(axis, flip) {
     if (axis < 0) return [0, 0];
     const [first, last] = data.frame[axis];
     return flip ? [data.shape[axis] - 1 - last, data.shape[axis] - 1 - first] : [first, last];
   }
 
-  // Width and height of what is not background, in widths of a pixel.
+  // Width and height of the foreground, in pixel widths.
   function extent(plane) {
     const [left, right] = span(plane.columns, plane.flipColumns);
     const [top, bottom] = span(plane.rows, plane.flipRows);
     return [right - left + 1, (bottom - top + 1) * aspectOf(plane)];
   }
 
-  // The shape of all frames, width by height, and how many widths of a pixel each shows unzoomed.
+  // The aspect ratio of all frames, and the number of pixel widths that each shows without zoom.
   function shared(planes) {
-    // Slices of one volume are drawn to one scale, whatever the size of their pixels.
+    // All slices of a volume have the same scale, whatever their pixel size.
     const units = planes.map((plane) => (planes.length > 1 && data.spacing && plane.columns >= 0 ? data.spacing[plane.columns] : 1));
     const extents = planes.map((plane, k) => extent(plane).map((size) => size * units[k]));
     const wide = Math.max(...extents.map(([width]) => width));
@@ -42,7 +42,7 @@ function framesOf({ data }, state, { sizeOf }) {
 
   const from = (room, extent, centre) => (room >= extent ? (extent - room) / 2 : bounded(centre - room / 2, 0, extent - room));
 
-  // The part of a plane that is seen: left, top, width and height in its pixels.
+  // The visible part of a plane: left, top, width and height in pixels.
   function windowOf(plane, shape, width) {
     const [columns, rows] = sizeOf(plane);
     const [w, h] = [width / state.zoom, width / state.zoom / shape / aspectOf(plane)];
@@ -50,7 +50,7 @@ function framesOf({ data }, state, { sizeOf }) {
     return [from(w, columns, x), from(h, rows, y), w, h];
   }
 
-  // How far out one can zoom: until all of the plane is seen.
+  // The smallest zoom, which shows the whole plane.
   function least(plane, shape, width) {
     const [columns, rows] = sizeOf(plane);
     return Math.min(1, width / Math.max(columns, rows * aspectOf(plane) * shape));

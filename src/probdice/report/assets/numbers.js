@@ -1,5 +1,5 @@
 "use strict";
-// A number as it is read: rounded, but never up to 1, which would be taken for equality.
+// Format a number. Numbers below 1 are not rounded up to 1, which would mean equality.
 function decimal(value, digits = 4) {
   if (value === null) return "–";
   const text = value.toFixed(digits);

@@ -1,26 +1,26 @@
 "use strict";
-// The colours of one plane: of a side by its regions, of f, or of the image alone.
-const APART = [255, 46, 99]; // where the sides differ, on an image
+// The colours of one plane: the regions of a side, the similarity f, or the image alone.
+const APART = [255, 46, 99]; // colour of differences on an image
 
 function painterOf({ data, scale, strides, total, similarity, share }, state) {
   const length = (axis) => (axis < 0 ? 1 : data.shape[axis]);
   const sizeOf = (plane) => [length(plane.columns), length(plane.rows)];
 
-  // Where the first pixel of a plane is, and how far it is to the next column and row.
+  // The offset of the first pixel of a plane, and the strides of its columns and rows.
   function walk(plane) {
     const [width, height] = sizeOf(plane);
     const right = plane.columns < 0 ? 0 : strides[plane.columns];
     const down = plane.rows < 0 ? 0 : strides[plane.rows];
-    let first = plane.across.reduce((sum, axis) => sum + state.here[axis] * strides[axis], 0);
+    let first = plane.across.reduce((sum, axis) => sum + state.point[axis] * strides[axis], 0);
     first += (plane.flipColumns ? (width - 1) * right : 0) + (plane.flipRows ? (height - 1) * down : 0);
     return [first, plane.flipColumns ? -right : right, plane.flipRows ? -down : down];
   }
 
-  // The grey values or colours of an image in a plane, as they are shown: three bytes a pixel. The
-  // panels of one plane share them.
+  // The displayed grey values or colours of an image in a plane, three bytes per pixel. The panels
+  // of one plane share them.
   const drawn = new Map();
   function under(plane) {
-    const what = [state.image, ...state.window, ...plane.across.map((axis) => state.here[axis])].join();
+    const what = [state.image, ...state.window, ...plane.across.map((axis) => state.point[axis])].join();
     if (drawn.get(plane)?.what !== what) drawn.set(plane, { what, bytes: shadesOf(plane) });
     return drawn.get(plane).bytes;
   }
@@ -32,7 +32,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     const along = (axis, count, flip) => Int32Array.from({ length: count }, (_, k) => (axis < 0 ? 0 : place(axis, flip ? count - 1 - k : k)));
     const columns = along(plane.columns, width, plane.flipColumns);
     const rows = along(plane.rows, height, plane.flipRows);
-    const first = plane.across.reduce((sum, axis) => sum + place(axis, state.here[axis]), 0);
+    const first = plane.across.reduce((sum, axis) => sum + place(axis, state.point[axis]), 0);
     const [low, high] = state.window;
     const shades = Uint8ClampedArray.from({ length: image.levels + 1 }, (_, k) => (255 * (image.low + ((image.high - image.low) * k) / image.levels - low)) / (high - low));
     const bytes = new Uint8ClampedArray(3 * width * height);
@@ -48,7 +48,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     return bytes;
   }
 
-  // What stands for "nothing to see": paper by day, and no glare by night.
+  // The empty colour: white in the light theme, dark in the dark theme.
   const blank = () => (state.dark ? [30, 35, 39] : [255, 255, 255]);
   const faded = () => (state.dark ? [62, 68, 74] : [200, 200, 200]);
 
@@ -59,7 +59,8 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     const shown = state.image < 0 ? null : under(plane);
     const kept = state.mode === "likely" || !entry.values ? 1 : entry.kept;
     const differing = state.mode === "f";
-    // Without an image what is not chosen fades; on an image it is not painted, nor is background.
+    // Without an image, groups that are not selected fade. On an image, they and the background are
+    // not painted.
     const quiet = (k) => (shown !== null && entry.group[k] === data.background) || (chosen !== null && entry.group[k] !== chosen);
     const alphas = Float32Array.from(entry.rgb, (_, k) => (quiet(k) ? 0 : 1));
     const [back, grey] = [blank(), faded()];
@@ -108,7 +109,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
         const value = similarity(pixel);
         if (value >= 0) { sum += value; count++; }
         if (value < 0 && !shown) continue;
-        // What is not chosen fades to a blue, which no value of f has.
+        // Pixels outside the selected group fade to a blue that no value of f has.
         const part = chosen === null || value < 0 ? 1 : Math.min(1, Math.max(share("reference", chosen, pixel), share("prediction", chosen, pixel)) + (shown ? 0 : 0.1));
         for (let k = 0; k < 3; k++) {
           if (shown) {

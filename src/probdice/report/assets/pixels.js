@@ -1,5 +1,5 @@
 "use strict";
-// The pixels that the page carries: unpacked once, then asked.
+// The pixels of the page, unpacked once, and functions to read them.
 const pixels = (async () => {
   const data = JSON.parse(document.getElementById("pixels").textContent);
   const sides = ["reference", "prediction"];
@@ -19,7 +19,7 @@ const pixels = (async () => {
     const entry = data[side];
     entry.codes = await unpack(entry.codes, entry.wide);
     entry.values = entry.values ? await unpack(entry.values, data.digits > 2) : null;
-    // Regions are counted from 1: 0 is no region, and in no group.
+    // Region codes start at 1. Code 0 means no region and no group.
     entry.rgb = [[0, 0, 0], ...entry.colours.map(colour)];
     entry.group = Int32Array.from([-2, ...entry.groups]);
   }
@@ -37,7 +37,7 @@ const pixels = (async () => {
     return reference.group[code] === prediction.group[prediction.codes[pixel]] ? 1 : data.apart;
   }
 
-  // How much of a pixel of one side is in a group, from 0 to 1.
+  // The probability of a group at a pixel of one side, from 0 to 1.
   function share(side, group, pixel) {
     const { kept, values, codes, group: groups } = data[side];
     if (!values) return groups[codes[pixel]] === group ? 1 : 0;
@@ -49,22 +49,22 @@ const pixels = (async () => {
   // The regions of a pixel, largest first, as [region, value].
   function regionsAt(side, pixel) {
     const entry = data[side];
-    const found = [];
+    const regions = [];
     for (let k = 0; k < entry.kept; k++) {
       const code = entry.codes[k * total + pixel];
-      if (code) found.push([code - 1, entry.values ? entry.values[k * total + pixel] : scale]);
+      if (code) regions.push([code - 1, entry.values ? entry.values[k * total + pixel] : scale]);
     }
-    return found;
+    return regions;
   }
 
-  const pixelAt = (here) => here.reduce((sum, k, axis) => sum + k * strides[axis], 0);
+  const pixelAt = (point) => point.reduce((sum, k, axis) => sum + k * strides[axis], 0);
   const number = (value) => decimal(value, data.crisp ? 4 : data.digits);
 
-  // Where a pixel lies in the image, and in millimetres where that is known.
-  const index = (here) => here.map((k) => k * data.step);
-  function millimetres(here) {
+  // The indices of a pixel in the image, and its position in millimetres if known.
+  const index = (point) => point.map((k) => k * data.step);
+  function millimetres(point) {
     if (!data.affine) return null;
-    const place = index(here);
+    const place = index(point);
     return data.affine.slice(0, -1).map((row) => row.reduce((sum, value, k) => sum + value * (k < place.length ? place[k] : 1), 0));
   }
 

@@ -1,6 +1,6 @@
 "use strict";
-// Where a group, or everything, is worst: blocks of the image by how much is lost in and around
-// them, the worst first and none beside another; in each the pixel of lowest similarity.
+// Locations where a group, or the whole image, differs most: blocks of the image sorted by the lost
+// similarity in and around them, without adjacent blocks; in each, the pixel of lowest similarity.
 function placesOf({ data, strides, similarity, share }) {
   const BLOCKS = 24; // along an axis
   const MOST = 20;
@@ -12,7 +12,7 @@ function placesOf({ data, strides, similarity, share }) {
   const { reference, prediction } = data;
   const quick = data.crisp && !data.f;
 
-  // How much a pixel counts: what is lost there, or that the group is there at all.
+  // The weight of a pixel: its lost similarity, or the presence of the group.
   function weigher(group, lost) {
     const presence = (pixel) => Math.max(share("reference", group, pixel), share("prediction", group, pixel));
     if (quick && lost) {
@@ -36,34 +36,34 @@ function placesOf({ data, strides, similarity, share }) {
     const inner = axes ? data.shape[last] : 1;
     const outer = data.shape.slice(0, -1).reduce((a, b) => a * b, 1);
     const blocks = Int32Array.from({ length: inner }, (_, k) => (axes ? Math.floor(k / sizes[last]) : 0));
-    const here = data.shape.map(() => 0);
+    const point = data.shape.map(() => 0);
     const weight = weigher(group, lost);
     const [one, two, first, second] = [reference.codes, prediction.codes, reference.group, prediction.group];
     for (let line = 0, pixel = 0; line < outer; line++) {
       let block = 0;
-      for (let axis = 0; axis < last; axis++) block += Math.floor(here[axis] / sizes[axis]) * steps[axis];
+      for (let axis = 0; axis < last; axis++) block += Math.floor(point[axis] / sizes[axis]) * steps[axis];
       if (quick && lost) {
-        // Millions of pixels of label maps, most of which are alike: no calls for those.
+        // Label maps may have millions of pixels, most of them equal. Skip function calls for those.
         for (let k = 0; k < inner; k++, pixel++) if (first[one[pixel]] !== second[two[pixel]]) sums[block + blocks[k]] += weight(pixel);
       } else {
         for (let k = 0; k < inner; k++, pixel++) sums[block + blocks[k]] += weight(pixel);
       }
-      for (let axis = last - 1; axis >= 0 && ++here[axis] === data.shape[axis]; axis--) here[axis] = 0;
+      for (let axis = last - 1; axis >= 0 && ++point[axis] === data.shape[axis]; axis--) point[axis] = 0;
     }
     return sums;
   }
 
   const blockOf = (block) => steps.map((step, axis) => Math.floor(block / step) % counts[axis]);
 
-  // Blocks at most so far from one along every axis.
+  // The blocks within a distance of a block along every axis.
   function around(block, reach) {
-    let found = [0];
+    let offsets = [0];
     blockOf(block).forEach((k, axis) => {
       const near = [];
-      for (let at = Math.max(0, k - reach); at <= Math.min(counts[axis] - 1, k + reach); at++) for (const base of found) near.push(base + at * steps[axis]);
-      found = near;
+      for (let at = Math.max(0, k - reach); at <= Math.min(counts[axis] - 1, k + reach); at++) for (const base of offsets) near.push(base + at * steps[axis]);
+      offsets = near;
     });
-    return found;
+    return offsets;
   }
 
   function lowest(block, weight) {
@@ -101,7 +101,7 @@ function placesOf({ data, strides, similarity, share }) {
 
   const middle = () => data.frame.map(([first, last]) => Math.floor((first + last) / 2));
 
-  // The places of a group, the worst first; where nothing is lost, where there is most of it.
+  // The locations of a group, worst first. Without differences, where the group is largest.
   return (group) => {
     if (!known.has(group)) {
       let places = find(group, true);

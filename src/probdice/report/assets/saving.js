@@ -1,12 +1,12 @@
 "use strict";
-// What leaves the page: a file that is saved, or a text that is copied.
+// Save files and copy text.
 const saving = (() => {
-  const said = document.getElementById("said");
+  const output = document.getElementById("message");
 
-  function say(text) {
-    said.textContent = text;
-    clearTimeout(say.timer);
-    say.timer = setTimeout(() => { said.textContent = ""; }, 4000);
+  function announce(text) {
+    output.textContent = text;
+    clearTimeout(announce.timer);
+    announce.timer = setTimeout(() => { output.textContent = ""; }, 4000);
   }
 
   function save(name, content, type) {
@@ -15,21 +15,21 @@ const saving = (() => {
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    say(`${name} saved`);
+    announce(`${name} saved`);
   }
 
   async function copy(text, what) {
     try {
       await navigator.clipboard.writeText(text);
-      say(`${what} copied`);
+      announce(`${what} copied`);
     } catch {
-      // No clipboard for this page: what is shown in its place can be copied by hand.
+      // Without clipboard access, show the text so that the user can copy it.
       window.prompt(`Copy the ${what.toLowerCase()}:`, text);
     }
   }
 
-  // Files are called after the page.
+  // File names start with the name of the page.
   const page = decodeURIComponent(location.pathname).split("/").pop().replace(/\.html?$/, "");
   const name = (...parts) => [page, ...parts].filter((part) => part !== "").join("-").replace(/[^\p{L}\p{N}._-]+/gu, "_");
-  return { copy, name, save, say };
+  return { copy, name, save, announce };
 })();

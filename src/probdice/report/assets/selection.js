@@ -1,10 +1,10 @@
 "use strict";
-// One group is chosen, or none. Whatever carries data-group follows, and the images listen.
+// At most one group is selected. Elements with data-group show the selection; images listen to it.
 const selection = (() => {
   let chosen = null;
   const listeners = [];
 
-  // `go` is whether the images are to show where the group is worst.
+  // `go`: whether the images move to where the group differs most.
   function choose(group, go = false) {
     chosen = group;
     document.documentElement.classList.toggle("choosing", chosen !== null);
@@ -18,7 +18,7 @@ const selection = (() => {
 
   const toggle = (group, go = false) => choose(group === chosen ? null : group, go && group !== chosen);
 
-  // Of a list of things to choose one is a tab stop; arrows lead to the others.
+  // In a list of options, one is a tab stop. Arrow keys move to the others.
   function rove(box, selector) {
     const items = () => [...box.querySelectorAll(selector)].filter((item) => !item.closest("[hidden]"));
     function stop(item) {

@@ -1,5 +1,5 @@
 "use strict";
-// Tables that are sorted by a click on a heading: numbers by size, text as people sort it.
+// Sort tables by a click on a heading: numbers by value, text in natural order.
 (() => {
   const collator = new Intl.Collator(undefined, { numeric: true });
 
@@ -7,7 +7,7 @@
     return (one, two) => {
       const [a, b] = [one, two].map((row) => row.cells[column].dataset.value ?? "");
       if (kind === "text") return collator.compare(a, b);
-      // What is not a number comes last, whichever way the rest is sorted.
+      // Values that are not numbers come last in both directions.
       const [x, y] = [a, b].map((text) => (text === "" ? NaN : Number(text)));
       return x - y;
     };

@@ -1,5 +1,5 @@
 "use strict";
-// Compressed bytes in letters, as the page carries them, back to bytes.
+// Decode base64 and decompress.
 async function unpackBytes(text) {
   const letters = atob(text);
   const packed = new Uint8Array(letters.length);

@@ -1,20 +1,20 @@
 "use strict";
-// The images: panels of one plane or of three, which share the point, the slices and the zoom.
+// The image viewer: panels of one or three planes, which share the cross-hair, slices and zoom.
 (async () => {
   const loaded = await pixels.catch(() => null);
   const box = document.querySelector(".panels");
   if (loaded === null) {
-    box.textContent = "This browser is too old to show the images.";
+    box.textContent = "This browser is too old to display the images.";
     return;
   }
   const { data, sides, similarity, regionsAt, pixelAt, number, index, millimetres } = loaded;
   const axes = data.shape.length;
   const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity" };
   const CONTENTS = data.images.length ? ["contours", "reference", "prediction", "f"] : ["reference", "prediction", "f"];
-  const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // seen on grey, apart for all eyes
+  const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
   const night = matchMedia("(prefers-color-scheme: dark)");
   const state = {
-    mode: "probabilities", plane: data.plane, all: false, content: CONTENTS[0], here: [], centre: [], zoom: 1,
+    mode: "probabilities", plane: data.plane, all: false, content: CONTENTS[0], point: [], centre: [], zoom: 1,
     image: data.images.length ? 0 : -1, opacity: 0.5, window: data.images[0]?.window.slice() ?? [0, 1], levels: [0.5],
     dark: night.matches, hover: null, place: 0,
   };
@@ -106,7 +106,7 @@
       if (mean !== null && axes > 2) about.append(make("span", "mean", `slice ${number(mean)}`));
       const ramp = make("span", state.image < 0 ? "ramp" : "ramp on-image");
       ramp.setAttribute("role", "img");
-      ramp.setAttribute("aria-label", state.image < 0 ? "from 0, nothing shared, to 1, the same" : "the redder, the more they differ");
+      ramp.setAttribute("aria-label", state.image < 0 ? "from 0 (nothing in common) to 1 (equal)" : "redder means a larger difference");
       ramp.append(make("span", "", "0"), make("i"), make("span", "", "1"));
       about.append(ramp);
     } else if (content === "contours") {
@@ -122,7 +122,7 @@
       const { canvas, content, plane } = panel;
       const [width, height] = sizeOf(plane);
       if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
-      // Painted pixel by pixel, so it had better stay out of the graphics card.
+      // The canvas is painted pixel by pixel, which is faster in main memory than on the GPU.
       const context = canvas.getContext("2d", { willReadFrequently: true });
       const image = context.createImageData(width, height);
       describe(panel, painter.paint(content, plane, image.data));
@@ -133,7 +133,7 @@
     tell();
   }
 
-  // Put what is painted and the cross-hair into the frames, by shares of the frames.
+  // Position images and cross-hair in their frames, in fractions of the frame.
   function arrange() {
     layout = frames.shared(planes());
     box.style.setProperty("--shape", layout.shape);
@@ -146,7 +146,7 @@
       const percent = (value) => `${100 * value}%`;
       Object.assign(canvas.style, { left: percent(-x / w), top: percent(-y / h), width: percent(width / w), height: percent(height / h) });
       overlay.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
-      const [column, row] = frames.inPlane(plane, state.here);
+      const [column, row] = frames.inPlane(plane, state.point);
       const [gx, gy] = [Math.max(w * 0.03, 0.7), Math.max(h * 0.03 * layout.shape, 0.7)];
       const d = `M${x} ${row}H${column - gx}M${column + gx} ${row}H${x + w}M${column} ${y}V${row - gy}M${column} ${row + gy}V${y + h}`;
       for (const path of cross) path.setAttribute("d", d);
@@ -156,13 +156,13 @@
     remember();
   }
 
-  // --- the numbers under the panels
+  // --- values below the panels
 
   function listOf(side, pixel) {
     const list = make("ol");
     const entry = data[side];
-    const found = similarity(pixel) < 0 ? [] : regionsAt(side, pixel);
-    for (const [region, value] of found) {
+    const regions = similarity(pixel) < 0 ? [] : regionsAt(side, pixel);
+    for (const [region, value] of regions) {
       const line = make("li");
       const chip = make("span", "chip");
       chip.style.background = entry.colours[region];
@@ -181,47 +181,47 @@
   }
 
   const signed = (value) => value.toFixed(1).replace("-", "−");
-  const coordinates = (here) => `(${index(here).join(", ")})`;
-  function whereIs(here) {
-    const place = millimetres(here);
-    return `at pixel ${coordinates(here)}${place ? ` · ${place.map(signed).join(", ")} mm` : ""}`;
+  const coordinates = (point) => `(${index(point).join(", ")})`;
+  function whereIs(point) {
+    const place = millimetres(point);
+    return `at pixel ${coordinates(point)}${place ? ` · ${place.map(signed).join(", ")} mm` : ""}`;
   }
 
-  function valueOfImage(here) {
+  function valueOfImage(point) {
     const image = data.images[state.image];
     if (!image) return "";
-    const at = here.reduce((sum, k, axis) => sum + Math.min(image.shape[axis] - 1, Math.floor((k * data.step) / image.step)) * image.strides[axis], 0);
+    const at = point.reduce((sum, k, axis) => sum + Math.min(image.shape[axis] - 1, Math.floor((k * data.step) / image.step)) * image.strides[axis], 0);
     const value = (k) => Number((image.low + ((image.high - image.low) * image.values[at + k]) / image.levels).toPrecision(4));
     return image.colour ? [0, 1, 2].map(value).join(", ") : String(value(0));
   }
 
   function tell() {
-    const here = state.hover ?? state.here;
-    const pixel = pixelAt(here);
+    const point = state.hover ?? state.point;
+    const pixel = pixelAt(point);
     const value = similarity(pixel);
     for (const side of sides) $(`values-${side}`).replaceChildren(listOf(side, pixel));
     const big = make("span", "big", value < 0 ? "not compared" : number(value));
     big.id = "similarity";
-    const lines = [big, make("span", "where", ` ${whereIs(here)}`)];
-    if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(here)}`));
+    const lines = [big, make("span", "where", ` ${whereIs(point)}`)];
+    if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(point)}`));
     $("values-f").replaceChildren(...lines);
   }
 
   function speak() {
-    const pixel = pixelAt(state.here);
-    const told = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${decimal(value / loaded.scale, data.digits)}`).join(", ")}`);
+    const pixel = pixelAt(state.point);
+    const texts = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${decimal(value / loaded.scale, data.digits)}`).join(", ")}`);
     const value = similarity(pixel);
-    $("spoken").textContent = `Pixel ${coordinates(state.here)}: ${value < 0 ? "not compared" : `similarity ${number(value)}; ${told.join("; ")}`}`;
+    $("announcement").textContent = `Pixel ${coordinates(state.point)}: ${value < 0 ? "not compared" : `similarity ${number(value)}; ${texts.join("; ")}`}`;
   }
 
-  // --- moving
+  // --- navigation
 
-  function goTo(here) {
-    const before = state.here;
-    state.here = here.map((k, axis) => bounded(k, 0, data.shape[axis] - 1));
+  function goTo(point) {
+    const before = state.point;
+    state.point = point.map((k, axis) => bounded(k, 0, data.shape[axis] - 1));
     state.hover = null;
     const across = new Set(planes().flatMap((plane) => plane.across));
-    if (state.here.some((k, axis) => k !== before[axis] && across.has(axis))) paint();
+    if (state.point.some((k, axis) => k !== before[axis] && across.has(axis))) paint();
     else { arrange(); tell(); }
     for (const label of $("sliders").children) label.update();
   }
@@ -229,66 +229,66 @@
   function slice(plane, by) {
     const [axis] = plane.across;
     if (axis === undefined) return false;
-    const here = state.here.slice();
-    here[axis] = bounded(here[axis] + by, 0, data.shape[axis] - 1);
-    const moved = here[axis] !== state.here[axis];
-    if (moved) goTo(here);
+    const point = state.point.slice();
+    point[axis] = bounded(point[axis] + by, 0, data.shape[axis] - 1);
+    const moved = point[axis] !== state.point[axis];
+    if (moved) goTo(point);
     return moved;
   }
 
-  // The place of the pixel in a column and row of a plane.
+  // The indices of the pixel in a column and row of a plane.
   function placeIn(plane, column, row) {
     const [width, height] = sizeOf(plane);
-    const here = state.here.slice();
+    const point = state.point.slice();
     const [c, r] = [bounded(column, 0, width - 1), bounded(row, 0, height - 1)];
-    if (plane.columns >= 0) here[plane.columns] = plane.flipColumns ? width - 1 - c : c;
-    if (plane.rows >= 0) here[plane.rows] = plane.flipRows ? height - 1 - r : r;
-    return here;
+    if (plane.columns >= 0) point[plane.columns] = plane.flipColumns ? width - 1 - c : c;
+    if (plane.rows >= 0) point[plane.rows] = plane.flipRows ? height - 1 - r : r;
+    return point;
   }
 
   function move(plane, columns, rows) {
-    const [column, row] = frames.inPlane(plane, state.here);
+    const [column, row] = frames.inPlane(plane, state.point);
     goTo(placeIn(plane, Math.floor(column) + columns, Math.floor(row) + rows));
     keepInSight(plane);
     speak();
   }
 
-  // Bring the point back into the frames where it left them.
+  // Scroll the cross-hair back into view.
   function keepInSight(plane) {
     const panel = panels.find((one) => one.plane === plane);
     const [x, y, w, h] = panel.window;
-    const [column, row] = frames.inPlane(plane, state.here);
+    const [column, row] = frames.inPlane(plane, state.point);
     if (column < x || row < y || column > x + w || row > y + h) {
-      state.centre = state.here.slice();
+      state.centre = state.point.slice();
       arrange();
     }
   }
 
-  function zoom(factor, centre = state.here) {
+  function zoom(factor, centre = state.point) {
     const least = Math.min(...planes().map((plane, k) => frames.least(plane, layout.shape, layout.widths[k])));
     if (factor === 0) Object.assign(state, { zoom: 1, centre: middle() });
     else Object.assign(state, { zoom: bounded(state.zoom * factor, least, 64), centre: centre.slice() });
     arrange();
   }
 
-  // --- places
+  // --- locations of differences
 
   function goToPlace(number, scroll = false) {
-    const found = places(selection.chosen);
-    state.place = (number + found.length) % found.length;
-    if (state.zoom > 1) state.centre = found[state.place].slice();
-    goTo(found[state.place]);
+    const locations = places(selection.chosen);
+    state.place = (number + locations.length) % locations.length;
+    if (state.zoom > 1) state.centre = locations[state.place].slice();
+    goTo(locations[state.place]);
     tellPlace();
     speak();
     if (scroll) scrollToPanels();
   }
 
   function tellPlace() {
-    const found = places(selection.chosen);
-    const at = found.findIndex((place) => place.every((k, axis) => k === state.here[axis]));
+    const locations = places(selection.chosen);
+    const at = locations.findIndex((place) => place.every((k, axis) => k === state.point[axis]));
     const of = selection.chosen === null ? "" : " of this group";
-    $("place").textContent = at < 0 ? `${found.length} ${found.length === 1 ? "place" : "places"}${of}` : `place ${at + 1} of ${found.length}${of}`;
-    for (const id of ["previous-place", "next-place"]) $(id).disabled = found.length === 1 && at === 0;
+    $("place").textContent = at < 0 ? `${locations.length} ${locations.length === 1 ? "location" : "locations"}${of}` : `location ${at + 1} of ${locations.length}${of}`;
+    for (const id of ["previous-place", "next-place"]) $(id).disabled = locations.length === 1 && at === 0;
   }
 
   function scrollToPanels() {
@@ -298,7 +298,7 @@
     $("viewer").scrollIntoView({ behavior, block: "start" });
   }
 
-  // --- by mouse
+  // --- mouse
 
   function placeOf(event, panel, clamp = false) {
     const edge = panel.frame.getBoundingClientRect();
@@ -345,24 +345,24 @@
     frame.addEventListener("pointerup", (event) => {
       const clicked = drag && drag.moved <= 4;
       drag = null;
-      const found = clicked ? placeOf(event, panel) : null;
-      if (!found) return;
-      goTo(found);
+      const place = clicked ? placeOf(event, panel) : null;
+      if (!place) return;
+      goTo(place);
       tellPlace();
     });
     frame.addEventListener("pointercancel", () => { drag = null; });
     frame.addEventListener("dblclick", (event) => {
-      const found = placeOf(event, panel);
-      if (found) chooseAt(panel.content, found);
+      const place = placeOf(event, panel);
+      if (place) chooseAt(panel.content, place);
     });
     frame.addEventListener("wheel", (event) => {
       if (event.ctrlKey || event.metaKey) {
         event.preventDefault();
-        zoom(event.deltaY < 0 ? 1.25 : 0.8, placeOf(event, panel) ?? state.here);
+        zoom(event.deltaY < 0 ? 1.25 : 0.8, placeOf(event, panel) ?? state.point);
         return;
       }
       if (!plane.across.length) return;
-      // A wheel turns by a hundred or so, a touch pad by a few at a time.
+      // A mouse wheel reports steps of about 100, a touch pad steps of a few.
       wheel += event.deltaMode ? event.deltaY * 40 : event.deltaY;
       const by = Math.trunc(wheel / 40);
       if (!by) { event.preventDefault(); return; }
@@ -372,14 +372,14 @@
     }, { passive: false });
   }
 
-  function chooseAt(content, here) {
+  function chooseAt(content, point) {
     const side = content === "prediction" ? "prediction" : "reference";
-    const pixel = pixelAt(here);
+    const pixel = pixelAt(point);
     const [largest] = regionsAt(side, pixel);
     if (similarity(pixel) >= 0 && largest && data[side].groups[largest[0]] >= 0) selection.toggle(data[side].groups[largest[0]]);
   }
 
-  // --- by keyboard
+  // --- keyboard
 
   function onKey(event) {
     if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -395,7 +395,7 @@
     } else if (panel && (event.key === "PageUp" || event.key === "PageDown")) {
       slice(plane, event.key === "PageUp" ? 10 : -10);
       speak();
-    } else if (panel && event.key === "Enter") chooseAt(panel.content, state.here);
+    } else if (panel && event.key === "Enter") chooseAt(panel.content, state.point);
     else if (event.key === "n" || event.key === "p") goToPlace(state.place + (event.key === "n" ? 1 : -1));
     else if ("+=".includes(event.key)) zoom(1.5);
     else if ("-0".includes(event.key)) zoom(event.key === "0" ? 0 : 1 / 1.5);
@@ -493,19 +493,19 @@
     const output = make("output");
     const plane = data.planes.find((one) => one.across.length === 1 && one.across[0] === axis);
     label.update = () => {
-      input.value = state.here[axis];
-      const place = millimetres(state.here);
+      input.value = state.point[axis];
+      const place = millimetres(state.point);
       const towards = data.towards?.[axis];
       const far = place && towards >= 0 ? ` · ${signed(place[towards])} mm` : "";
-      output.textContent = `${state.here[axis] * data.step} (0–${data.size[axis] - 1})${far}`;
+      output.textContent = `${state.point[axis] * data.step} (0–${data.size[axis] - 1})${far}`;
       input.setAttribute("aria-valuetext", output.textContent);
     };
     Object.assign(input, { type: "range", min: 0, max: data.shape[axis] - 1, step: 1 });
     input.dataset.axis = axis;
     input.addEventListener("input", () => {
-      const here = state.here.slice();
-      here[axis] = Number(input.value);
-      goTo(here);
+      const point = state.point.slice();
+      point[axis] = Number(input.value);
+      goTo(point);
       tellPlace();
     });
     label.append(make("span", "", state.all && plane ? plane.name : planes()[0].across.length > 1 ? `axis ${axis}` : "slice"), input, output);
@@ -513,11 +513,11 @@
     return label;
   }
 
-  // --- a link to exactly this view
+  // --- link to the current view
 
   function viewLink() {
     const view = new URLSearchParams();
-    view.set("at", index(state.here).join("."));
+    view.set("at", index(state.point).join("."));
     if (data.planes.length > 1) view.set("plane", state.all ? "all" : data.planes[state.plane].name);
     if (state.all) view.set("show", state.content);
     if (state.mode !== "probabilities") view.set("mode", state.mode);
@@ -541,17 +541,17 @@
     clearTimeout(pending);
     pending = setTimeout(() => {
       last = viewLink();
-      try { history.replaceState(null, "", last); } catch { /* a page that may not say where it is */ }
+      try { history.replaceState(null, "", last); } catch { /* this page may not change its address */ }
     }, 250);
   }
 
-  // Show the view of a link; what it does not say stays as it is, and what is not there is left.
+  // Show the view of a link. Invalid parts are ignored.
   function restore() {
     const view = new URLSearchParams(location.hash.slice(1));
     const numbers = (name, split) => (view.get(name) ?? "").split(split).map(Number);
     const at = numbers("at", ".");
     if (!view.has("at") || at.length !== axes || !at.every(Number.isFinite)) return false;
-    state.here = at.map((k, axis) => bounded(Math.round(k / data.step), 0, data.shape[axis] - 1));
+    state.point = at.map((k, axis) => bounded(Math.round(k / data.step), 0, data.shape[axis] - 1));
     const plane = data.planes.findIndex((one) => one.name === view.get("plane"));
     state.all = axes === 3 && view.get("plane") === "all";
     if (plane >= 0) state.plane = plane;
@@ -580,10 +580,10 @@
     return true;
   }
 
-  // --- pictures to keep
+  // --- saving images
 
   function fileName(panel, suffix) {
-    const at = panel.plane.across.map((axis) => index(state.here)[axis]);
+    const at = panel.plane.across.map((axis) => index(state.point)[axis]);
     return saving.name(panel.content === "f" ? "similarity" : panel.content, panel.plane.name === "all" ? "" : panel.plane.name, ...at) + suffix;
   }
 
@@ -665,14 +665,14 @@
   $("copy-link").addEventListener("click", () => saving.copy(location.href.split("#")[0] + viewLink(), "Link"));
   document.addEventListener("keydown", onKey);
   night.addEventListener("change", () => repaint(night.matches));
-  window.addEventListener("beforeprint", () => repaint(false)); // on paper it is day
+  window.addEventListener("beforeprint", () => repaint(false)); // printing uses the light theme
   window.addEventListener("afterprint", () => repaint(night.matches));
   window.addEventListener("hashchange", () => {
     if (location.hash !== last && restore()) { build(); tellPlace(); }
   });
 
   buildControls();
-  state.here = places(null)[0].slice();
+  state.point = places(null)[0].slice();
   state.centre = middle();
   restore();
   build();
