@@ -100,7 +100,7 @@ def evaluate(
             metavar="SCOPE",
             rich_help_panel=COMPARING,
             help="case: match the regions of every case separately; set: match once for all cases "
-            "of a method, for labels that mean the same in every case.",
+            "of a method, if labels (classes, clusters) mean the same in every case.",
         ),
     ] = CorrespondenceName.case,
     ignore: IgnoreOption = None,

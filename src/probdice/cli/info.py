@@ -241,7 +241,9 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
         table.add_row(str(name), *colour, volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
     parts = [file, head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
-        parts.append("Where the sum is below 1, the difference to 1 is added as the region background.")
+        parts.append(
+            "Where the sum is below 1, the difference to 1 is added as the region background."
+        )
     if fault is not None:
         parts.append(f"compare would reject this file: {in_command(fault)}")
     return parts

@@ -170,7 +170,7 @@ MatchOption = Annotated[
         rich_help_panel=COMPARING,
         help="How regions are matched: overlap (largest total overlap), paper (the paper's rule), "
         "labels (equal labels), pairs of labels prediction=reference such as 0=csf,1=grey (other "
-        "regions by overlap), or a .json file that --json wrote for an earlier comparison.",
+        "regions by overlap), or a .json file from an earlier compare --json.",
         autocompletion=lambda: list(MATCHING_RULES),
     ),
 ]
