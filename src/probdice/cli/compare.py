@@ -214,9 +214,9 @@ def run(
             display.begin("components")
             images = _with_components(images, metrics.label)
         _check_formats(images, geometry, outputs)
-        underlays = _background_images(images, options, inputs.images)
+        background_images = _background_images(images, options, inputs.images)
         result = _compare_images(images, options, outputs, display)
-        written = _write(result, geometry, inputs, outputs, metrics, underlays, display)
+        written = _write(result, geometry, inputs, outputs, metrics, background_images, display)
     if outputs.json == "-":
         print_text(_as_json(result, inputs, metrics) + "\n")
     elif outputs.quiet:
@@ -421,7 +421,7 @@ def _write(
     inputs: Inputs,
     outputs: Outputs,
     metrics: MetricOptions,
-    underlays: "tuple[Underlay, ...]",
+    background_images: "tuple[Underlay, ...]",
     display: Progress,
 ) -> Sequence[str]:
     """Write the output files; return a line about each."""
@@ -459,7 +459,11 @@ def _write(
 
         display.begin("writing the report")
         report.write(
-            result, outputs.report, image=underlays, words="command", command=outputs.command
+            result,
+            outputs.report,
+            image=background_images,
+            words="command",
+            command=outputs.command,
         )
         written.append(f"{outputs.report}: report")
     if outputs.json is not None and outputs.json != "-":

@@ -171,27 +171,27 @@ def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
     return table
 
 
-def _raters(yardstick: dict[str, Any]) -> FittingTable:
+def _raters(agreement: dict[str, Any]) -> FittingTable:
     """Methods and raters against each rater; methods beside inter-rater agreement.
 
     Inter-rater agreement is over the cases of the method; in the last row it is over all cases.
     """
     table = plain_table(
         "",
-        *(f">{name}" for name in yardstick["raters"]),
+        *(f">{name}" for name in agreement["raters"]),
         *(">cases", ">mean", "95 % CI", ">raters", "95 % CI (raters)"),
     )
-    methods = yardstick["methods"]
-    baselines = yardstick.get("baselines", {})  # earlier versions do not have them
-    for name, means in sorted(yardstick["means"].items(), key=lambda row: row[0] not in methods):
-        cells = [decimal(means[rater]) if rater in means else "–" for rater in yardstick["raters"]]
+    methods = agreement["methods"]
+    baselines = agreement.get("baselines", {})  # absent from summaries of earlier versions
+    for name, means in sorted(agreement["means"].items(), key=lambda row: row[0] not in methods):
+        cells = [decimal(means[rater]) if rater in means else "–" for rater in agreement["raters"]]
         own, baseline = methods.get(name), baselines.get(name)
         cells += ["", "", ""] if own is None else [str(own["n"]), *_mean_and_interval(own)]
         cells += ["", ""] if baseline is None else _mean_and_interval(baseline)
         table.add_row(Text(name), *cells)
-    among = yardstick["among"]
-    blank = [""] * len(yardstick["raters"])
-    last = [str(among["n"]), "", "", *_mean_and_interval(among)]
+    among_raters = agreement["among"]
+    blank = [""] * len(agreement["raters"])
+    last = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
     table.add_row("inter-rater agreement", *blank, *last)
     return table
 
