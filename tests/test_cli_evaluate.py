@@ -26,7 +26,7 @@ FINAL = (
 )
 
 
-# Every Python process with the folder of this file in PYTHONPATH runs it. It aborts the process when
+# Every Python process with the folder of this file in PYTHONPATH runs it. It aborts the process if
 # a file with "aborting" in its path is opened.
 ABORTING = """
 import os, sys
