@@ -228,7 +228,7 @@ def test_match_accepts_pairs_prediction_equals_reference(
     named = compare_files(f"{tmp_path}/seg_*.nii.gz", reference, "--match", "1=white,2=grey")
     assert named.groups[0].reference == ("grey",) and named.groups[0].prediction == (2,)
     assert "match names 4" in error_of(reference, prediction, "--match", "4=1")
-    assert "5 twice" in error_of(reference, prediction, "--match", "5=1,5=2", code=2)
+    assert "5 occurs twice" in error_of(reference, prediction, "--match", "5=1,5=2", code=2)
     for wrong in ("lables", "5=", "=1", "5=1,", "", "5:1"):
         message = error_of(reference, prediction, "--match", wrong, code=2)
         assert "expected overlap, paper, labels, pairs of labels such as 0=csf,1=grey" in message
@@ -407,7 +407,7 @@ def test_a_different_grid_is_rejected_with_both_geometries(
     assert "reference prediction size 8 × 2 × 1" in message
     result = run("compare", reference, moved, "--ignore-geometry")
     assert "score           1.0000" in result.out
-    assert "note: geometry was ignored" in result.out
+    assert "note: Geometry was ignored" in result.out
 
 
 def test_geometry_tolerance_is_in_pixels(tmp_path: Path, reference: Path) -> None:
