@@ -69,7 +69,9 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
     assert "7 cases, 2 methods" in done.stdout
     assert "good − other" in done.stdout
     assert "Holm p" in done.stdout
-    assert "other: interval by percentiles*: BCa is undefined: all values are equal" in done.stdout
+    assert (
+        "other: 95 % CI by percentiles (*): BCa is undefined: all values are equal" in done.stdout
+    )
     assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
     again = probdice("summarise", out)
     assert (again.returncode, again.stdout) == (
@@ -77,7 +79,7 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
         done.stdout.removesuffix(f"report: {out / 'report.html'}\n"),
     )
     by_dice = probdice("summarise", out, "--measure", "lowest_dice")
-    assert "between methods, by lowest Dice" in by_dice.stdout
+    assert "ranking by lowest Dice" in by_dice.stdout
 
 
 def test_with_merging_methods_are_ranked_by_the_adjusted_score(folders: Path) -> None:
@@ -86,7 +88,7 @@ def test_with_merging_methods_are_ranked_by_the_adjusted_score(folders: Path) ->
         "-o", folders / "merged", "--merge", "both", "--similarity", "aitchison", "--floor", "0.01",
     )  # fmt: skip
     assert done.returncode == 0
-    assert "between methods, by adjusted score" in done.stdout
+    assert "ranking by adjusted score" in done.stdout
     assert "aitchison with floor 0.01 similarity, merge both" in done.stdout
 
 
@@ -477,7 +479,7 @@ def test_correspondence_set_matches_once_for_all_cases(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "one correspondence for all cases" in done.stdout
     assert Evaluation.load(out).values()["mine"].tolist() == [0.625, 0.625, 0.125]
-    assert "one over all cases of a method" in (out / "report.html").read_text(encoding="utf-8")
+    assert "one for all cases of a method" in (out / "report.html").read_text(encoding="utf-8")
     assert len(linked_pages(out / "report.html")) == 1  # the page shows the same correspondence
 
 
@@ -566,7 +568,7 @@ def test_a_usage_error_exits_with_2(folders: Path, tmp_path: Path) -> None:
 def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
     done = probdice("summarise", tmp_path)
     assert done.returncode == 1
-    assert "expected the folder that evaluate wrote into" in done.stderr
+    assert "expected a results folder of evaluate" in done.stderr
 
 
 def test_indices_and_background_add_columns(folders: Path, tmp_path: Path) -> None:
