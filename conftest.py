@@ -1,4 +1,4 @@
-"""Doctests of what needs an extra are collected where it is installed, and always in CI."""
+"""Skip the doctests of integrations that are not installed, except in CI."""
 
 import os
 from importlib.util import find_spec

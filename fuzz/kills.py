@@ -31,7 +31,7 @@ from fuzz import small_run
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fuzz.warm"])
-REFUSED = ("File too large", "the system refuses")  # what a run says on a full disk
+REFUSED = ("File too large", "system error")  # what a run says on a full disk
 REPORTED = 20  # seconds between two lines of progress
 FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
 

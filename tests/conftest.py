@@ -1,7 +1,7 @@
-"""Kernels are compiled into a folder of their own for every version of their sources.
+"""Use a separate Numba cache for every version of the kernel sources.
 
-Numba's cache looks only at the file of the function that is called, not at what it calls in turn:
-after a change to a shared part, tests would run what was compiled before.
+Numba checks only the source file of the called function, not the files of functions that it calls.
+After a change to a shared function, tests would run outdated compiled code.
 """
 
 import hashlib

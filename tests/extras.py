@@ -1,4 +1,4 @@
-"""What a test needs that `make test` does not install."""
+"""Skip tests whose packages `make test` does not install."""
 
 import os
 from importlib.util import find_spec
@@ -7,7 +7,7 @@ import pytest
 
 
 def require(*modules):
-    """Skip a module or a test with a reason, but never where all tests must run."""
+    """Skip a module or a test if packages are missing; in CI, fail instead."""
     missing = [name for name in modules if find_spec(name) is None]
     if not missing:
         return

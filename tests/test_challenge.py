@@ -224,9 +224,9 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("merg = 'both'", "has merg, expected reference, methods"),
+        ("merg = 'both'", "unknown: merg. Known keys: reference, methods"),
         ("reference = ", "cannot be read"),
-        ("methods = ['a']", "expected a table of folders"),
+        ("methods = ['a']", "methods: expected a table"),
         ("probabilities = 'yes'", "probabilities: expected true or false, found 'yes'"),
         ("output = ['a', 'b']", "output: expected one value"),
         (

@@ -1,4 +1,4 @@
-"""The command as it is installed: processes, exit codes, what goes to which stream."""
+"""The installed command: processes, exit codes, standard output and standard error."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return save(folder / "reference.nii.gz", LABELS), save(folder / "prediction.nii.gz", SPLIT)
 
 
-def test_two_files_one_answer(pair: tuple[Path, Path]) -> None:
+def test_compare_prints_scores_groups_and_notes(pair: tuple[Path, Path]) -> None:
     done = run("compare", *pair)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -51,7 +51,7 @@ def test_two_files_one_answer(pair: tuple[Path, Path]) -> None:
     assert "To merge it into a matched region, use --merge prediction." in done.stdout
 
 
-def test_json_on_standard_output_is_alone_there(pair: tuple[Path, Path]) -> None:
+def test_json_is_the_only_standard_output(pair: tuple[Path, Path]) -> None:
     done = run("compare", *pair, "--merge", "both", "--json", "-")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -60,35 +60,35 @@ def test_json_on_standard_output_is_alone_there(pair: tuple[Path, Path]) -> None
     assert probdice.Comparison.from_json(done.stdout).groups[0].prediction == (5, 7)
 
 
-def test_what_cannot_be_compared_is_one_line_and_1(pair: tuple[Path, Path]) -> None:
+def test_an_error_prints_one_line_and_exits_with_1(pair: tuple[Path, Path]) -> None:
     done = run("compare", pair[0], "missing.nii.gz")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: missing.nii.gz: no such file\n"
     assert "Traceback" in run("compare", pair[0], "missing.nii.gz", "--debug").stderr
 
 
-def test_wrong_usage_is_2(pair: tuple[Path, Path]) -> None:
+def test_a_usage_error_exits_with_2(pair: tuple[Path, Path]) -> None:
     done = run("compare", pair[0])
     assert (done.returncode, done.stdout) == (2, "")
     assert "PREDICTION" in done.stderr
 
 
-def test_version_and_module() -> None:
+def test_the_version_is_printed_by_the_command_and_the_module() -> None:
     start = time.perf_counter()
     assert run("--version").stdout == f"probdice {probdice.__version__}\n"
-    assert time.perf_counter() - start < 5  # far less on a machine with nothing else to do
+    assert time.perf_counter() - start < 5  # much less on an idle machine
     done = run("--version", command=(sys.executable, "-m", "probdice"))
     assert done.stdout == f"probdice {probdice.__version__}\n"
 
 
-def test_the_command_line_loads_little_before_it_knows_what_to_do() -> None:
+def test_the_command_line_imports_no_slow_packages_at_start() -> None:
     heavy = {"numba", "scipy", "nibabel", "matplotlib", "SimpleITK", "jinja2", "pandas", "PIL"}
     code = "import sys, probdice.cli.app; print(*{name.split('.')[0] for name in sys.modules})"
     done = run("-c", code, command=(sys.executable,))
     assert heavy.isdisjoint(done.stdout.split())
 
 
-def test_completion_can_be_shown() -> None:
+def test_shell_completion_lists_commands() -> None:
     done = subprocess.run(
         [COMMAND],
         env=os.environ | {"_PROBDICE_COMPLETE": "complete_bash", "COMP_WORDS": "probdice co",
@@ -98,7 +98,7 @@ def test_completion_can_be_shown() -> None:
     assert done.stdout.split() == ["compare", "consensus"]
 
 
-def test_a_reader_that_leaves_is_not_an_error(pair: tuple[Path, Path]) -> None:
+def test_a_closed_pipe_is_not_an_error(pair: tuple[Path, Path]) -> None:
     for words in (["--json", "-"], []):
         with subprocess.Popen(
             [COMMAND, "compare", *map(str, pair), *words],
@@ -118,35 +118,35 @@ PRINTING = pytest.mark.parametrize(
 
 
 def with_files(words: list[str], pair: tuple[Path, Path]) -> list[str]:
-    """The files that a command needs, after its name."""
-    needed = {"compare": pair, "info": pair[:1]}.get(words[0], ())
-    return [words[0], *map(str, needed), *words[1:]]
+    """Insert the files that a command needs after its name."""
+    files = {"compare": pair, "info": pair[:1]}.get(words[0], ())
+    return [words[0], *map(str, files), *words[1:]]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @PRINTING
-def test_full_standard_output_is_told(pair: tuple[Path, Path], words: list[str]) -> None:
+def test_full_standard_output_is_reported(pair: tuple[Path, Path], words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [COMMAND, *with_files(words, pair)], stdout=full, stderr=subprocess.PIPE, text=True,
             timeout=60, check=False,
         )  # fmt: skip
     reason = "No space left on device"
-    assert done.stderr == f"error: standard output cannot be written to: {reason}\n"
+    assert done.stderr == f"error: cannot write to standard output: {reason}\n"
     assert done.returncode == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 @PRINTING
-def test_closed_standard_output_is_told(pair: tuple[Path, Path], words: list[str]) -> None:
+def test_closed_standard_output_is_reported(pair: tuple[Path, Path], words: list[str]) -> None:
     command = shlex.join([COMMAND, *with_files(words, pair)])
     done = run("-c", f"{command} >&-", command=("sh",))
-    assert done.stderr == "error: standard output cannot be written to: it is closed\n"
+    assert done.stderr == "error: cannot write to standard output: it is closed\n"
     assert done.returncode == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-def test_files_are_complete_although_every_stream_is_closed(
+def test_files_are_complete_if_all_streams_are_closed(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     outputs = "--map", tmp_path / "map.nii", "--json", tmp_path / "a.json"
@@ -168,7 +168,7 @@ def test_files_are_complete_although_every_stream_is_closed(
         "numba",
     ],
 )
-def test_an_interrupt_while_modules_are_imported(pair: tuple[Path, Path], module: str) -> None:
+def test_an_interrupt_during_an_import_exits_with_130(pair: tuple[Path, Path], module: str) -> None:
     code = f"""
 import os, signal, sys, time
 
@@ -187,12 +187,12 @@ main()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_long_wait_is_shown_on_a_terminal_and_can_be_interrupted(
+def test_a_slow_step_is_shown_on_a_terminal_and_can_be_interrupted(
     pair: tuple[Path, Path],
 ) -> None:
     import pty
 
-    # As if the files lay on a very slow disk.
+    # Simulate a very slow disk.
     code = """
 import time
 import probdice.files
@@ -201,12 +201,12 @@ from probdice.cli import main
 main()
 """
     screen, terminal = pty.openpty()
-    seen: list[bytes] = []
+    output: list[bytes] = []
 
-    def watch() -> None:  # a terminal that nobody reads would hold the process up
+    def watch() -> None:  # an unread terminal would block the process
         with contextlib.suppress(OSError):
             while part := os.read(screen, 1024):
-                seen.append(part)
+                output.append(part)
 
     process = subprocess.Popen(
         [sys.executable, "-c", code, "compare", *map(str, pair)],
@@ -218,7 +218,7 @@ main()
     watching.start()
     try:
         deadline = time.monotonic() + 40
-        while b"reading" not in b"".join(seen) and time.monotonic() < deadline:
+        while b"reading" not in b"".join(output) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=20)
@@ -228,13 +228,13 @@ main()
         watching.join(5)
         os.close(screen)
     assert (process.returncode, out) == (130, b"")
-    assert b"reading" in b"".join(seen)
-    assert b"Traceback" not in b"".join(seen)
+    assert b"reading" in b"".join(output)
+    assert b"Traceback" not in b"".join(output)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
 @pytest.mark.parametrize("command", ["info", "compare"])
-def test_a_pipe_is_refused_and_not_waited_for(
+def test_a_named_pipe_is_rejected_without_waiting(
     pair: tuple[Path, Path], tmp_path: Path, command: str
 ) -> None:
     pipe = tmp_path / "pipe.nii"
@@ -247,18 +247,18 @@ def test_a_pipe_is_refused_and_not_waited_for(
     assert done.stderr.startswith(f"error: {pipe}: is a pipe")
 
 
-def test_a_short_wait_is_not(pair: tuple[Path, Path]) -> None:
+def test_a_fast_comparison_shows_no_progress(pair: tuple[Path, Path]) -> None:
     assert run("compare", *pair, "--quiet").stdout == "0.625\n"
 
 
-def test_demo_makes_files_and_a_command_that_repeats_it(tmp_path: Path) -> None:
+def test_demo_writes_files_and_prints_a_command_that_repeats_it(tmp_path: Path) -> None:
     done = run("demo", "-o", tmp_path / "a b")
     assert done.returncode == 0
     assert done.stderr == ""
     names = {path.name for path in (tmp_path / "a b").iterdir()}
     assert names == {"reference.nii.gz", "prediction.nii.gz", "similarity.nii.gz", "page.html"}
-    again = shlex.split(done.stdout.strip().splitlines()[-1])
-    assert again[0] == "probdice"
-    repeated = run(*again[1:])
+    command = shlex.split(done.stdout.strip().splitlines()[-1])
+    assert command[0] == "probdice"
+    repeated = run(*command[1:])
     assert repeated.returncode == 0
-    assert repeated.stdout.strip() == done.stdout[: done.stdout.index("\nthe same again")].strip()
+    assert repeated.stdout.strip() == done.stdout[: done.stdout.index("\nto repeat")].strip()

@@ -1,4 +1,4 @@
-"""The commands on stores of chunks: schedulers, and images that are written block by block."""
+"""The commands on Zarr stores: Dask schedulers, and images that are written block by block."""
 
 import nibabel
 import numpy as np
@@ -10,7 +10,7 @@ require("dask", "distributed", "zarr")
 import dask
 import zarr
 from distributed import LocalCluster
-from test_cli_compare import compared, refused, run
+from test_cli_compare import compare_files, error_of, run
 from test_files_zarr import ome
 
 import probdice
@@ -24,7 +24,7 @@ EXPECTED = probdice.compare(REFERENCE, PREDICTION)
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
+def small_blocks(monkeypatch):
     monkeypatch.setattr(engine_blocks, "BLOCK_BYTES", 2**14)
     monkeypatch.setattr(engine_blocks, "LARGEST_BYTES", 2**15)
 
@@ -43,7 +43,7 @@ def address():
     with (
         dask.config.set(
             {"distributed.worker.profile.enabled": False}
-        ),  # Python 3.11 may hang in it
+        ),  # the profiler can hang in Python 3.11
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -56,22 +56,22 @@ def address():
         yield cluster.scheduler_address
 
 
-def test_stores_are_compared_where_they_lie(stores):
-    assert compared(*stores).score == EXPECTED.score
+def test_zarr_stores_are_compared(stores):
+    assert compare_files(*stores).score == EXPECTED.score
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_schedulers_of_this_machine(stores, scheduler):
-    result = compared(*stores, "--scheduler", scheduler, "--workers", 2)
+def test_local_schedulers_give_the_same_result(stores, scheduler):
+    result = compare_files(*stores, "--scheduler", scheduler, "--workers", 2)
     assert result.overlap.to_dict()["savings"] == EXPECTED.overlap.to_dict()["savings"]
 
 
 @pytest.mark.parametrize("scheduler", [False, True])
 def test_images_are_written_block_by_block(stores, scheduler, request, tmp_path, monkeypatch):
     options = ["--scheduler", request.getfixturevalue("address")] if scheduler else []
-    monkeypatch.setattr("probdice.files.write", None)  # which would hold an image whole
+    monkeypatch.setattr("probdice.files.write", None)  # it would keep a whole image in memory
     out = tmp_path / "map.zarr", tmp_path / "relabelled.zarr"
-    result = compared(*stores, "--map", out[0], "--relabelled", out[1], *options)
+    result = compare_files(*stores, "--map", out[0], "--relabelled", out[1], *options)
     assert result.score == EXPECTED.score
     assert np.array_equal(np.asarray(probdice.read(out[0]).array), EXPECTED.map())
     relabelled = probdice.read(out[1])
@@ -91,22 +91,22 @@ def test_probabilities_are_written_block_by_block(tmp_path):
     assert probdice.compare(store, tmp_path / "out.zarr", match="labels").score == 1
 
 
-def test_what_cannot_be_replaced(stores, tmp_path):
+def test_a_folder_and_a_store_with_an_input_are_not_replaced(stores, tmp_path):
     (tmp_path / "folder.zarr").mkdir()
-    message = refused(*stores, "--map", tmp_path / "folder.zarr", code=2)
-    assert "is a folder, expected the name of a file" in message
-    message = refused(f"{stores[0]}/0", stores[1], "--map", stores[0], code=2)
-    assert "holds an input, read for REFERENCE; write to another store" in message
+    message = error_of(*stores, "--map", tmp_path / "folder.zarr", code=2)
+    assert "is a folder, expected a file name" in message
+    message = error_of(f"{stores[0]}/0", stores[1], "--map", stores[0], code=2)
+    assert "contains an input file (REFERENCE); choose another output store" in message
 
 
-def test_a_scheduler_with_nothing_to_do_is_refused(tmp_path):
+def test_a_scheduler_without_a_zarr_store_is_rejected(tmp_path):
     nibabel.save(nibabel.Nifti1Image(REFERENCE, np.eye(4)), tmp_path / "a.nii")
     files = [tmp_path / "a.nii"] * 2
-    assert "--scheduler would have nothing to do" in refused(*files, "--scheduler", "threads")
-    assert "must be 'threads', 'processes' or an address" in refused(*files, "--scheduler", "x")
+    assert "--scheduler has no effect" in error_of(*files, "--scheduler", "threads")
+    assert "must be 'threads', 'processes' or an address" in error_of(*files, "--scheduler", "x")
 
 
-def test_info_of_a_store(stores, tmp_path):
+def test_info_describes_a_zarr_store(stores, tmp_path):
     done = run("info", stores[0])
     assert done.code == 0 and "20 × 24 × 28" in done.out and "0.002 0.001 0.001 mm" in done.out
     done = run("info", tmp_path)
@@ -118,19 +118,19 @@ def test_info_of_a_store(stores, tmp_path):
     assert f"{tmp_path / 'g.zarr'}/a" in done.out.replace("\n", "") and "a label map" in done.out
 
 
-def test_evaluate_spreads_cases_over_a_cluster(address, tmp_path):
+def test_evaluate_distributes_cases_over_a_cluster(address, tmp_path):
     for name in ("truth", "mine"):
         (tmp_path / name).mkdir()
         for case in range(5):
             labels = REFERENCE if name == "truth" else np.where(rng.random(SHAPE) < 0.9, 1, 2)
             np.save(tmp_path / name / f"case{case}.npy", labels.astype(np.uint8))
-    (tmp_path / "mine" / "case4.npy").write_bytes(b"damaged")
+    (tmp_path / "mine" / "case4.npy").write_bytes(b"corrupt")
     folders = [tmp_path / "truth", tmp_path / "mine"]
     tables = []
-    for out, options in (("here", []), ("there", ["--scheduler", address])):
+    for out, options in (("local", []), ("cluster", ["--scheduler", address])):
         command = ["evaluate", *folders, "-o", tmp_path / out, "--reports", "none", *options]
         done = run(*command)
-        assert done.code == 1  # for the damaged case
+        assert done.code == 1  # because of the corrupt case
         assert "case4" in done.err
         lines = (tmp_path / out / "cases.csv").read_text().splitlines()
         tables.append([line.split(",")[:4] for line in lines])

@@ -1,4 +1,4 @@
-"""`probdice evaluate`, `summarise` and `show` as commands: words, streams and exit codes."""
+"""`probdice evaluate`, `summarise` and `show`: options, output and exit codes."""
 
 import csv
 import html
@@ -26,11 +26,12 @@ FINAL = (
 )
 
 
-# Loaded by every Python process that has its folder in PYTHONPATH.
-DEADLY = """
+# Every Python process with the folder of this file in PYTHONPATH runs it. It aborts the process if
+# a file with "aborting" in its path is opened.
+ABORTING = """
 import os, sys
 def watch(event, arguments):
-    if event == "open" and "deadly" in str(arguments[0]):
+    if event == "open" and "aborting" in str(arguments[0]):
         os.abort()
 sys.addaudithook(watch)
 """
@@ -59,7 +60,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_folders_in_tables_out(folders: Path) -> None:
+def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None:
     out = folders / "out"
     done = probdice(
         "evaluate", folders / "truth", folders / "good", f"other={folders / 'poor'}", "-o", out
@@ -68,28 +69,30 @@ def test_folders_in_tables_out(folders: Path) -> None:
     assert "7 cases, 2 methods" in done.stdout
     assert "good − other" in done.stdout
     assert "Holm p" in done.stdout
-    assert "other: interval by percentiles*: BCa is undefined: all values are equal" in done.stdout
+    assert (
+        "other: 95 % CI by percentiles (*): BCa is undefined: all values are equal" in done.stdout
+    )
     assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
     again = probdice("summarise", out)
     assert (again.returncode, again.stdout) == (
         0,
-        done.stdout.removesuffix(f"page: {out / 'report.html'}\n"),
+        done.stdout.removesuffix(f"report: {out / 'report.html'}\n"),
     )
     by_dice = probdice("summarise", out, "--measure", "lowest_dice")
-    assert "between methods, by lowest Dice" in by_dice.stdout
+    assert "ranking by lowest Dice" in by_dice.stdout
 
 
-def test_merging_tells_methods_apart_by_the_adjusted_score(folders: Path) -> None:
+def test_with_merging_methods_are_ranked_by_the_adjusted_score(folders: Path) -> None:
     done = probdice(
         "evaluate", folders / "truth", folders / "good", folders / "poor",
         "-o", folders / "merged", "--merge", "both", "--similarity", "aitchison", "--floor", "0.01",
     )  # fmt: skip
     assert done.returncode == 0
-    assert "between methods, by adjusted score" in done.stdout
+    assert "ranking by adjusted score" in done.stdout
     assert "aitchison with floor 0.01 similarity, merge both" in done.stdout
 
 
-def test_one_case_is_shown_as_compare_would(folders: Path) -> None:
+def test_show_prints_one_case_like_compare(folders: Path) -> None:
     out = folders / "shown"
     probdice("evaluate", folders / "truth", folders / "good", folders / "poor", "-o", out, "-q")
     done = probdice("show", out, "case1", "--method", "poor")
@@ -99,57 +102,63 @@ def test_one_case_is_shown_as_compare_would(folders: Path) -> None:
     assert "good" not in done.stdout
     both = probdice("show", out, "case1").stdout
     assert "case1: good" in both and "case1: poor" in both
-    nobody = probdice("show", out, "case99")
-    assert nobody.returncode == 1
-    assert "no case 'case99'" in nobody.stderr
+    missing = probdice("show", out, "case99")
+    assert missing.returncode == 1
+    assert "no case 'case99'" in missing.stderr
 
 
-def linked(page: Path) -> set[str]:
-    """The pages of cases that a page of a run links to."""
+def linked_pages(page: Path) -> set[str]:
+    """Return the pages of cases that a report links to."""
     return set(re.findall(r'"(report_cases/[^"]+)"', page.read_text(encoding="utf-8")))
 
 
-def test_a_run_ends_with_a_page_and_pages_of_the_worst_cases(folders: Path) -> None:
+def test_evaluate_writes_a_report_and_pages_of_the_worst_cases(folders: Path) -> None:
     out = folders / "paged"
     words = "evaluate", folders / "truth", folders / "good", folders / "poor", "-o", out
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(f"\npage: {out / 'report.html'}\n")
-    pages = linked(out / "report.html")
-    together = {page for page in pages if page.endswith("-all.html")}
-    assert (len(pages), len(together)) == (16, 5)  # where two methods are worst, and side by side
+    assert done.stdout.endswith(f"\nreport: {out / 'report.html'}\n")
+    pages = linked_pages(out / "report.html")
+    all_methods = {page for page in pages if page.endswith("-all.html")}
+    assert (len(pages), len(all_methods)) == (16, 5)  # cases of both methods, and pages with both
     assert pages == {f"report_cases/{file.name}" for file in (out / "report_cases").iterdir()}
-    for page in pages - together:
+    for page in pages - all_methods:
         assert 'id="pixels"' in (out / page).read_text(encoding="utf-8")
     final = {name: (out / name).read_bytes() for name in FINAL}
     before = (out / "report.html").read_bytes()
     fewer = probdice(*words, "--reports", "worst:1")
     assert fewer.returncode == 0
-    assert len(linked(out / "report.html")) == len(list((out / "report_cases").iterdir())) == 4
+    assert (
+        len(linked_pages(out / "report.html")) == len(list((out / "report_cases").iterdir())) == 4
+    )
     assert probdice(*words, "--reports", "none", "-q").stdout == ""
-    assert linked(out / "report.html") == set() and not (out / "report_cases").exists()
+    assert linked_pages(out / "report.html") == set() and not (out / "report_cases").exists()
     again = probdice("summarise", out, "--reports", "worst:5")
-    assert again.stdout.endswith(f"\npage: {out / 'report.html'}\n")
-    assert (out / "report.html").read_bytes() == before and linked(out / "report.html") == pages
+    assert again.stdout.endswith(f"\nreport: {out / 'report.html'}\n")
+    assert (out / "report.html").read_bytes() == before and linked_pages(
+        out / "report.html"
+    ) == pages
     assert {name: (out / name).read_bytes() for name in FINAL} == final
 
 
-def test_a_page_without_images_is_said_and_fails_nothing(folders: Path, tmp_path: Path) -> None:
+def test_a_page_without_images_is_reported_and_is_not_an_error(
+    folders: Path, tmp_path: Path
+) -> None:
     (tmp_path / "own").mkdir()
     for k in range(7):
         np.save(tmp_path / "own" / f"case{k}", SPLIT)
     out = tmp_path / "out"
     probdice("evaluate", folders / "truth", tmp_path / "own", "-o", out, "--reports", "none")
-    gone = tmp_path / "own" / "case3.npy"
-    gone.unlink()
+    deleted = tmp_path / "own" / "case3.npy"
+    deleted.unlink()
     done = probdice("summarise", out, "--reports", "all")
     assert done.returncode == 0
     assert done.stderr.startswith("the page of case3 (own) has no images: ")
-    assert str(gone) in done.stderr and done.stderr.count("\n") == 1
-    assert len(linked(out / "report.html")) == 7
+    assert str(deleted) in done.stderr and done.stderr.count("\n") == 1
+    assert len(linked_pages(out / "report.html")) == 7
 
 
-def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: Path) -> None:
+def test_a_failed_case_is_printed_and_the_exit_code_is_1(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     for k in range(7):
         np.save(tmp_path / "bad" / f"case{k}", REFERENCE[: 8 if k else 3])
@@ -163,8 +172,8 @@ def test_a_failure_is_named_and_makes_the_exit_code_1(folders: Path, tmp_path: P
     assert "failed: reference has shape (8,)" in shown.stdout
 
 
-def saved(root: Path, **methods: list[object]) -> list[Path]:
-    """A folder for each name, with an array for each case."""
+def save_folders(root: Path, **methods: list[object]) -> list[Path]:
+    """Write one folder per name, with one array per case."""
     for name, arrays in methods.items():
         (root / name).mkdir()
         for k, array in enumerate(arrays):
@@ -172,8 +181,8 @@ def saved(root: Path, **methods: list[object]) -> list[Path]:
     return [root / name for name in methods]
 
 
-def test_there_is_a_page_where_all_cases_fail(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[REFERENCE[:3]] * 2)
+def test_the_report_is_written_if_all_cases_fail(tmp_path: Path) -> None:
+    folders = save_folders(tmp_path, truth=[REFERENCE] * 2, net=[REFERENCE[:3]] * 2)
     done = probdice("evaluate", *folders, "-o", tmp_path / "out")
     assert done.returncode == 1
     assert "unexpected" not in done.stderr
@@ -181,9 +190,9 @@ def test_there_is_a_page_where_all_cases_fail(tmp_path: Path) -> None:
     assert "0 scored, 2 failed" in page
 
 
-def test_there_is_a_page_where_one_method_of_five_fails(tmp_path: Path) -> None:
+def test_the_report_is_written_if_one_method_of_five_fails(tmp_path: Path) -> None:
     good = {name: [REFERENCE, SPLIT] for name in ("a", "b", "c", "d")}
-    folders = saved(tmp_path, truth=[REFERENCE] * 2, **good, e=[REFERENCE[:3]] * 2)
+    folders = save_folders(tmp_path, truth=[REFERENCE] * 2, **good, e=[REFERENCE[:3]] * 2)
     done = probdice("evaluate", *folders, "-o", tmp_path / "out")
     assert done.returncode == 1
     assert "unexpected" not in done.stderr
@@ -192,40 +201,42 @@ def test_there_is_a_page_where_one_method_of_five_fails(tmp_path: Path) -> None:
     assert "e: 2 failed of 2 cases, which rank last" in page
 
 
-def test_there_is_a_page_of_one_constant_image(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[np.ones(8, int)], a=[np.ones(8, int)], b=[np.ones(8, int)])
+def test_the_report_is_written_for_one_constant_image(tmp_path: Path) -> None:
+    folders = save_folders(
+        tmp_path, truth=[np.ones(8, int)], a=[np.ones(8, int)], b=[np.ones(8, int)]
+    )
     done = probdice("evaluate", *folders, "-o", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "2 scored, 0 failed" in page
 
 
-def test_a_file_that_kills_its_reader_costs_its_own_case_alone(tmp_path: Path) -> None:
-    truth, net = saved(tmp_path, truth=[REFERENCE] * 4, net=[SPLIT] * 4)
-    (net / "case1.npy").rename(net / "deadly1.npy")
-    (truth / "case1.npy").rename(truth / "deadly1.npy")
-    (tmp_path / "sitecustomize.py").write_text(DEADLY)
+def test_a_file_that_kills_the_process_fails_only_its_own_case(tmp_path: Path) -> None:
+    truth, net = save_folders(tmp_path, truth=[REFERENCE] * 4, net=[SPLIT] * 4)
+    (net / "case1.npy").rename(net / "aborting1.npy")
+    (truth / "case1.npy").rename(truth / "aborting1.npy")
+    (tmp_path / "sitecustomize.py").write_text(ABORTING)
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     out = tmp_path / "out"
-    for _ in range(2):  # the second run tries the case again, and survives it again
+    for _ in range(2):  # the second run tries the case again
         done = probdice("evaluate", truth, net, "-o", out, PYTHONPATH=paths)
         assert done.returncode == 1
         summary = json.loads((out / "summary.json").read_text())
         assert summary["failures"] == [
             {
-                "case": "deadly1",
+                "case": "aborting1",
                 "method": "net",
-                "error": "the process that compared ../truth/deadly1.npy and ../net/deadly1.npy "
-                "was killed by signal 6",
+                "error": "the process that compared ../truth/aborting1.npy and "
+                "../net/aborting1.npy was killed by signal 6",
             }
         ]
         assert summary["measures"]["score"]["methods"][0]["n"] == 3
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other names of files")
-def test_a_name_that_is_no_text_is_read_back(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other file names")
+def test_a_file_name_that_is_not_utf_8_is_restored(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
-    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT], bad=[REFERENCE[:3]])
+    folders = save_folders(tmp_path, truth=[REFERENCE], net=[SPLIT], bad=[REFERENCE[:3]])
     for folder in folders:
         (folder / "case0.npy").rename(folder / f"{name}.npy")
     out = tmp_path / "out"
@@ -239,23 +250,23 @@ def test_a_name_that_is_no_text_is_read_back(tmp_path: Path) -> None:
     assert "\ncaf\\udce9,net,scored," in (out / "cases.csv").read_text(encoding="utf-8")
 
 
-def test_a_damaged_journal_costs_its_lines_alone(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT] * 2)
+def test_only_corrupt_lines_of_the_journal_are_computed_again(tmp_path: Path) -> None:
+    folders = save_folders(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT] * 2)
     words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
     assert probdice(*words).returncode == 0
     final = {name: (tmp_path / "out" / name).read_bytes() for name in FINAL}
     journal = tmp_path / "out" / "cases.jsonl"
     lines = [json.loads(text) for text in journal.read_text().splitlines()]
-    damages: list[dict[str, object]] = [
+    changes: list[dict[str, object]] = [
         {"case": 3},
         {"inputs": {"reference": [1], "prediction": [[2]]}},
         {"comparison": {}},
         {"comparison": lines[1]["comparison"] | {"groups": 5}},
     ]
-    for damage in damages:
-        journal.write_text(f"{json.dumps(lines[0])}\n{json.dumps(lines[1] | damage)}\n")
+    for change in changes:
+        journal.write_text(f"{json.dumps(lines[0])}\n{json.dumps(lines[1] | change)}\n")
         loaded = probdice("show", tmp_path / "out", "case1")
-        if "inputs" not in damage:
+        if "inputs" not in change:
             assert loaded.returncode == 1
             assert "cases.jsonl has no line for ('case1', 'net')" in loaded.stderr
         done = probdice(*words)
@@ -263,20 +274,20 @@ def test_a_damaged_journal_costs_its_lines_alone(tmp_path: Path) -> None:
         assert {name: (tmp_path / "out" / name).read_bytes() for name in FINAL} == final
 
 
-def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE], net=[SPLIT])
+def test_a_corrupt_summary_is_named(tmp_path: Path) -> None:
+    folders = save_folders(tmp_path, truth=[REFERENCE], net=[SPLIT])
     words = "evaluate", *folders, "-o", tmp_path / "out", "-q"
     assert probdice(*words).returncode == 0
     path = tmp_path / "out" / "summary.json"
     text = path.read_text()
     content = json.loads(text)
-    damaged = [
+    corrupt = [
         text[: len(text) // 2],
         json.dumps({"format": 3}),
         json.dumps(content | {"measures": {}, "options": {}, "jobs": [3]}),
     ]
-    for half in damaged:
-        path.write_text(half)
+    for content in corrupt:
+        path.write_text(content)
         for command in (("summarise",), ("show", "case0")):
             done = probdice(command[0], tmp_path / "out", *command[1:])
             assert done.returncode == 1
@@ -285,14 +296,14 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell of this kind")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
-    ("redirection", "code", "said"),
+    ("redirection", "code", "message"),
     [
         (
             ">/dev/full",
             1,
-            "error: standard output cannot be written to: No space left on device; all ",
+            "error: cannot write to standard output: No space left on device; all ",
         ),
         (">&-", 1, "failed: "),
         ("2>&-", 1, ""),
@@ -301,10 +312,10 @@ def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
         ("| true; exit ${PIPESTATUS[0]}", 1, "failed: "),
     ],
 )
-def test_results_are_complete_wherever_the_output_goes(
-    tmp_path: Path, redirection: str, code: int, said: str
+def test_results_are_complete_if_the_output_fails(
+    tmp_path: Path, redirection: str, code: int, message: str
 ) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, SPLIT[:2]])
+    folders = save_folders(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, SPLIT[:2]])
     out = tmp_path / "out"
     words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
     done = subprocess.run(
@@ -315,15 +326,15 @@ def test_results_are_complete_wherever_the_output_goes(
         check=False,
     )
     assert done.returncode == code
-    assert said in done.stderr and "Traceback" not in done.stderr
+    assert message in done.stderr and "Traceback" not in done.stderr
     assert Evaluation.load(out).values() == {"net": pytest.approx([0.625, nan], nan_ok=True)}
     assert (out / "report.html").exists()
     assert (out / "cases.jsonl").read_bytes().count(b"\n") == 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of this kind")
-def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE] * 3, net=[SPLIT] * 3)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs ulimit")
+def test_finished_cases_survive_a_full_disk(tmp_path: Path) -> None:
+    folders = save_folders(tmp_path, truth=[REFERENCE] * 3, net=[SPLIT] * 3)
     out = tmp_path / "out"
     words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])
     done = subprocess.run(
@@ -335,14 +346,14 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert f"error: {out / 'cases.jsonl'}: cannot be written: File too large" in done.stderr
-    kept = (out / "cases.jsonl").read_bytes()
-    assert kept.count(b"\n") >= 1
+    before = (out / "cases.jsonl").read_bytes()
+    assert before.count(b"\n") >= 1
     assert probdice("evaluate", *folders, "-o", out, "-q").returncode == 0
-    whole = (out / "cases.jsonl").read_bytes()
-    assert whole.count(b"\n") == 3 and whole.startswith(kept[: kept.rindex(b"\n")])
+    after = (out / "cases.jsonl").read_bytes()
+    assert after.count(b"\n") == 3 and after.startswith(before[: before.rindex(b"\n")])
 
 
-def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
+def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     for name, shift in (("truth", 0.0), ("net", 5.0)):
         (tmp_path / name).mkdir()
         for k in range(10):
@@ -371,8 +382,10 @@ def test_many_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     assert len(repr(Evaluation.load(out)).splitlines()) == 8
 
 
-def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
-    folders = saved(tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE])
+def test_a_note_reports_ignored_labels_that_occur_in_no_case(tmp_path: Path) -> None:
+    folders = save_folders(
+        tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE]
+    )
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
     sentence = "The ignored label 7 does not occur in the reference of any case"
     note = f"note: {sentence}\n"
@@ -385,13 +398,13 @@ def test_a_label_to_be_ignored_that_is_nowhere_is_said(tmp_path: Path) -> None:
     assert "to be ignored" not in probdice(*words[:4], *words[-3:], "-o", tmp_path / "b").stdout
 
 
-def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
+def test_scores_below_1_are_never_shown_as_1(tmp_path: Path) -> None:
     truth = np.zeros((300, 300), int)
     truth[:150] = 1
     almost = truth.copy()
     almost[0, 0] = 0
     assert compare(truth, almost).score == 1 - 1 / 90_000
-    folders = saved(tmp_path, truth=[truth] * 6, net=[almost] * 6, same=[truth] * 6)
+    folders = save_folders(tmp_path, truth=[truth] * 6, net=[almost] * 6, same=[truth] * 6)
     out = tmp_path / "out"
     done = probdice("evaluate", *folders, "-o", out, "--reports", "none")
     assert (done.returncode, done.stderr) == (0, "")
@@ -407,9 +420,9 @@ def test_what_is_not_equal_is_never_shown_as_1(tmp_path: Path) -> None:
     assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
 
 
-def test_notes_and_errors_are_in_the_words_of_whoever_ran_it(tmp_path: Path) -> None:
+def test_notes_and_errors_name_options_for_command_or_python(tmp_path: Path) -> None:
     thirds = np.full((3, 8), 0.5)
-    truth, net = saved(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, thirds])
+    truth, net = save_folders(tmp_path, truth=[REFERENCE] * 2, net=[SPLIT, thirds])
     done = probdice("evaluate", truth, net, "-o", tmp_path / "command")
     assert done.returncode == 1
     evaluate(truth, net, out=tmp_path / "python").report()
@@ -434,13 +447,13 @@ def test_notes_and_errors_are_in_the_words_of_whoever_ran_it(tmp_path: Path) -> 
     assert "--sums" in failed and "sums=" not in failed
 
 
-def test_regions_correspond_by_the_rule_that_is_asked_for(folders: Path, tmp_path: Path) -> None:
+def test_match_selects_the_matching_rule(folders: Path, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier.json"
     earlier.write_text(compare(REFERENCE, SPLIT, merge="both").to_json())
     rules = {
         "paper": "matched by the paper's rule",
-        "5=1,7=2": "matched by the pairs that were given",
-        str(earlier): "matched by the groups of an earlier comparison",
+        "5=1,7=2": "matched by given pairs of labels",
+        str(earlier): "matched as in an earlier comparison",
     }
     scores = {"paper": 0.625, "5=1,7=2": 0.25, str(earlier): 0.875}
     for number, (rule, sentence) in enumerate(rules.items()):
@@ -454,7 +467,7 @@ def test_regions_correspond_by_the_rule_that_is_asked_for(folders: Path, tmp_pat
     assert "reference explained" in explained.stdout and "0.6667" in explained.stdout
 
 
-def test_one_correspondence_may_hold_for_all_cases(tmp_path: Path) -> None:
+def test_correspondence_set_matches_once_for_all_cases(tmp_path: Path) -> None:
     for name in ("truth", "mine"):
         (tmp_path / name).mkdir()
     for case, labels in (("a", SPLIT), ("b", SPLIT), ("c", SPLIT[::-1].copy())):
@@ -464,13 +477,13 @@ def test_one_correspondence_may_hold_for_all_cases(tmp_path: Path) -> None:
     words = "evaluate", tmp_path / "truth", tmp_path / "mine", "-o", out, "--reports", "worst:1"
     done = probdice(*words, "--correspondence", "set")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "one correspondence over all cases" in done.stdout
+    assert "one correspondence for all cases" in done.stdout
     assert Evaluation.load(out).values()["mine"].tolist() == [0.625, 0.625, 0.125]
-    assert "one over all cases of a method" in (out / "report.html").read_text(encoding="utf-8")
-    assert len(linked(out / "report.html")) == 1  # the case was compared again alike
+    assert "one for all cases of a method" in (out / "report.html").read_text(encoding="utf-8")
+    assert len(linked_pages(out / "report.html")) == 1  # the page shows the same correspondence
 
 
-def test_missing_partners_are_listed(folders: Path, tmp_path: Path) -> None:
+def test_missing_cases_are_listed(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "few").mkdir()
     np.save(tmp_path / "few" / "case0", REFERENCE)
     done = probdice("evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out")
@@ -479,7 +492,7 @@ def test_missing_partners_are_listed(folders: Path, tmp_path: Path) -> None:
     assert "no confidence interval: 1 case, fewer than 6" in done.stdout
 
 
-def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:
+def test_pattern_can_be_set_per_side_and_method(folders: Path, tmp_path: Path) -> None:
     (tmp_path / "net").mkdir()
     for k in range(7):
         np.savez(tmp_path / "net" / f"case{k}_out.npz", labels=REFERENCE, other=SPLIT)
@@ -494,7 +507,7 @@ def test_patterns_for_sides_and_methods(folders: Path, tmp_path: Path) -> None:
     assert means == {"a": 1.0, "b": 0.625}
 
 
-def test_subjects_of_two_sites_are_told_apart(tmp_path: Path) -> None:
+def test_equal_subjects_of_two_sites_need_the_path_in_the_pattern(tmp_path: Path) -> None:
     for side in ("truth", "net"):
         for site in ("site1", "site2"):
             (tmp_path / side / site).mkdir(parents=True)
@@ -510,7 +523,7 @@ def test_subjects_of_two_sites_are_told_apart(tmp_path: Path) -> None:
     assert len(list((tmp_path / "out" / "report_cases").iterdir())) == 2
 
 
-def test_the_tissue_maps_of_spm_are_one_case(tmp_path: Path) -> None:
+def test_several_spm_tissue_maps_are_one_case(tmp_path: Path) -> None:
     for side in ("truth", "net"):
         (tmp_path / side).mkdir()
     np.save(tmp_path / "truth" / "sub-01", np.array([0, 1, 2, 2]))
@@ -525,7 +538,7 @@ def test_the_tissue_maps_of_spm_are_one_case(tmp_path: Path) -> None:
     assert summary["measures"]["score"]["methods"][0]["worst"] == [["sub-01", 1.0]]
 
 
-def test_a_pattern_that_cannot_be_meant_is_named(folders: Path, tmp_path: Path) -> None:
+def test_an_invalid_pattern_is_rejected(folders: Path, tmp_path: Path) -> None:
     for pattern in ("{case}*.npy", "*{case}.npy", "{case}{case}.npy", "/x/{case}.npy"):
         done = probdice(
             "evaluate", folders / "truth", folders / "good", "-o", tmp_path, "--pattern", pattern
@@ -534,7 +547,7 @@ def test_a_pattern_that_cannot_be_meant_is_named(folders: Path, tmp_path: Path) 
         assert done.stderr.startswith(f"error: pattern {pattern!r} ")
 
 
-def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
+def test_a_usage_error_exits_with_2(folders: Path, tmp_path: Path) -> None:
     truth, good = folders / "truth", folders / "good"
     for words in (
         (truth, good),
@@ -552,13 +565,13 @@ def test_wrong_usage_is_code_2(folders: Path, tmp_path: Path) -> None:
     assert probdice("summarise", tmp_path, "--reports", "worst:").returncode == 2
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
     done = probdice("summarise", tmp_path)
     assert done.returncode == 1
-    assert "expected the folder that evaluate wrote into" in done.stderr
+    assert "expected a results folder of evaluate" in done.stderr
 
 
-def test_other_numbers_are_columns_on_request(folders: Path, tmp_path: Path) -> None:
+def test_indices_and_background_add_columns(folders: Path, tmp_path: Path) -> None:
     words = (folders / "truth", folders / "good", "-o", tmp_path, "--reports", "none")
     done = probdice("evaluate", *words, "--indices", "--background", "none")
     assert done.returncode == 0, done.stderr
@@ -567,8 +580,8 @@ def test_other_numbers_are_columns_on_request(folders: Path, tmp_path: Path) -> 
     assert len(header) == len(set(header))
 
 
-def test_a_network_that_is_right_beats_a_shifted_label_map(tmp_path: Path) -> None:
-    """Classes 0 to 3, of which no reference has class 3."""
+def test_a_correct_network_ranks_before_a_shifted_label_map(tmp_path: Path) -> None:
+    """The network has classes 0 to 3; no reference has class 3."""
     random = np.random.default_rng(0)
     for name in ("truth", "network", "shifted"):
         (tmp_path / name).mkdir()
@@ -608,7 +621,7 @@ def test_a_network_that_is_right_beats_a_shifted_label_map(tmp_path: Path) -> No
     with (out / "regions.csv").open(newline="") as file:
         faint = [row["faint"] for row in csv.DictReader(file) if row["method"] == "network"]
     assert faint == ["False", "False", "False", "True"] * 6
-    # The page of a case, the terminal and the table have one lowest Dice.
+    # The terminal and the table show the same lowest Dice.
     shown = probdice("show", out, "case0", "--method", "network").stdout
     lowest = float(rows["case0", "network"]["lowest_dice"])
     assert re.search(rf"lowest Dice +{lowest:.4f}", shown)

@@ -1,4 +1,4 @@
-"""What a terminal shows: within its width, in whole words, in its colours or in none."""
+"""Output on a terminal: width, line breaks, colours and help."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from probdice.cli.app import COMMANDS, EXAMPLES, app
-from probdice.cli.display import broken
+from probdice.cli.display import wrap_lines
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table, wrapped
 
 NAMES = ["spleen", "adrenal_gland_right", "portal_vein_and_splenic_vein", "LeftCerebralWhite"]
@@ -34,8 +34,8 @@ def organs() -> FittingTable:
             Column("reference"),
             Column("prediction"),
             Column("Dice", numbers=True),
-            Column("Jaccard", numbers=True, spare=1),
-            Column("pixels", numbers=True, spare=2),
+            Column("Jaccard", numbers=True, drop_order=1),
+            Column("pixels", numbers=True, drop_order=2),
         ]
     )
     for k, name in enumerate(NAMES):
@@ -51,21 +51,21 @@ def test_no_number_and_no_word_is_broken(width: int) -> None:
     assert {"spleen", "adrenal", "gland", "portal", "splenic", "vein", "0.0851", "0.3851"} <= words
 
 
-def test_columns_without_room_are_left_out_and_named() -> None:
-    assert "no room" not in "\n".join(printed(organs(), 90))
+def test_columns_that_do_not_fit_are_omitted_and_named() -> None:
+    assert "omitted" not in "\n".join(printed(organs(), 90))
     lines = printed(organs(), 67)
-    assert lines[-1] == "(no room here for pixels)" and "Jaccard" in lines[0]
-    assert printed(organs(), 50)[-1] == "(no room here for Jaccard, pixels)"
+    assert lines[-1] == "(omitted columns: pixels)" and "Jaccard" in lines[0]
+    assert printed(organs(), 50)[-1] == "(omitted columns: Jaccard, pixels)"
 
 
-def test_columns_of_one_kind_are_left_out_together() -> None:
-    table = FittingTable([Column("name"), *(Column(f"c{k}", True, spare=1) for k in range(2))])
+def test_columns_with_the_same_drop_order_are_omitted_together() -> None:
+    table = FittingTable([Column("name"), *(Column(f"c{k}", True, drop_order=1) for k in range(2))])
     table.add_row("a", "1" * 20, "2" * 20)
     assert printed(table, 48)[0].split() == ["name", "c0", "c1"]
     assert printed(table, 47)[0].split() == ["name"]
 
 
-def test_names_break_at_their_joints() -> None:
+def test_names_are_broken_between_their_parts() -> None:
     assert wrapped("lung_upper_lobe_left", 12) == ["lung_upper_", "lobe_left"]
     assert wrapped("LeftCerebralWhiteMatter", 12) == ["LeftCerebral", "WhiteMatter"]
     assert wrapped("5, 7, 12, … 30 more", 8) == ["5, 7,", "12, … 30", "more"]
@@ -79,11 +79,11 @@ def test_a_table_without_rows_has_headings() -> None:
     assert printed(plain_table("name", ">n"), 80)[0].split() == ["name", "n"]
 
 
-def test_lines_break_between_words_and_paths_stay_whole() -> None:
+def test_lines_are_broken_between_words_but_not_in_paths() -> None:
     path = "/a/very/long/path/to/a/file/that/is/longer/than/the/line.nii.gz"
-    note = Text.assemble(("note: ", "yellow"), f"the file {path} has no partner at all")
-    text = broken(note, 30)
-    assert text.plain.split("\n") == ["note: the file", path, "has no partner at all"]
+    note = Text.assemble(("note: ", "yellow"), f"the file {path} has no matching case")
+    text = wrap_lines(note, 30)
+    assert text.plain.split("\n") == ["note: the file", path, "has no matching case"]
     assert text.spans == note.spans
 
 
@@ -91,7 +91,7 @@ def test_lines_break_between_words_and_paths_stay_whole() -> None:
 
 
 def on_terminal(words: list[str], *, errors: bool = False, **environment: str) -> str:
-    """What a command prints on a terminal of eighty columns; or its errors alone."""
+    """Return the standard output (or error) of a command on a terminal with 80 columns."""
     import fcntl
     import pty
     import struct
@@ -99,13 +99,13 @@ def on_terminal(words: list[str], *, errors: bool = False, **environment: str) -
 
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "CI")}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "CI")}
     process = subprocess.Popen(
         [sys.executable, "-m", "probdice", *words],
         stdin=terminal,
         stdout=subprocess.DEVNULL if errors else terminal,
         stderr=terminal if errors else subprocess.DEVNULL,
-        env=known | {"TERM": "xterm-256color"} | environment,
+        env=inherited | {"TERM": "xterm-256color"} | environment,
     )
     os.close(terminal)
     output = b""
@@ -124,7 +124,7 @@ def on_terminal(words: list[str], *, errors: bool = False, **environment: str) -
 
 @pytest.fixture
 def pair(tmp_path: Path) -> list[str]:
-    """Two label maps with long names, one of which has a region that the other has not."""
+    """Return a command for two label maps with long names; one region is unmatched."""
     labels = np.repeat(np.arange(6), 20).reshape(12, 10)
     names = {str(k): f"a_rather_long_name_of_region_{k}" for k in range(6)}
     (tmp_path / "names.json").write_text(str(names).replace("'", '"'))
@@ -139,7 +139,7 @@ def pair(tmp_path: Path) -> list[str]:
     ]
 
 
-def test_a_comparison_fits_eighty_columns(pair: list[str]) -> None:
+def test_a_comparison_fits_80_columns(pair: list[str]) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_terminal(pair))
     lines = text.replace("\r", "").splitlines()
     assert [line for line in lines if len(line) > 80 and ".npy" not in line] == []
@@ -147,41 +147,41 @@ def test_a_comparison_fits_eighty_columns(pair: list[str]) -> None:
     assert {"rather", "long", "region", "1.0000", "0.6667"} <= words
 
 
-def test_colours_are_for_terminals_that_want_them(pair: list[str]) -> None:
-    assert "\x1b[33m" in on_terminal(pair)  # a region without a partner is yellow
+def test_colours_follow_no_color_and_term(pair: list[str]) -> None:
+    assert "\x1b[33m" in on_terminal(pair)  # an unmatched region is yellow
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", on_terminal(pair, NO_COLOR="1"))
     assert "\x1b" not in on_terminal(pair, TERM="dumb")
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_errors_are_plain_where_colours_are_not_wanted(environment: dict[str, str]) -> None:
-    said = on_terminal(["info", "missing.npy"], errors=True, **environment)
-    assert said == "error: missing.npy: no such file\r\n"
+def test_errors_have_no_colours_if_these_are_disabled(environment: dict[str, str]) -> None:
+    message = on_terminal(["info", "missing.npy"], errors=True, **environment)
+    assert message == "error: missing.npy: no such file\r\n"
 
 
 # --- help
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
-def test_every_command_has_examples_that_it_understands(
+def test_every_command_has_valid_examples(
     command: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # The one file that is read with the options.
+    # --config reads this file while options are parsed.
     (tmp_path / "challenge.toml").write_text('reference = "truth"\n[methods]\nmine = "mine"\n')
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     name = command.__name__  # type: ignore[attr-defined]
-    typed = name.replace("_", "-")
-    known = group.commands[typed]
+    command_name = name.replace("_", "-")
+    parser = group.commands[command_name]
     for example in EXAMPLES[name]:
         program, word, *words = shlex.split(example)
-        assert (program, word) == ("probdice", typed)
-        known.make_context(name, words)  # which refuses what it does not know
+        assert (program, word) == ("probdice", command_name)
+        parser.make_context(name, words)  # raises an error for invalid options
         assert len(example) <= 76
 
 
-def test_examples_stand_in_the_help_each_in_a_line() -> None:
+def test_the_help_has_one_line_per_example() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "probdice", "show", "--help"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Names chosen by others reach terminals, spreadsheets and Markdown as text, never as commands."""
+"""Untrusted names are plain text in terminals, spreadsheets and Markdown."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from probdice.cli.app import app
 from probdice.text.escaping import csv_text, markdown, printable, tex, visible
 
-# An OSC title, the CSI of eight bits, a reversed line, and a forged line.
+# An OSC title, an 8-bit CSI, a right-to-left override, HTML, and a forged line.
 HOSTILE = "=1+1 \x1b]0;title\x07\x9b31m\u202e|<img src=x onerror=alert(1)>\nerror: forged"
 FORMULAS = ["=1+1", "@SUM(A1)", "+1+1", "-1+1", "\t=1", "\r=1", " =1", "-", "＝1", "'quoted", "''="]
 PLAIN = ["liver", "a=b", "1;2", "-3", "+4", "-0.5", "-1e-05", "x, y", 'say "a"', "two\rlines", ""]
@@ -27,12 +27,12 @@ SPLIT = np.repeat(np.array([7, 7, 5, 5, 5, 9, 9, 9], np.uint8)[:, None, None], 2
 
 
 def unescaped(cell: str) -> str:
-    """The rule that the documentation gives to readers of the tables."""
+    """Restore a text from a CSV cell, as documented."""
     return cell.removeprefix("'")
 
 
 def run(*words: object) -> tuple[int, str]:
-    """The exit code of a command and all that it printed, none of which is a control code."""
+    """Run a command, check that it prints no control codes, and return exit code and output."""
     done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -43,7 +43,7 @@ def run(*words: object) -> tuple[int, str]:
 
 
 def without_formulas(path: Path) -> pandas.DataFrame:
-    """A table in which no cell is a formula, with its text as pandas reads it."""
+    """Read a table and check that no cell is a formula."""
     table = pandas.read_csv(path, keep_default_na=False, dtype=str)
     for cell in table.to_numpy().ravel():
         is_number = cell and cell.strip() == cell and not cell[-1:].isalpha() and _number(cell)
@@ -60,7 +60,7 @@ def _number(text: str) -> bool:
     return True
 
 
-# --- the rules
+# --- functions
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -90,7 +90,7 @@ def test_every_text_is_recovered_from_csv(rows: list[list[str]]) -> None:
     assert [[unescaped(cell) for cell in row] for row in read] == rows
 
 
-def test_markdown_shows_the_text_and_nothing_else() -> None:
+def test_markdown_renders_as_the_original_text() -> None:
     from markdown_it import MarkdownIt
 
     texts = [
@@ -111,23 +111,23 @@ def test_markdown_shows_the_text_and_nothing_else() -> None:
         assert plain.replace("&amp;", "&") == shown
 
 
-def test_latex_gets_no_command_and_no_line_break() -> None:
+def test_latex_has_no_commands_and_no_line_breaks() -> None:
     assert tex("a\n\\input{x}") == r"a\textbackslash{}n\textbackslash{}input\{x\}"
 
 
 @given(st.text(), st.text())
-def test_json_on_a_terminal_has_the_same_content(key: str, value: str) -> None:
+def test_escaped_json_has_the_same_content(key: str, value: str) -> None:
     shown = visible(json.dumps({key: value}, ensure_ascii=False, indent=2))
     assert json.loads(shown) == {key: value}
     assert all(line.isprintable() for line in shown.split("\n"))
 
 
-# --- every command
+# --- commands
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Two label maps and a table of names, all with hostile names."""
+    """Write three label maps and a table of names, all with hostile file names."""
     paths = [tmp_path / f"{HOSTILE.replace('/', '')}{k}.npy" for k in range(3)]
     for path, array in zip(paths, (LABELS, SPLIT, LABELS), strict=True):
         np.save(path, array)
@@ -136,39 +136,39 @@ def files(tmp_path: Path) -> list[Path]:
     return [*paths, names]
 
 
-def test_compare(files: list[Path], tmp_path: Path) -> None:
+def test_compare_prints_no_control_codes(files: list[Path], tmp_path: Path) -> None:
     first, second, _, names = files
-    code, said = run("compare", first, second, "--names", names)
-    assert code == 0 and "\\u001b]0;title\\u0007\\u009b31m\\u202e" in said
-    assert "\nerror: forged" not in said
-    code, said = run("compare", first, second, "--names", names, "--json", "-")
-    assert code == 0 and json.loads(said)["files"]["reference"]["path"] == str(first)
+    code, output = run("compare", first, second, "--names", names)
+    assert code == 0 and "\\u001b]0;title\\u0007\\u009b31m\\u202e" in output
+    assert "\nerror: forged" not in output
+    code, output = run("compare", first, second, "--names", names, "--json", "-")
+    assert code == 0 and json.loads(output)["files"]["reference"]["path"] == str(first)
     assert run("compare", first, tmp_path / f"absent{HOSTILE}.npy")[0] == 1
     assert run("compare", first, second, "--report", tmp_path / HOSTILE / "page.html")[0] != 0
     assert run("compare", first, second, "--match", HOSTILE)[0] != 0
     assert run("compare", first, second, "--debug", "--names", first)[0] == 1
 
 
-def test_info(files: list[Path], tmp_path: Path) -> None:
-    code, said = run("info", files[1], "--names", files[3])
-    assert code == 0 and "-five" in said and "\nerror: forged" not in said
+def test_info_prints_no_control_codes(files: list[Path], tmp_path: Path) -> None:
+    code, output = run("info", files[1], "--names", files[3])
+    assert code == 0 and "-five" in output and "\nerror: forged" not in output
     parts = tmp_path / f"parts{HOSTILE}.npz"
     np.savez(parts, **{"a\x1b[2J": LABELS, "b": LABELS})
-    code, said = run("info", parts)
-    assert code == 0 and "a\\u001b[2J" in said
+    code, output = run("info", parts)
+    assert code == 0 and "a\\u001b[2J" in output
     text = tmp_path / f"text{HOSTILE}.nii.gz"
     text.write_bytes(b"\x1b]0;title\x07 no image")
     assert run("info", text)[0] == 1
 
 
-def test_consensus_and_agree(files: list[Path], tmp_path: Path) -> None:
+def test_consensus_and_agree_print_no_control_codes(files: list[Path], tmp_path: Path) -> None:
     assert run("agree", *files[:3])[0] == 0
     assert run("agree", *files[:3], "--json", "-")[0] == 0
     assert run("consensus", *files[:3], "--output", tmp_path / f"out{HOSTILE}.nii.gz")[0] == 0
     assert run("consensus", files[0], files[0])[0] == 2
 
 
-def test_rank(tmp_path: Path) -> None:
+def test_rank_prints_no_control_codes(tmp_path: Path) -> None:
     rows = [("person", "image", "segmentation", "rank")]
     rows += [("p", HOSTILE, str(k), str(k + 1)) for k in range(4)]
     rankings, scores = tmp_path / f"a{HOSTILE}.csv", tmp_path / f"b{HOSTILE}.csv"
@@ -182,21 +182,21 @@ def test_rank(tmp_path: Path) -> None:
     assert run("rank", rankings, scores, "--column", HOSTILE)[0] == 1
 
 
-def test_demo_and_paper(tmp_path: Path) -> None:
+def test_demo_and_paper_print_no_control_codes(tmp_path: Path) -> None:
     assert run("demo", "--output", tmp_path / HOSTILE)[0] == 0
     (tmp_path / f"file{HOSTILE}").write_text("")
     assert run("paper", "--output", tmp_path / f"file{HOSTILE}" / "out")[0] == 1
 
 
-def test_a_wrong_command_line(tmp_path: Path) -> None:
+def test_usage_errors_print_no_control_codes(tmp_path: Path) -> None:
     assert run(HOSTILE)[0] == 2
     assert run(f"--{HOSTILE}")[0] == 2
     assert run("warm-up", HOSTILE)[0] == 2
     assert run("compare", "a", "b", "--merge", HOSTILE)[0] == 2
 
 
-def test_a_folder_of_cases_with_hostile_names(tmp_path: Path) -> None:
-    formula = "=cmd|' C'!A0\x1b[2J<img src=x>"  # a folder's name has no "/"
+def test_results_of_hostile_names_have_no_formulas_and_no_html(tmp_path: Path) -> None:
+    formula = "=cmd|' C'!A0\x1b[2J<img src=x>"  # a folder name cannot contain "/"
     reference, method = tmp_path / "reference", tmp_path / formula
     for folder in (reference, method):
         folder.mkdir()
@@ -208,8 +208,8 @@ def test_a_folder_of_cases_with_hostile_names(tmp_path: Path) -> None:
     names = tmp_path / "names.json"
     names.write_text(json.dumps({"1": '=HYPERLINK("http://x")', "2": "@two"}))
     out = tmp_path / f"out{HOSTILE}"
-    code, said = run("evaluate", reference, method, "-o", out, "--reference-names", names)
-    assert code != 0 and "\\u001b[2J<img src=x>" in said and "failed: +broken" in said
+    code, output = run("evaluate", reference, method, "-o", out, "--reference-names", names)
+    assert code != 0 and "\\u001b[2J<img src=x>" in output and "failed: +broken" in output
 
     cases = without_formulas(out / "cases.csv")
     assert {unescaped(name) for name in cases["case"]} == {
@@ -231,18 +231,18 @@ def test_a_folder_of_cases_with_hostile_names(tmp_path: Path) -> None:
 
     assert run("summarise", out)[0] == 0
     assert run("summarise", out, "--reports", HOSTILE)[0] == 2
-    assert run("show", out, f"-case{HOSTILE}")[0] != 0  # taken for options
+    assert run("show", out, f"-case{HOSTILE}")[0] != 0  # parsed as options
     assert run("show", out, "--", f"-case{HOSTILE}")[0] == 0
     assert run("show", out, "+broken")[0] == 0
     assert run("show", out, f"absent{HOSTILE}")[0] == 1
 
 
-def test_a_terminal_gets_colours_but_no_sequence_of_a_name(tmp_path: Path) -> None:
+def test_a_terminal_gets_colours_but_no_sequences_from_names(tmp_path: Path) -> None:
     name = "a\x1b]0;title\x07\x1b[5m.npy"
     np.save(tmp_path / name, LABELS)
     shutil.copy(tmp_path / name, tmp_path / f"b{name}")
-    said = on_terminal(["compare", str(tmp_path / name), str(tmp_path / f"b{name}")])
-    assert "\x1b[1m" in said and "\x1b]" not in said and "\x1b[5m" not in said
-    assert "a\\u001b]0;title" in said.replace("\r\n", "")
-    said = on_terminal(["info", str(tmp_path / f"absent{name}")], errors=True)
-    assert "\x1b[5m" not in said and "\x1b]" not in said and "\\u001b[5m" in said
+    output = on_terminal(["compare", str(tmp_path / name), str(tmp_path / f"b{name}")])
+    assert "\x1b[1m" in output and "\x1b]" not in output and "\x1b[5m" not in output
+    assert "a\\u001b]0;title" in output.replace("\r\n", "")
+    output = on_terminal(["info", str(tmp_path / f"absent{name}")], errors=True)
+    assert "\x1b[5m" not in output and "\x1b]" not in output and "\\u001b[5m" in output

@@ -383,7 +383,7 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
     ("options", "message"),
     [
         ({"merge": "all"}, "merge must be"),
-        ({"merge": "both", "match": "labels"}, 'does not go with match="labels"'),
+        ({"merge": "both", "match": "labels"}, 'cannot be combined with match="labels"'),
         ({"match": False}, 'match=False is match="labels"'),
         ({"match": {}}, "match is an empty mapping"),
         ({"similarity": "cosine"}, "similarity must be"),
@@ -396,7 +396,10 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"ignore": True}, "ignore must hold whole numbers, found True"),
         ({"ignore": [1, "2"]}, "ignore must hold whole numbers, found '2'"),
         ({"ignore": "12"}, "ignore must hold whole numbers, found '12'"),
-        ({"ignore_geometry": True, "geometry_tolerance": 0.1}, "does not go with ignore_geometry"),
+        (
+            {"ignore_geometry": True, "geometry_tolerance": 0.1},
+            "cannot be combined with ignore_geometry",
+        ),
         ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
     ],
 )

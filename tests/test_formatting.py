@@ -1,4 +1,4 @@
-"""Numbers are shown rounded, but never as certainty that is not there."""
+"""Formatting of numbers: rounding, percentages and volumes."""
 
 from math import nan, nextafter
 
@@ -29,7 +29,7 @@ from probdice.text.formatting import decimal, millilitres, percent
         (1, "1.0000"),
     ],
 )
-def test_less_than_one_is_never_shown_as_one(value: float | None, expected: str) -> None:
+def test_numbers_below_1_are_never_rounded_to_1(value: float | None, expected: str) -> None:
     assert decimal(value) == expected
 
 
@@ -47,11 +47,13 @@ def test_less_than_one_is_never_shown_as_one(value: float | None, expected: str)
         (None, "–"),
     ],
 )
-def test_less_than_all_is_never_shown_as_all(value: float | None, expected: str) -> None:
+def test_fractions_below_1_are_never_rounded_to_100_percent(
+    value: float | None, expected: str
+) -> None:
     assert percent(value) == expected
 
 
-def test_the_number_of_decimals_can_be_chosen() -> None:
+def test_the_number_of_decimals_is_an_option() -> None:
     assert (decimal(0.996, 2), decimal(0.9, 0), decimal(0.4, digits=0)) == ("0.99", "0", "0")
     assert (percent(0.999, 0), percent(0.99999, digits=3)) == ("99 %", "99.999 %")
 
@@ -67,5 +69,5 @@ def test_the_number_of_decimals_can_be_chosen() -> None:
         (54_372, None, ""),
     ],
 )
-def test_volumes_in_millilitres(pixels, pixel_volume, expected):
+def test_volumes_are_formatted_in_millilitres(pixels, pixel_volume, expected):
     assert millilitres(pixels, pixel_volume) == expected

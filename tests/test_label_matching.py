@@ -103,7 +103,9 @@ def test_channels_of_a_file_are_taken_by_number_with_a_note(tmp_path: Path) -> N
     np.save(tmp_path / "other.npy", np.array([0, 0, 17, 17, 53]))
     done = run("compare", tmp_path / "other.npy", tmp_path / "soft.npy", "--match", "labels")
     assert done.code == 1
-    assert "prediction: its channels have no labels, and the reference has 0, 17, 53" in done.said
+    assert (
+        "prediction: its channels have no labels, and the reference has 0, 17, 53" in done.message
+    )
     both = compare(tmp_path / "soft.npy", tmp_path / "soft.npy", match="labels")
     assert (both.score, len(notes(both, "assumed"))) == (1.0, 2)
 
@@ -152,7 +154,7 @@ def test_a_mapping_may_name_labels_that_a_case_lacks(tmp_path: Path) -> None:
     assert table.count("1.0") >= 2
     done = run(*arguments, "--match", "5=1,6=2,9=3")
     assert done.code == 1
-    assert done.said.count("match names 9, which no case has") == 1
+    assert done.message.count("match names 9, which no case has") == 1
     with pytest.raises(InputError, match="match names 9, which neither side has"):
         compare([0, 1], [0, 5], match={9: 1})
 

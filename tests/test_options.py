@@ -1,4 +1,4 @@
-"""What compare, evaluate and the commands are asked, checked once."""
+"""Options of compare, evaluate and the commands."""
 
 import json
 
@@ -12,7 +12,7 @@ from probdice.method.sides import Both
 from probdice.options import Options, as_workers
 
 
-def test_the_defaults():
+def test_defaults():
     options = Options.of()
     assert options == Options()
     assert (options.similarity, options.match, options.merge) == (Absolute(), "overlap", "none")
@@ -36,7 +36,10 @@ def test_the_defaults():
         ({"match": {}}, "match is an empty mapping"),
         ({"match": {1.5: 2}}, r"map labels .* to labels, found 1\.5"),
         ({"match": {1: None}}, "map labels .* to labels, found None"),
-        ({"match": "labels", "merge": "both"}, 'merge="both" does not go with match="labels"'),
+        (
+            {"match": "labels", "merge": "both"},
+            'merge="both" cannot be combined with match="labels"',
+        ),
         ({"ignore": ["a"]}, "ignore must hold whole numbers, found 'a'"),
         ({"ignore": 1.5}, r"ignore must hold whole numbers, found 1\.5"),
         ({"ignore": None}, "ignore must hold whole numbers, found None"),
@@ -55,28 +58,30 @@ def test_the_defaults():
         ({"geometry_tolerance": "1"}, "geometry_tolerance must be a number of pixels"),
         (
             {"geometry_tolerance": 1, "ignore_geometry": True},
-            "geometry_tolerance=1 does not go with ignore_geometry=True",
+            "geometry_tolerance=1 cannot be combined with ignore_geometry=True",
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(given, message):
+def test_invalid_options_are_rejected(given, message):
     with pytest.raises(ProbdiceError, match=message):
         Options.of(**given)
 
 
-def test_an_earlier_comparison_does_not_go_with_merging():
+def test_an_earlier_comparison_cannot_be_combined_with_merging():
     earlier = compare([1, 2], [3, 4])
-    with pytest.raises(ProbdiceError, match="does not go with an earlier comparison"):
+    with pytest.raises(ProbdiceError, match="cannot be combined with an earlier comparison"):
         compare([1, 2], [3, 4], match=earlier, merge="both")
 
 
-def test_the_message_is_written_for_the_command_line_too():
+def test_messages_are_also_written_for_the_command_line():
     with pytest.raises(ProbdiceError) as caught:
         Options.of(match="labels", merge="both")
-    assert caught.value.in_command().startswith("--merge both does not go with --match labels:")
+    assert caught.value.in_command().startswith(
+        "--merge both cannot be combined with --match labels:"
+    )
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     options = Options.of(
         scale=np.float32(100), geometry_tolerance=np.float32(0.5), ignore=np.array(2)
     )
@@ -87,7 +92,7 @@ def test_numbers_of_numpy_are_numbers():
     json.dumps(options.to_dict())
 
 
-def test_workers():
+def test_workers_is_a_positive_whole_number_or_none():
     assert as_workers(None) is None
     assert as_workers(np.int64(2)) == 2
     for wrong in (True, False, 0, -1, 2.0, "2"):
@@ -95,25 +100,25 @@ def test_workers():
             as_workers(wrong)
 
 
-def test_options_for_one_side():
+def test_sums_and_scale_apply_to_one_side_or_both():
     options = Options.of(sums={"prediction": "normalize"}, scale={"reference": 255})
     assert options.sums == Both("error", "normalise")
     assert (options.scale, options.scales) == (None, Both(255.0, None))
     assert Options.of(sums="background").sums == Both("background", "background")
 
 
-def test_names_and_priority_for_both_sides_or_one(tmp_path, monkeypatch):
+def test_names_and_priority_apply_to_one_side_or_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Options.of().names == Both(None, None)
     assert Options.of(names=["air", "bone"]).names.prediction == ((0, "air"), (1, "bone"))
     one = Options.of(names={"reference": "lut.txt"}).names
-    assert one == Both(str(tmp_path / "lut.txt"), None)  # wherever the options are used later
+    assert one == Both(str(tmp_path / "lut.txt"), None)  # independent of the working directory
     both = Options.of(priority=("tumour", "kidney"))
     assert both.priority == Both(("tumour", "kidney"), ("tumour", "kidney"))
     assert Options.of(priority={"prediction": "tumour"}).priority == Both((), ("tumour",))
 
 
-def test_the_sides_that_may_be_merged():
+def test_merge_selects_sides():
     assert sides_to_merge("none") == ()
     assert sides_to_merge("prediction") == ("prediction",)
     assert sides_to_merge("reference") == ("reference",)
@@ -131,5 +136,5 @@ def test_the_sides_that_may_be_merged():
         Options.of(match=Given((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
     ],
 )
-def test_options_survive_json(options):
+def test_options_are_restored_from_json(options):
     assert Options.from_dict(json.loads(json.dumps(options.to_dict()))) == options

@@ -686,7 +686,7 @@ def test_equal_sides_score_1_in_torch_as_well():
         ({"names": ["a", "a", "b"]}, "names must be 3 different names"),
         ({"names": "abc"}, "names must be 3 different names"),
         ({"merge": "all"}, "merge must be"),
-        ({"match": "labels", "merge": "both"}, "does not go with"),
+        ({"match": "labels", "merge": "both"}, "cannot be combined with"),
         ({"ignore_index": 1.5}, "ignore_index must hold whole numbers"),
     ],
 )

@@ -1,8 +1,8 @@
 """Compare two segmentations of one image, crisp or probabilistic, with any number of regions.
 
-The multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
-(arXiv:1509.07244): probabilities are never hardened, geometry is checked, and labels need not
-agree.
+probdice implements the multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
+(arXiv:1509.07244). It never hardens probabilities, always checks geometry, and does not require
+that labels agree.
 """
 
 from importlib import import_module
@@ -116,5 +116,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """List the public names."""
     return sorted([*__all__, "__version__"])

@@ -1,4 +1,4 @@
-"""`python -m probdice`."""
+"""Run the command line with `python -m probdice`."""
 
 from probdice.cli import main
 

@@ -1,17 +1,17 @@
-"""Everything probdice raises, and how a message names an option.
+"""Exceptions, warnings and notes, and how their messages name options.
 
 Exception
 └── ProbdiceError
-    ├── InputError (also a ValueError)       an argument or a file does not fit
-    │   ├── FormatError                      a file is not what it should be
-    │   └── GeometryError                    the two sides lie in different places
+    ├── InputError (also a ValueError)       an argument or a file is invalid
+    │   ├── FormatError                      a file cannot be read or written
+    │   └── GeometryError                    the two sides are on different grids
     ├── MissingExtraError (also an ImportError)
-    └── TooLargeError (also a MemoryError)   the answer would not fit in memory
+    └── TooLargeError (also a MemoryError)   the result does not fit in memory
 UserWarning
 └── ProbdiceWarning
 
-A message is a sequence of texts and options. An option is data, a name and a value: Python writes
-``merge="both"``, the command line ``--merge both``.
+A message is a sequence of texts and options. An `Option` has a name and a value, and is written as
+``merge="both"`` in Python and as ``--merge both`` on the command line.
 """
 
 from collections.abc import Sequence
@@ -44,13 +44,13 @@ class Option:
     Attributes
     ----------
     name : str
-        Its name in Python; the command line has hyphens for underscores.
+        The name in Python. On the command line, hyphens replace underscores.
     value : str, int, float or None
-        What to set it to; None for an option that is only switched on.
+        The recommended value; None for a flag.
     python : str
-        How Python writes it, where that is not ``name=value``.
+        The text in Python, if it is not ``name=value``.
     command : str
-        How the command line writes it, where that is not ``--name value``.
+        The text on the command line, if it is not ``--name value``.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Option:
     command: str = ""
 
     def in_python(self) -> str:
-        """As an argument of a function."""
+        """Return the option as an argument of a Python function."""
         if self.python:
             return self.python
         value = f'"{self.value}"' if isinstance(self.value, str) else repr(self.value)
         return f"{self.name}={value}"
 
     def in_command(self) -> str:
-        """As an option of a command."""
+        """Return the option as a command-line option."""
         if self.command:
             return self.command
         flag = f"--{self.name.replace('_', '-')}"
@@ -74,26 +74,26 @@ class Option:
 
 
 Message = Sequence[str | Option]
-Words = Literal["python", "command"]  # whose words a message is written in
+Words = Literal["python", "command"]  # how a message writes options
 
 
 def in_python(message: Message) -> str:
-    """A message for someone who calls functions."""
+    """Return a message with options written for Python."""
     return "".join(part if isinstance(part, str) else part.in_python() for part in message)
 
 
 def in_command(message: Message) -> str:
-    """A message for someone who types commands."""
+    """Return a message with options written for the command line."""
     return "".join(part if isinstance(part, str) else part.in_command() for part in message)
 
 
 def in_words(message: Message, words: Words) -> str:
-    """A message for someone who calls functions, or who types commands."""
+    """Return a message with options written for Python or for the command line."""
     return in_command(message) if words == "command" else in_python(message)
 
 
 def as_words(words: object) -> Words:
-    """Whose words to use, checked."""
+    """Check how messages write options."""
     for known in get_args(Words):
         if words == known:
             return known  # type: ignore[no-any-return]
@@ -102,14 +102,14 @@ def as_words(words: object) -> Words:
 
 @dataclass(frozen=True)
 class Note:
-    """Something worth knowing about a result.
+    """A remark about a result.
 
     Attributes
     ----------
     kind : str
-        A word that stays the same: "unmatched", "crossed", "infinite", …
+        A fixed identifier: "unmatched", "crossed", "infinite", …
     message : tuple of str or Option
-        The sentence.
+        The text and the options that it recommends.
 
     Examples
     --------
@@ -129,7 +129,7 @@ region, use merge="reference".
         return in_python(self.message)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it: texts, and options as objects."""
+        """Return the note as JSON data: texts as strings, options as objects."""
         return {
             "kind": self.kind,
             "message": [part if isinstance(part, str) else asdict(part) for part in self.message],
@@ -137,7 +137,7 @@ region, use merge="reference".
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Note":
-        """Back from JSON."""
+        """Restore a note from JSON data."""
         message = tuple(
             part if isinstance(part, str) else Option(**part) for part in content["message"]
         )
@@ -150,12 +150,14 @@ region, use merge="reference".
             isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
             for value in values
         ):
-            raise InputError(f"expected a note made of texts and options, found {content!r}")
+            raise InputError(
+                f"expected a note that consists of texts and options, found {content!r}"
+            )
         return cls(content["kind"], message)
 
 
 class ProbdiceError(Exception):
-    """Base of every error that probdice raises on purpose.
+    """Base class of all errors that probdice raises deliberately.
 
     Examples
     --------
@@ -174,16 +176,16 @@ class ProbdiceError(Exception):
         return in_python(self.args)
 
     def in_command(self) -> str:
-        """The message for someone who types commands."""
+        """Return the message with options written for the command line."""
         return in_command(self.args)
 
     def prefixed(self, prefix: str) -> Self:
-        """The same error with a text before its message, such as the name of a file."""
+        """Return the same error with a prefix, such as the name of a file."""
         return type(self)(prefix, *self.args)
 
 
 class InputError(ProbdiceError, ValueError):
-    """An argument or a file does not fit; the message says what would.
+    """An argument or a file is invalid. The message states what is expected.
 
     Examples
     --------
@@ -197,7 +199,7 @@ class InputError(ProbdiceError, ValueError):
 
 
 class FormatError(InputError):
-    """A file cannot be read as a segmentation.
+    """A file cannot be read as a segmentation, or cannot be written.
 
     Examples
     --------
@@ -211,7 +213,7 @@ class FormatError(InputError):
 
 
 class GeometryError(InputError):
-    """The two sides do not lie on the same grid.
+    """The two sides are not on the same grid.
 
     Examples
     --------
@@ -228,7 +230,7 @@ class GeometryError(InputError):
 
 
 class MissingExtraError(ProbdiceError, ImportError):
-    """A format or a feature needs an extra that is not installed.
+    """A format or a feature needs an optional dependency (an extra) that is not installed.
 
     Examples
     --------
@@ -239,7 +241,7 @@ class MissingExtraError(ProbdiceError, ImportError):
 
 
 class TooLargeError(ProbdiceError, MemoryError):
-    """What was asked for would not fit in memory.
+    """The result does not fit in memory.
 
     Examples
     --------
@@ -250,7 +252,7 @@ class TooLargeError(ProbdiceError, MemoryError):
 
 
 class ProbdiceWarning(UserWarning):
-    """A comparison went through, but something about it is worth knowing.
+    """A comparison succeeded, but its result needs attention.
 
     Examples
     --------

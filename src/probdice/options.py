@@ -1,4 +1,4 @@
-"""What compare, evaluate and the commands are asked, checked once."""
+"""Options of compare, evaluate and the commands, checked once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,25 +35,25 @@ __all__ = [
 Correspondence = Literal["case", "set"]
 
 
-class Earlier(Protocol):
-    """An earlier comparison, of which only the groups are looked at."""
+class HasGroups(Protocol):
+    """An earlier comparison. Only its groups are used."""
 
     @property
     def groups(self) -> tuple[Any, ...]: ...
 
 
-Match: TypeAlias = str | Mapping[Any, Label] | Earlier
+Match: TypeAlias = str | Mapping[Any, Label] | HasGroups
 
-TOLERANCE = 0.1  # pixels that the corners of two grids may lie apart
+TOLERANCE = 0.1  # largest distance between the corners of two grids, in pixels
 T = TypeVar("T")
 
 
-_AS_THEY_ARE: Both[Sums] = Both("error", "error")
+_UNCHANGED_SUMS: Both[Sums] = Both("error", "error")
 _UNSCALED: Both[float | None] = Both(None, None)
 _UNNAMED: Both["Names | None"] = Both(None, None)
 _UNORDERED: Both[tuple[str, ...]] = Both((), ())
 
-# The path of a table, or pairs of a label and its name; and what users may say.
+# Checked names are the path of a table, or pairs of a label and its name. Users may give more.
 Names: TypeAlias = str | tuple[tuple[Label, str], ...]
 GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
 Priority: TypeAlias = str | Sequence[str]
@@ -61,43 +61,43 @@ Priority: TypeAlias = str | Sequence[str]
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that changes a result, but for the images and the mask.
+    """All options that change a result. The images and the mask are not options.
 
     Attributes
     ----------
     similarity : Similarity
     match : {"overlap", "paper", "labels"}, Fixed or Given
-        By which rule regions correspond.
+        How regions are matched.
     merge : {"none", "prediction", "reference", "both"}
-        Which side's spare regions may be merged.
+        The sides whose unmatched regions may be merged.
     ignore : tuple of int
-        Labels of the reference whose pixels are left out.
+        Labels of the reference whose pixels are excluded.
     sums : Both of {"error", "normalise", "background"}
-        What to do where probabilities do not sum to 1.
+        How to handle probabilities that do not sum to 1.
     scale : float or None
-        The number that stands for certainty, for the sides that need it.
+        The value that means probability 1. Label maps and values up to 1 are not scaled.
     scales : Both of float or None
-        The same for one side, whatever it holds.
+        The value that means probability 1 on one side, which is always scaled.
     names : Both of path, pairs or None
-        What labels are called: the path of a table, or pairs of a label and its name.
+        The names of labels: the path of a table, or pairs of a label and its name.
     priority : Both of tuple of str
-        Which region gets a pixel that several masks claim, the first one first.
+        The regions that get a pixel where masks overlap, in order of priority.
     ignore_geometry : bool
-        Whether images are compared by array order, wherever they lie.
+        Whether to ignore image geometry and compare in array order.
     tolerance : float
-        How many pixels the corners of two grids may lie apart.
+        The largest distance between the corners of two grids, in pixels.
     correspondence : {"case", "set"}
-        Whether every case of a folder has a correspondence of its own, or all have one.
+        Whether regions are matched in every case, or once for all cases of a method.
     max_bytes : int or None
-        How much memory the values of one file may take; all there is by default. It changes no
-        result, so `to_dict` leaves it out.
+        The largest size of the decompressed values of one file; by default, the memory of the
+        machine. It does not change results, so `to_dict` omits it.
     """
 
     similarity: Similarity = field(default_factory=Absolute)
     match: Rule = "overlap"
     merge: Merging = "none"
     ignore: tuple[int, ...] = ()
-    sums: Both[Sums] = _AS_THEY_ARE
+    sums: Both[Sums] = _UNCHANGED_SUMS
     scale: float | None = None
     scales: Both[float | None] = _UNSCALED
     names: Both[Names | None] = _UNNAMED
@@ -124,25 +124,25 @@ class Options:
         correspondence: Correspondence = "case",
         max_bytes: int | None = None,
     ) -> "Options":
-        """The options as users give them, checked."""
+        """Check options and return them in their internal form."""
         rule = as_rule(match)
         merge = as_merging(merge)
         if merge != "none" and (rule == "labels" or isinstance(rule, Given)):
-            how = (
+            conflict = (
                 Option("match", "labels") if rule == "labels" else "an earlier comparison as match"
             )
             raise InputError(
                 Option("merge", merge),
-                " does not go with ",
-                how,
-                ": regions then correspond as they are given, so leave one of the two out",
+                " cannot be combined with ",
+                conflict,
+                ": the correspondence is fixed, so no region can be merged. Remove one of the two.",
             )
         if ignore_geometry and geometry_tolerance is not None:
             raise InputError(
                 Option("geometry_tolerance", geometry_tolerance),
-                " does not go with ",
+                " cannot be combined with ",
                 Option("ignore_geometry", python="ignore_geometry=True"),
-                ": there is nothing to tolerate, so leave one of the two out",
+                ": geometry is then not compared. Remove one of the two.",
             )
         by_side = isinstance(scale, Mapping)
         return cls(
@@ -150,7 +150,7 @@ class Options:
             match=rule,
             merge=merge,
             ignore=several_labels(ignore, "ignore"),
-            sums=_AS_THEY_ARE if sums == "error" else _sums_per_side(sums),
+            sums=_UNCHANGED_SUMS if sums == "error" else _sums_per_side(sums),
             scale=None if by_side else as_scale(scale),
             scales=_per_side(scale, "scale", None).map(as_scale) if by_side else _UNSCALED,
             names=_UNNAMED if names is None else _names_per_side(names),
@@ -162,26 +162,26 @@ class Options:
         )
 
     def given(self, groups: Given) -> "Options":
-        """The same with a correspondence that was found before."""
+        """Return these options with a fixed correspondence."""
         return replace(self, match=groups, merge="none")
 
     def in_words(self) -> list[str]:
-        """How regions are compared and made to correspond, where that is not the default."""
+        """Describe the similarity, and the matching if it is not the default."""
         words = [f"{self.similarity} similarity"]
         if isinstance(self.match, Fixed):
-            words.append("matched by the pairs that were given")
+            words.append("matched by given pairs of labels")
         elif isinstance(self.match, Given):
-            words.append("matched by the groups of an earlier comparison")
+            words.append("matched as in an earlier comparison")
         elif self.match == "labels":
             words.append("equal labels matched")
         elif self.match == "paper":
             words.append("matched by the paper's rule")
         if self.correspondence == "set":
-            words.append("one correspondence over all cases")
+            words.append("one correspondence for all cases")
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the options as JSON data."""
         match: Any = self.match
         if isinstance(match, Fixed):
             match = {"fixed": [list(pair) for pair in match.pairs]}
@@ -206,7 +206,7 @@ class Options:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Options":
-        """Back from JSON."""
+        """Restore options from JSON data."""
         return cls(
             similarity=similarity_from_dict(content["similarity"]),
             match=rule_from_dict(content["match"]),
@@ -224,7 +224,7 @@ class Options:
 
 
 def as_rule(match: object) -> Rule:
-    """How regions correspond, from what the user said."""
+    """Check how regions are matched."""
     if isinstance(match, str) and match in ("overlap", "paper", "labels"):
         return cast(Rule, match)
     if isinstance(match, Fixed | Given):
@@ -248,7 +248,7 @@ def as_rule(match: object) -> Rule:
 
 
 def rule_from_dict(content: Any) -> Rule:
-    """Back from JSON."""
+    """Restore a matching rule from JSON data."""
     if isinstance(content, str):
         return as_rule(content)
     if "fixed" in content:
@@ -257,7 +257,7 @@ def rule_from_dict(content: Any) -> Rule:
 
 
 def given_from_list(groups: Any) -> Given:
-    """Groups from JSON."""
+    """Restore groups from JSON data."""
     return Given(
         tuple(
             (tuple(_label(x) for x in group[0]), tuple(_label(x) for x in group[1]))
@@ -267,14 +267,14 @@ def given_from_list(groups: Any) -> Given:
 
 
 def as_correspondence(correspondence: object) -> Correspondence:
-    """How many correspondences the cases of a folder have."""
+    """Check the scope of a correspondence."""
     if not isinstance(correspondence, str) or correspondence not in get_args(Correspondence):
         raise InputError(f"correspondence must be 'case' or 'set', found {correspondence!r}")
     return cast(Correspondence, correspondence)
 
 
 def as_merging(merge: object) -> Merging:
-    """Which side's spare regions may be merged."""
+    """Check the sides whose unmatched regions may be merged."""
     if not isinstance(merge, str) or merge not in get_args(Merging):
         raise InputError(
             f"merge must be 'none', 'prediction', 'reference' or 'both', found {merge!r}"
@@ -283,7 +283,7 @@ def as_merging(merge: object) -> Merging:
 
 
 def as_tolerance(tolerance: object) -> float:
-    """How many pixels the corners of two grids may lie apart."""
+    """Check a geometry tolerance, in pixels."""
     if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
         raise InputError(
             f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
@@ -292,7 +292,7 @@ def as_tolerance(tolerance: object) -> float:
 
 
 def as_scale(scale: object) -> float | None:
-    """The number that stands for certainty, or None."""
+    """Check the value that means probability 1."""
     if scale is None:
         return None
     if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
@@ -301,7 +301,7 @@ def as_scale(scale: object) -> float | None:
 
 
 def as_priority(priority: object) -> tuple[str, ...]:
-    """Names of regions, of which there may be a single one."""
+    """Check one or more names of regions."""
     if isinstance(priority, str):
         return (priority,)
     if not isinstance(priority, Iterable) or isinstance(priority, Mapping):
@@ -315,11 +315,11 @@ def as_priority(priority: object) -> tuple[str, ...]:
 
 
 def as_names(names: object) -> Names | None:
-    """The path of a table of names, or pairs of a label and its name."""
+    """Check names: return the absolute path of a table, or pairs of a label and its name."""
     if names is None:
         return None
     if isinstance(names, str | PathLike):
-        return abspath(names)  # wherever the options are used later
+        return abspath(names)  # the working directory may change
     if isinstance(names, Mapping):
         return tuple((_label(label), str(name)) for label, name in names.items())
     if isinstance(names, Iterable):
@@ -331,7 +331,7 @@ def as_names(names: object) -> Names | None:
 
 
 def as_max_bytes(max_bytes: object) -> int:
-    """How much memory the values of a file may take."""
+    """Check a limit of memory in bytes."""
     number = index(cast(SupportsIndex, max_bytes)) if hasattr(max_bytes, "__index__") else 0
     if isinstance(max_bytes, bool) or number < 1:
         raise InputError(
@@ -341,7 +341,7 @@ def as_max_bytes(max_bytes: object) -> int:
 
 
 def as_workers(workers: object) -> int | None:
-    """A number of threads or processes, or None for as many as there are cores."""
+    """Check a number of threads or processes; None means the number of cores."""
     if workers is None:
         return None
     try:
@@ -363,7 +363,7 @@ def _label(value: object) -> Label:
 
 
 def _names_per_side(names: Any) -> Both[Names | None]:
-    """One table for both sides, or one for each; a mapping of labels is one for both."""
+    """Return names by side; a mapping of labels to names applies to both sides."""
     by_side = isinstance(names, Mapping) and names and set(names) <= set(SIDES)
     table: Mapping[Side, Any] = names if by_side else dict.fromkeys(SIDES, names)
     return Both(as_names(table.get("reference")), as_names(table.get("prediction")))
@@ -384,7 +384,7 @@ def _sums_per_side(sums: Sums | Mapping[Side, Sums]) -> Both[Sums]:
 
 
 def _per_side(value: T | Mapping[Side, T], name: str, default: T) -> Both[T]:
-    """A value for both sides, or one for each that is named."""
+    """Return values by side, from one value for both or a mapping of sides."""
     if not isinstance(value, Mapping):
         return Both(value, value)
     if not set(value) <= set(SIDES):

@@ -1,8 +1,9 @@
-"""The command line: arguments → the rooms of the library → an exit code.
+"""The command line.
 
-Each command is a function in a module of its own, listed in `app.COMMANDS`. Such a module imports
-Typer and little else at its top, and what it works with where it works, so that `--help` and
-completion are quick; its body runs inside `outcome.answering`, which turns errors into exit codes.
+Each command is a function in its own module, listed in `app.COMMANDS`. These modules import little
+besides Typer at the top and everything else inside functions, so that `--help` and completion are
+fast. The body of a command runs inside `outcome.reporting_errors`, which turns errors into messages
+and exit codes.
 """
 
 import gc
@@ -13,33 +14,32 @@ from contextlib import suppress
 from typing import NoReturn
 
 from probdice.cli.streams import (
+    discard_output,
     open_closed_streams,
+    output_error,
     print_message,
-    silence_output,
-    unwritable,
 )
 
-__all__ = ["INTERRUPTED", "REFUSED", "main"]
+__all__ = ["ERROR", "INTERRUPTED", "main"]
 
-# Exit codes; 0 is success, and 2 is Typer's for wrong usage.
-REFUSED = 1  # the input cannot be compared, or the result not be written
+# Exit codes. 0 means success; Typer uses 2 for usage errors.
+ERROR = 1  # the input cannot be compared, or the result cannot be written
 INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line."""
-    # While modules are imported there is nothing to tidy up, and some of them would turn a
-    # KeyboardInterrupt into an error of their own.
+    # Importing needs no cleanup on an interrupt, and some modules turn a KeyboardInterrupt during
+    # their import into another error.
     handler = signal.getsignal(signal.SIGINT)
-    interruptible = handler is signal.default_int_handler  # not in the background of a script
+    interruptible = handler is signal.default_int_handler  # False in a background job of a script
     if interruptible:
-        signal.signal(signal.SIGINT, _leave)
+        signal.signal(signal.SIGINT, _exit_at_once)
     open_closed_streams()
-    for stream in (sys.stdout, sys.stderr):  # a terminal without “↔” shows another sign instead
+    for stream in (sys.stdout, sys.stderr):  # terminals that lack “↔” print "?"
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    # To look for cycles among all that is imported takes a fifth of a second, and as long again
-    # on the way out.
+    # Garbage collection of imported modules takes 0.2 s, and again at exit.
     gc.set_threshold(100_000)
     from probdice.cli.app import app
 
@@ -48,22 +48,22 @@ def main() -> None:
             signal.signal(signal.SIGINT, handler)
         app(prog_name="probdice")
     except KeyboardInterrupt:
-        _leave()
+        _exit_at_once()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _leave()
+            _exit_at_once()
         raise
-    except OSError as error:  # of a command's help: commands answer for their own errors
-        silence_output()
+    except OSError as error:  # from printing help; commands handle their own errors
+        discard_output()
         with suppress(OSError):
-            print_message(f"error: {unwritable(error)}")
-        sys.exit(REFUSED)
+            print_message(f"error: {output_error(error)}")
+        sys.exit(ERROR)
     finally:
         if interruptible:
-            signal.signal(signal.SIGINT, _leave)
+            signal.signal(signal.SIGINT, _exit_at_once)
         gc.freeze()
 
 
-def _leave(*_: object) -> NoReturn:
-    """End at once: a thread that unpacks a file would hold up an ordinary exit."""
+def _exit_at_once(*_: object) -> NoReturn:
+    """Exit without waiting for threads that decompress files."""
     os._exit(INTERRUPTED)

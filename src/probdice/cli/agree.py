@@ -1,8 +1,8 @@
-"""`probdice agree`: how several raters agree."""
+"""`probdice agree`: inter-rater agreement."""
 
 from typing import TYPE_CHECKING
 
-from probdice.cli.outcome import answering
+from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.parameters import (
     DebugOption,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["agree"]
 
-MOST = 12  # raters whose matrix fits a terminal
+MAX_MATRIX = 12  # raters; a larger matrix does not fit a terminal
 
 
 def agree(
@@ -54,11 +54,11 @@ def agree(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Say how several raters of one image agree: every pair, and each with the others.
+    """Measure inter-rater agreement on one image: every pair of raters, and each with the others.
 
-    What a rater reaches against the mean of the others is what a method may at best be expected to.
+    The score of a rater against the mean of the others is the best score to expect from a method.
     """
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         options = options_of(
             similarity=similarity,
             floor=floor,
@@ -74,20 +74,20 @@ def agree(
         with progress(shown=not quiet) as display:
             from probdice.raters.agreements import agreement_of
 
-            display.say("reading")
+            display.begin("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
-            display.say("comparing")
+            display.begin("comparing")
             agreement = agreement_of(panel)
             if report is not None:
                 from probdice.raters.consensus_result import consensus_of
                 from probdice.report.rater_pages import write_consensus
 
-                display.say("page")
+                display.begin("writing the report")
                 write_consensus(consensus_of(panel, "mean", None), report, words="command")
-                written.append(f"the page to {report}")
+                written.append(f"{report}: report")
             if json is not None and json != "-":
                 write_text(json, agreement.to_json() + "\n")
-                written.append(f"everything as JSON to {json}")
+                written.append(f"{json}: all numbers")
         if json == "-":
             print_text(agreement.to_json() + "\n")
         elif quiet:
@@ -107,16 +107,19 @@ def _show(agreement: "Agreement", written: list[str]) -> None:
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
     ]
     names = agreement.names
-    if len(names) <= MOST:
-        # Names are too long to stand above columns.
+    if len(names) <= MAX_MATRIX:
+        # Columns are numbered because names are too long for headings.
         matrix = plain_table(">", "score", *(f">{k}" for k in range(1, len(names) + 1)))
         for number, i in enumerate(agreement.order, start=1):
             cells = ["–" if i == j else decimal(agreement.score[i, j]) for j in agreement.order]
             matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
-    others = plain_table("against the others", ">score", ">adjusted", ">explained")
-    for one in agreement.others:
+    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained")
+    for rater in agreement.others:
         others.add_row(
-            one.name, decimal(one.score), decimal(one.adjusted_score), decimal(one.explained)
+            rater.name,
+            decimal(rater.score),
+            decimal(rater.adjusted_score),
+            decimal(rater.explained),
         )
     show(*parts, others, *(f"wrote {line}" for line in written))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""All commands under one name."""
+"""The Typer application with all commands."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,9 +23,9 @@ from probdice.version import __version__
 
 __all__ = ["COMMANDS", "EXAMPLES", "app"]
 
-UsageError: Any = typer.BadParameter.__base__  # Click's, or that of Typer's own copy of Click
+UsageError: Any = typer.BadParameter.__base__  # of Click, or of the copy of Click in Typer
 
-# In the order of the help; the name of the function is that of the command.
+# In the order of the help. A command has the name of its function.
 COMMANDS: tuple[Callable[..., Any], ...] = (
     compare,
     consensus,
@@ -40,7 +40,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     warm_up,
 )
 
-# What people type most, below the options.
+# Shown below the options in the help.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "compare": (
         "probdice compare truth.nii.gz mine.nii.gz",
@@ -88,7 +88,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 class _Group(TyperGroup):
-    """The commands, with names in usage errors escaped for the terminal."""
+    """A group of commands that escapes usage errors for the terminal."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _escaped_usage():
@@ -111,19 +111,19 @@ def _escaped_usage() -> Iterator[None]:
 app = typer.Typer(
     name="probdice",
     cls=_Group,
-    help="Compare two segmentations of one image, crisp or probabilistic, with any number of "
-    "regions and no agreed labels.",
+    help="Compare segmentations, crisp or probabilistic, with any number of regions. Labels need "
+    "not agree.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:
-    # Typer begins a new line at an empty one.
+    # Typer starts a new line only after an empty line.
     app.command(epilog="\n\n".join(["Examples:", *EXAMPLES[command.__name__]]))(command)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"probdice {__version__}")
         raise typer.Exit
 
@@ -132,7 +132,9 @@ def _show_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
-    """Options that come before a command."""
+    """Options before the command."""

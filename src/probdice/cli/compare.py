@@ -1,4 +1,4 @@
-"""`probdice compare`: the main job."""
+"""`probdice compare`: compare two segmentations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
+from probdice.cli.outcome import reporting_errors
+from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
 from probdice.cli.parameters import (
     BackgroundOption,
     ComponentsOption,
@@ -60,19 +60,19 @@ if TYPE_CHECKING:
     from probdice.metrics.components import Instances
     from probdice.options import Options
 
-__all__ = ["Inputs", "Outputs", "Wanted", "compare", "run"]
+__all__ = ["Inputs", "MetricOptions", "Outputs", "compare", "run"]
 
-# What is shown of a result, under what the bar says while it is computed.
-NUMBERS = {
+# Attributes of a result by step of the progress bar.
+STEPS = {
     "comparing": ("score", "matched_score", "groups"),
     "chance": ("chance",),
-    "what each side explains": ("explained",),
+    "explained": ("explained",),
 }
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files to read, as the user names them, and who works on them: threads, or Dask."""
+    """The files to read, and the threads or the Dask scheduler that compute."""
 
     reference: str
     prediction: str
@@ -83,10 +83,10 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for besides the comparison itself.
+class MetricOptions:
+    """Options of further metrics.
 
-    `background` was said if it is not None, and then may be "none".
+    `background` is None if the option was not given, and "none" if there is no background.
     """
 
     indices: bool = False
@@ -95,18 +95,18 @@ class Wanted:
 
     @property
     def label(self) -> "Label | None":
-        """The background itself."""
+        """The label of the background, or None."""
         return background_of(self.background)
 
     @property
     def instances(self) -> bool:
-        """Whether it is known what an instance is."""
+        """Whether instances are detected, which needs a background."""
         return self.background is not None and (self.indices or self.components)
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write; JSON goes to standard output as "-". The page shows the command."""
+    """The files to write; "-" prints the JSON. The report shows the command."""
 
     map: str | None = None
     relabelled: str | None = None
@@ -116,7 +116,7 @@ class Outputs:
     command: str = ""
 
 
-PLAIN = Wanted()
+NO_METRICS = MetricOptions()
 
 
 def compare(
@@ -153,13 +153,14 @@ def compare(
 ) -> None:
     """Compare two segmentations of one image.
 
-    Regions need not carry the same labels, nor be equally many: which is which is found out.
+    The two sides may have different labels and different numbers of regions. By default, regions
+    are matched by overlap.
     """
-    with answering(debug=debug):
-        wanted = _wanted(indices, components, background)
+    with reporting_errors(debug=debug):
+        metrics = _metric_options(indices, components, background)
         if image and report is None:
             raise typer.BadParameter(
-                "is shown on a page; say with --report where to write it", param_hint="--image"
+                "is only shown in the report; add --report FILE", param_hint="--image"
             )
         options = options_of(
             similarity=similarity,
@@ -196,28 +197,28 @@ def compare(
             Inputs(reference, prediction, mask, workers, tuple(image or ()), scheduler),
             options,
             Outputs(map_, relabelled, report, json, quiet, command_line(context)),
-            wanted,
+            metrics,
         )
 
 
 def run(
-    inputs: Inputs, options: "Options", outputs: Outputs, wanted: Wanted = PLAIN
+    inputs: Inputs, options: "Options", outputs: Outputs, metrics: MetricOptions = NO_METRICS
 ) -> "Comparison":
-    """Read, compare, write the files, and only then print."""
+    """Read, compare, write all files, and then print."""
     with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
-        display.say("reading")
+        display.begin("reading")
         images, geometry = _read(inputs, options, display)
         if inputs.scheduler is not None:
             _check_scheduled(images)
-        if wanted.components:
-            display.say("components")
-            images = _divided(images, wanted.label)
-        _rehearse(images, geometry, outputs)
-        underlays = _underlays(images, options, inputs.images)
-        result = _compared(images, options, outputs, display)
-        written = _write(result, geometry, inputs, outputs, wanted, underlays, display)
+        if metrics.components:
+            display.begin("components")
+            images = _with_components(images, metrics.label)
+        _check_formats(images, geometry, outputs)
+        background_images = _background_images(images, options, inputs.images)
+        result = _compare_images(images, options, outputs, display)
+        written = _write(result, geometry, inputs, outputs, metrics, background_images, display)
     if outputs.json == "-":
-        print_text(_as_json(result, inputs, wanted) + "\n")
+        print_text(_as_json(result, inputs, metrics) + "\n")
     elif outputs.quiet:
         print_text(f"{result.score!r}\n")
     else:
@@ -227,14 +228,14 @@ def run(
             result,
             f"{inputs.reference} ↔ {inputs.prediction}",
             written,
-            indices=result.indices(background=wanted.label) if wanted.indices else None,
-            detection=result.detection(background=wanted.label) if wanted.instances else None,
+            indices=result.indices(background=metrics.label) if metrics.indices else None,
+            detection=result.detection(background=metrics.label) if metrics.instances else None,
         )
     return result
 
 
 def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
-    """The scheduler of Dask that was asked for, if one was."""
+    """Use the Dask scheduler of --scheduler, if given."""
     from contextlib import nullcontext
 
     if inputs.scheduler is None:
@@ -245,52 +246,51 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduled(images: "Images") -> None:
-    """Refuse a scheduler that would have nothing to do."""
+    """Reject a scheduler that has no effect."""
     from probdice.engine.dask import runs_on_dask
     from probdice.errors import InputError, Option
 
     if not runs_on_dask(images.blocks):
         raise InputError(
-            Option("scheduler", python="a scheduler of Dask"),
-            " would have nothing to do: neither side is a Zarr store, which tasks could read for "
-            "themselves; leave it out",
+            Option("scheduler", python="a Dask scheduler"),
+            " has no effect: neither side is a Zarr store. Remove it.",
         )
 
 
-def _wanted(indices: bool, components: bool, background: str | None) -> Wanted:
-    """What goes together of these options."""
+def _metric_options(indices: bool, components: bool, background: str | None) -> MetricOptions:
+    """Check the options of further metrics."""
     if components and background is None:
         raise typer.BadParameter(
-            "needs --background, the label that is not divided (none where there is none)",
+            "needs --background LABEL (--background none if there is no background)",
             param_hint="--components",
         )
     if background is not None and not (indices or components):
         raise typer.BadParameter(
-            "is for --indices and --components; give one of them, or leave it out",
+            "needs --indices or --components; add one of them, or remove it",
             param_hint="--background",
         )
-    return Wanted(indices, components, background)
+    return MetricOptions(indices, components, background)
 
 
-def _divided(images: "Images", background: "Label | None") -> "Images":
-    """The same with the connected components of both sides as regions."""
+def _with_components(images: "Images", background: "Label | None") -> "Images":
+    """Replace the regions of both sides by their connected components."""
     from dataclasses import replace
 
     from probdice.errors import ProbdiceError
     from probdice.method.sides import SIDES, Both, Side
 
-    def divided(side: Side) -> "Instances":
+    def components(side: Side) -> "Instances":
         try:
             return images.side(side).components(background=background)
         except ProbdiceError as error:
             raise error.prefixed(f"{side}: ") from None
 
-    sides = Both(*(divided(side) for side in SIDES))
+    sides = Both(*(components(side) for side in SIDES))
     return replace(images, reference=sides.reference, prediction=sides.prediction)
 
 
-def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
-    """The result, what it was made of, and what was asked for besides it."""
+def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> str:
+    """Return the result with its input files and further metrics as JSON."""
     from json import dumps
 
     from probdice.files.atomic_files import null_for_nan
@@ -303,52 +303,52 @@ def _as_json(result: "Comparison", inputs: Inputs, wanted: Wanted) -> str:
         "prediction": _files(inputs.prediction),
         "mask": None if inputs.mask is None else _files(inputs.mask),
     }
-    if wanted.indices:
-        content["indices"] = result.indices(background=wanted.label).to_dict()
-    if wanted.instances:
-        content["detection"] = result.detection(background=wanted.label).to_dict()
+    if metrics.indices:
+        content["indices"] = result.indices(background=metrics.label).to_dict()
+    if metrics.instances:
+        content["detection"] = result.detection(background=metrics.label).to_dict()
     return dumps(null_for_nan(content), allow_nan=False)
 
 
 def _files(path: str) -> dict[str, object]:
-    """What was named, and every file that was read for it with its fingerprint."""
+    """Return a path as given, and the files that it refers to with their SHA-256."""
     from probdice.files.sidecars import files_read, fingerprint
 
-    read = [
+    files = [
         {"file": str(file), "sha256": fingerprint(file) if file.is_file() else None}
         for file in files_read(path)
     ]
-    return {"path": path, "read": read}
+    return {"path": path, "read": files}
 
 
 def _read(
     inputs: Inputs, options: "Options", display: Progress
 ) -> "tuple[Images, Geometry | None]":
-    """Both sides and the mask; what takes long to import is imported while they are unpacked."""
+    """Read both sides and the mask while another thread imports Numba."""
     from concurrent.futures import ThreadPoolExecutor
 
     from probdice.comparison.from_files import read_images
 
     pool = ThreadPoolExecutor(1)
     try:
-        # Not on this thread: Numba swallows an interrupt now and then.
-        warming = pool.submit(_warm_up, display)
+        # Not on this thread: importing Numba can swallow a KeyboardInterrupt.
+        warm_up = pool.submit(_warm_up, display)
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
         )
         if options.scale is not None and not any(note.kind == "scaled" for note in images.notes):
-            _refuse_scale(options.scale, images)
-        warming.result()
+            _reject_scale(options.scale, images)
+        warm_up.result()
     finally:
         pool.shutdown(wait=False)
     return images, geometry
 
 
 def _warm_up(display: Progress) -> None:
-    """Load Numba by comparing a pixel.
+    """Load Numba by comparing one pixel.
 
-    It takes a third of a second to import; a kernel then is a matter of milliseconds. That of
-    label maps is the smallest, should it have to be compiled.
+    Importing Numba takes 0.3 s; loading a cached kernel takes milliseconds. The kernel for label
+    maps is the smallest one to compile.
     """
     import numpy as np
 
@@ -360,36 +360,37 @@ def _warm_up(display: Progress) -> None:
     compare(pixel, pixel)
 
 
-def _refuse_scale(scale: float, images: "Images") -> None:
+def _reject_scale(scale: float, images: "Images") -> None:
     from probdice.errors import InputError, Option
 
     contents = [
-        f"the {name} {'is a label map' if side.crisp else 'holds no value above 1'}"
+        f"the {name} {'is a label map' if side.crisp else 'has no value above 1'}"
         for name, side in images.sides.to_dict().items()
     ]
     raise InputError(
         Option("scale", f"{scale:g}"),
-        f" would change nothing: {' and '.join(contents)}; to scale a side whatever it holds, "
-        f"name it: ",
+        f" has no effect: {' and '.join(contents)}. To always scale the prediction, use ",
         Option("scale", f"prediction:{scale:g}"),
     )
 
 
-def _rehearse(images: "Images", geometry: "Geometry | None", outputs: Outputs) -> None:
-    """Find out what cannot be written before the work, not after."""
+def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outputs) -> None:
+    """Reject output formats that cannot store the images, before the computation."""
     import numpy as np
 
     if outputs.map is not None:
-        rehearse(outputs.map, np.ones((1,) * len(images.reference.shape), np.float32))
+        check_format(outputs.map, np.ones((1,) * len(images.reference.shape), np.float32))
     if outputs.relabelled is not None:
         crisp = images.prediction.crisp
-        rehearse(outputs.relabelled, stand_in(images.reference.shape, geometry, crisp=crisp))
+        check_format(
+            outputs.relabelled, sample_segmentation(images.reference.shape, geometry, crisp=crisp)
+        )
 
 
-def _underlays(
+def _background_images(
     images: "Images", options: "Options", files: tuple[str, ...]
 ) -> "tuple[Underlay, ...]":
-    """The images for the page; one that does not fit is refused before the work, not after."""
+    """Read the background images of the report; reject a wrong one before the computation."""
     if not files:
         return ()
     from probdice.report.image_layers import underlays_of
@@ -397,19 +398,19 @@ def _underlays(
     return underlays_of(images, options, files)
 
 
-def _compared(
+def _compare_images(
     images: "Images", options: "Options", outputs: Outputs, display: Progress
 ) -> "Comparison":
-    """The result, with everything that will be asked of it computed while the bar is shown."""
+    """Compute the result and everything that is printed, while the progress bar is shown."""
     from probdice.comparison.comparing import compare_images
 
-    display.say("comparing")
+    display.begin("comparing")
     result = compare_images(images, options)
-    wanted: Mapping[str, Sequence[str]] = {"comparing": ("score",)}
+    steps: Mapping[str, Sequence[str]] = {"comparing": ("score",)}
     if not outputs.quiet or outputs.report is not None or outputs.json is not None:
-        wanted = NUMBERS
-    for doing, names in wanted.items():
-        display.say(doing)
+        steps = STEPS
+    for step, names in steps.items():
+        display.begin(step)
         result.compute(*names)
     return result
 
@@ -419,11 +420,11 @@ def _write(
     geometry: "Geometry | None",
     inputs: Inputs,
     outputs: Outputs,
-    wanted: Wanted,
-    underlays: "tuple[Underlay, ...]",
+    metrics: MetricOptions,
+    background_images: "tuple[Underlay, ...]",
     display: Progress,
 ) -> Sequence[str]:
-    """The files that were asked for, and a word on each."""
+    """Write the output files; return a line about each."""
     import numpy as np
 
     from probdice.files import streaming, write
@@ -432,15 +433,15 @@ def _write(
     written = []
     images = result.need_images("a map")
     if outputs.map is not None:
-        display.say("map")
+        display.begin("writing the map")
         with streaming(outputs.map, geometry, images.reference) as store:
             if store is None:
                 write(outputs.map, result.map(), geometry)
             else:
                 result.map(into=store.array(images.reference.shape, np.dtype(np.float32)))
-        written.append(f"{outputs.map}: the similarity at every pixel")
+        written.append(f"{outputs.map}: similarity at every pixel")
     if outputs.relabelled is not None:
-        display.say("relabelling")
+        display.begin("relabelling")
         with streaming(outputs.relabelled, geometry, images.prediction) as store:
             if store is None:
                 segmentation = result.relabelled()
@@ -450,18 +451,22 @@ def _write(
                     into=partial(store.array, regions=not images.prediction.crisp)
                 )
                 store.describe(described_payload(segmentation, segmentation.array, geometry))
-        regions = ", ".join(map(str, segmentation.regions))  # which other programs do not find
-        order = f", regions in this order: {regions}" if regions else ""
-        written.append(f"{outputs.relabelled}: the prediction with the reference's labels{order}")
+        regions = ", ".join(map(str, segmentation.regions))  # most programs do not read the names
+        order = f" (region order: {regions})" if regions else ""
+        written.append(f"{outputs.relabelled}: prediction with the labels of the reference{order}")
     if outputs.report is not None:
         from probdice import report
 
-        display.say("page")
+        display.begin("writing the report")
         report.write(
-            result, outputs.report, image=underlays, words="command", command=outputs.command
+            result,
+            outputs.report,
+            image=background_images,
+            words="command",
+            command=outputs.command,
         )
-        written.append(f"{outputs.report}: a page to open in a browser")
+        written.append(f"{outputs.report}: report")
     if outputs.json is not None and outputs.json != "-":
-        write_text(outputs.json, _as_json(result, inputs, wanted) + "\n")
+        write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
         written.append(f"{outputs.json}: all numbers")
     return written

@@ -1,13 +1,13 @@
-"""A command from a file: everything its command line has, as TOML, and back.
+"""Read the options of a command from a TOML file, and write them to one.
 
-Keys are the options without their dashes in front; `reference` is the folder of the reference, and
-`methods` a table with the folder of every method. Paths are seen from the folder of the file. What
-is said on the command line goes before what stands in the file.
+Keys are option names without leading dashes. `reference` is the folder of the reference, and
+`methods` is a table with the folder of every method. Paths are relative to the folder of the TOML
+file. Command-line options override the file.
 """
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,23 @@ PATHS = (
     *("reference", "methods", "output", "mask", "image"),
     *("names", "reference-names", "prediction-names"),
 )
-LEFT_OUT = ("config", "save-config", "debug", "help")
+EXCLUDED = ("config", "save-config", "debug", "help")
 
 
 def load_configuration(context: typer.Context, path: str | None) -> str | None:
-    """Take what the command line does not say from a file."""
+    """Use the options in a TOML file as defaults of the command line."""
     if path is None:
         return None
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise _refused(path, f"cannot be read: {reason}") from None
+        raise _config_error(path, f"cannot be read: {reason}") from None
     parameters = _parameters(context)
     if unknown := [key for key in content if key not in parameters]:
-        raise _refused(path, f"has {_listed(unknown)}, expected {_listed(parameters)}")
+        raise _config_error(
+            path, f"unknown: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
+        )
     folder = Path(path).parent
     context.default_map = {
         parameters[key].name: _value(path, key, parameters[key], value, folder)
@@ -46,7 +48,7 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
 
 
 def save_configuration(context: typer.Context, path: str, methods: Mapping[str, str]) -> None:
-    """Write what was said, on the command line or in a file, to a file."""
+    """Write the options of the command line and of --config to a TOML file."""
     import tomli_w
 
     folder = Path(path).parent
@@ -57,64 +59,60 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
             continue
         value = context.params[parameter.name]
         if _is_path(key, value):
-            value = _seen(value, folder)
+            value = _relative(value, folder)
         content[key] = list(value) if isinstance(value, tuple) else value
-    content["methods"] = {name: _seen(directory, folder) for name, directory in methods.items()}
+    content["methods"] = {name: _relative(directory, folder) for name, directory in methods.items()}
     write_text(path, tomli_w.dumps(content))
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    """What the command line has, by the keys of a file."""
+    """Return the parameters of the command by key of the TOML file."""
     parameters = {}
     for parameter in context.command.params:
         option = max(parameter.opts, key=len).lstrip("-")
         key = ARGUMENTS.get(parameter.name or "", option)
-        if key not in LEFT_OUT:
+        if key not in EXCLUDED:
             parameters[key] = parameter
     return parameters
 
 
 def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any:
-    """A value of the file as the command line would give it."""
+    """Check a value of the TOML file and convert it to the form of the command line."""
     if key == "methods":
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-            raise _refused(path, "expected a table of folders, [methods], with one per method")
-        return [f"{name}={_from(directory, folder)}" for name, directory in value.items()]
+        if not isinstance(value, dict) or not all(isinstance(path, str) for path in value.values()):
+            raise _config_error(path, "methods: expected a table with one folder per method")
+        return [f"{name}={_resolve(directory, folder)}" for name, directory in value.items()]
     if key == "pattern" and isinstance(value, dict):
-        return [f"{which}:{text}" for which, text in value.items()]
+        return [f"{name}:{text}" for name, text in value.items()]
     if getattr(parameter, "is_flag", False):
         if not isinstance(value, bool):
-            raise _refused(path, f"{key}: expected true or false, found {value!r}")
+            raise _config_error(path, f"{key}: expected true or false, found {value!r}")
         return value
-    several = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in several):
-        raise _refused(path, f"{key}: expected a text or a number, found {value!r}")
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
+        raise _config_error(path, f"{key}: expected a string or a number, found {value!r}")
     if getattr(parameter, "multiple", False):
-        return [str(one) for one in several]
+        return [str(one) for one in values]
     if isinstance(value, list):
-        raise _refused(path, f"{key}: expected one value, found {value!r}")
-    return _from(str(value), folder) if _is_path(key, value) else value
+        raise _config_error(path, f"{key}: expected one value, found {value!r}")
+    return _resolve(str(value), folder) if _is_path(key, value) else value
 
 
 def _is_path(key: str, value: Any) -> bool:
     return key in PATHS or (key == "match" and str(value).lower().endswith(".json"))
 
 
-def _from(path: str, folder: Path) -> str:
+def _resolve(path: str, folder: Path) -> str:
     return os.path.normpath(folder / path)
 
 
-def _seen(path: str, folder: Path) -> str:
-    """A path as seen from a folder, where there is a way."""
+def _relative(path: str, folder: Path) -> str:
+    """Return a path relative to a folder, or an absolute path on another drive."""
     try:
         return os.path.relpath(path, folder or ".").replace(os.sep, "/")
     except ValueError:  # on another drive
         return os.path.abspath(path)
 
 
-def _listed(keys: Iterable[str]) -> str:
-    return ", ".join(keys)
-
-
-def _refused(path: str, reason: str) -> typer.BadParameter:
+def _config_error(path: str, reason: str) -> typer.BadParameter:
     return typer.BadParameter(f"{path}: {reason}", param_hint="--config")

@@ -1,12 +1,12 @@
-"""`probdice consensus`: what several raters agree on."""
+"""`probdice consensus`: fuse the segmentations of several raters."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from probdice.cli.outcome import answering
-from probdice.cli.outputs import check_outputs, rehearse, stand_in, write_text
+from probdice.cli.outcome import reporting_errors
+from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
 from probdice.cli.parameters import (
     COMPARING,
     OUTPUT,
@@ -39,7 +39,7 @@ __all__ = ["consensus"]
 
 
 class MethodName(StrEnum):
-    """How raters are fused."""
+    """Methods of fusion."""
 
     mean = "mean"
     staple = "staple"
@@ -54,7 +54,7 @@ def consensus(
             "-o",
             metavar="FILE",
             rich_help_panel=OUTPUT,
-            help="Write the consensus: the probability of every common region.",
+            help="Write the consensus: the probabilities of the common regions.",
         ),
     ] = None,
     method: Annotated[
@@ -62,7 +62,7 @@ def consensus(
         typer.Option(
             metavar="HOW",
             rich_help_panel=COMPARING,
-            help="mean of the raters, or staple, which estimates how reliable each rater is.",
+            help="mean of the raters, or staple, which estimates the reliability of each rater.",
         ),
     ] = MethodName.mean,
     match: RaterMatchOption = RaterMatchName.overlap,
@@ -77,7 +77,7 @@ def consensus(
         typer.Option(
             metavar="FILE",
             rich_help_panel=OUTPUT,
-            help="Write an image of where the raters disagree: the entropy of the consensus, in "
+            help="Write an image of disagreement: the entropy of the consensus at every voxel, in "
             "bits.",
         ),
     ] = None,
@@ -86,12 +86,12 @@ def consensus(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Fuse several raters' segmentations of one image into a probabilistic one.
+    """Fuse segmentations of one image by several raters into one probabilistic segmentation.
 
-    Regions need not carry the same labels: which are the same is found out, and neither the order
-    of the files nor the labels in them change the result.
+    Labels need not agree: by default, regions are matched by overlap, and neither the order of the
+    files nor their labels change the result.
     """
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         options = options_of(
             match=match.value,
             sums=[sums.value],
@@ -110,32 +110,35 @@ def consensus(
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of
 
-            display.say("reading")
+            display.begin("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
             if output is not None:
                 image = panel.several.any
-                rehearse(output, stand_in(image.shape, image.geometry, crisp=False))
-            display.say("comparing")
+                check_format(output, sample_segmentation(image.shape, image.geometry, crisp=False))
+            display.begin("comparing")
             result = consensus_of(panel, method.value, None)
             if json is not None or report is not None or not quiet:
-                _ = result.raters, result.agreement  # while the bar is shown
+                _ = (
+                    result.raters,
+                    result.agreement,
+                )  # computed here, while the progress bar is shown
             if output is not None:
-                display.say("writing")
+                display.begin("writing")
                 write(output, result.segmentation)
-                written.append(f"the consensus to {output}")
+                written.append(f"{output}: consensus")
             if entropy is not None:
-                display.say("writing")
+                display.begin("writing")
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
-                written.append(f"where the raters disagree to {entropy}")
+                written.append(f"{entropy}: entropy of the consensus")
             if report is not None:
                 from probdice.report.rater_pages import write_consensus
 
-                display.say("page")
+                display.begin("writing the report")
                 write_consensus(result, report, words="command")
-                written.append(f"the page to {report}")
+                written.append(f"{report}: report")
             if json is not None and json != "-":
                 write_text(json, result.to_json() + "\n")
-                written.append(f"everything as JSON to {json}")
+                written.append(f"{json}: all numbers")
         if json == "-":
             print_text(result.to_json() + "\n")
         elif quiet:
@@ -150,23 +153,26 @@ def _show(result: "Consensus", written: list[str]) -> None:
     from probdice.errors import in_command
     from probdice.text.formatting import decimal
 
-    how = "mean"
+    method = "mean"
     if result.method == "staple":
-        how = f"STAPLE, {result.iterations} iterations"
+        method = f"STAPLE, {result.iterations} iterations"
     agreement = result.agreement
-    table = plain_table("rater", ">regions", ">against the others", ">adjusted", ">expected right")
-    for rater, one in zip(result.raters, agreement.others, strict=True):
+    table = plain_table(
+        "rater", ">regions", ">score vs the others", ">adjusted", ">expected accuracy"
+    )
+    for rater, others in zip(result.raters, agreement.others, strict=True):
         table.add_row(
             rater.name,
             str(len(rater.correspondence)),
-            decimal(one.score),
-            decimal(one.adjusted_score),
+            decimal(others.score),
+            decimal(others.adjusted_score),
             decimal(rater.accuracy),
         )
     count = len(result.segmentation.regions)
     show(
-        f"{len(result.names)} raters ({how}): {count} common regions over {result.pixels:,} pixels",
-        f"two raters agree to {decimal(agreement.mean_score)} on average "
+        f"{len(result.names)} raters ({method}): {count} common regions over "
+        f"{result.pixels:,} pixels",
+        f"mean agreement of two raters: {decimal(agreement.mean_score)} "
         f"(adjusted {decimal(agreement.mean_adjusted_score)})",
         table,
         *(note_line(in_command(note.message)) for note in result.notes),

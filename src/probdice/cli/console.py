@@ -1,4 +1,4 @@
-"""The console of Rich, with every text escaped before it reaches the terminal."""
+"""A Rich console that escapes all text before it reaches the terminal."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ __all__ = ["console"]
 
 
 class _EscapingConsole(Console):
-    """A console that prints its own control codes but none that a text contains."""
+    """A console that prints its own control codes and escapes those in text."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -21,7 +21,7 @@ class _EscapingConsole(Console):
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """Return a console that takes text as it is: no markup, no highlighting, no escape codes."""
+    """Return a console without markup and highlighting that escapes control codes in text."""
     return _EscapingConsole(
         stderr=stderr, width=width, highlight=False, markup=False, soft_wrap=True
     )

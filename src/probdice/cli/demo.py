@@ -1,4 +1,4 @@
-"""`probdice demo`: something to compare, and the comparison of it."""
+"""`probdice demo`: create two segmentations and compare them."""
 
 import shlex
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.outcome import answering
+from probdice.cli.outcome import reporting_errors
 from probdice.cli.parameters import DebugOption
 from probdice.cli.streams import print_text
 
@@ -15,16 +15,15 @@ __all__ = ["demo"]
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put the files.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Output folder.")
     ] = Path("probdice-demo"),
     debug: DebugOption = False,
 ) -> None:
-    """Make two segmentations and compare them.
+    """Create two example segmentations and compare them.
 
-    The prediction is probabilistic, has more regions than the reference, and numbers them in an
-    order of its own.
+    The prediction is probabilistic, has more regions than the reference, and has different labels.
     """
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         from probdice.cli.compare import Inputs, Outputs, run
         from probdice.files import write
         from probdice.method.sides import SIDES
@@ -36,11 +35,11 @@ def demo(
         for path, segmentation in zip((reference, prediction), demo_pair(), strict=True):
             write(path, segmentation)
         page, similarity = str(folder / "page.html"), str(folder / "similarity.nii.gz")
-        words = ["probdice", "compare", reference, prediction, "--merge", "both"]
-        command = shlex.join([*words, "--map", similarity, "--report", page])
+        arguments = ["probdice", "compare", reference, prediction, "--merge", "both"]
+        command = shlex.join([*arguments, "--map", similarity, "--report", page])
         run(
             Inputs(reference, prediction),
             Options.of(merge="both"),
             Outputs(map=similarity, report=page, command=command),
         )
-        print_text(f"\nthe same again:\n  {command}\n")
+        print_text(f"\nto repeat this comparison:\n  {command}\n")

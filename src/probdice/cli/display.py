@@ -1,4 +1,4 @@
-"""A comparison on the terminal."""
+"""Print a comparison on the terminal."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ __all__ = ["note_line", "show", "show_comparison"]
 
 T = TypeVar("T")
 
-SHORT: dict[Side, str] = {"reference": "ref.", "prediction": "pred."}  # in headings
-MOST = 60  # rows of a table on the terminal
-WIDE = 160  # columns where the output is no terminal
+SHORT_SIDES: dict[Side, str] = {"reference": "ref.", "prediction": "pred."}
+MAX_ROWS = 60  # of a table
+FILE_WIDTH = 160  # characters per line if the output is not a terminal
 
 
 def show_comparison(
@@ -41,16 +41,18 @@ def show_comparison(
     indices: "Indices | None" = None,
     detection: "Detection | None" = None,
 ) -> None:
-    """Scores, groups, other numbers, notes and the files that were written."""
+    """Print scores, groups, further metrics, notes and the written files."""
     parts: list[RenderableType] = [
         Text(printable(title), style="bold"),
-        _asked(result),
+        _settings(result),
         "",
         _headline(result),
     ]
     parts += [_groups(result)]
-    if len(result.groups) > MOST:
-        parts.append(f"… and {len(result.groups) - MOST} more groups; --json holds all of them")
+    if len(result.groups) > MAX_ROWS:
+        parts.append(
+            f"… and {len(result.groups) - MAX_ROWS} more groups; --json writes all of them"
+        )
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
@@ -62,7 +64,7 @@ def show_comparison(
             regions = "region is" if len(labels) == 1 else "regions are"
             parts.append(
                 note_line(
-                    f"{len(labels)} {side} {regions} empty and took no part ({listed(labels)})"
+                    f"{len(labels)} {side} {regions} empty and not compared ({listed(labels)})"
                 )
             )
     parts += [note_line(in_command(note.message)) for note in notes]
@@ -71,19 +73,19 @@ def show_comparison(
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to standard output, on a terminal in lines that are broken between words."""
+    """Print to standard output. On a terminal, wrap lines between words."""
     terminal = sys.stdout.isatty()
-    screen = console(width=None if terminal else WIDE)
-    with printing(), screen.capture() as captured:  # Rich writes an empty text even so
+    screen = console(width=None if terminal else FILE_WIDTH)
+    with printing(), screen.capture() as captured:  # Rich also writes empty text
         for part in parts:
             if terminal and isinstance(part, str | Text):
-                part = broken(part, screen.width)
+                part = wrap_lines(part, screen.width)
             screen.print(part)
     write_output("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
 
 
-def broken(text: str | Text, width: int) -> Text:
-    """A text in lines, broken between words; a path that is longer than a line stays whole."""
+def wrap_lines(text: str | Text, width: int) -> Text:
+    """Break a text into lines between words; a path longer than a line stays whole."""
     text = Text(text) if isinstance(text, str) else text.copy()
     letters = list(text.plain)
     start = 0
@@ -98,7 +100,7 @@ def broken(text: str | Text, width: int) -> Text:
     return text
 
 
-def _asked(result: Comparison) -> str:
+def _settings(result: Comparison) -> str:
     counts = [result.counted(side) for side in SIDES]
     regions = f"{counts[0]} reference and {counts[1]} prediction regions"
     words = result.options.in_words()
@@ -108,7 +110,7 @@ def _asked(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """What a comparison comes to, as far as it is known without the images."""
+    """Return the summary table, without numbers that need images no longer in memory."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -118,16 +120,16 @@ def _headline(result: Comparison) -> Table:
         table.add_row(
             Text("mean Dice", style="bold"), Text(decimal(result.mean_dice), style="bold"), ""
         )
-    chance = _known(lambda: result.chance)
+    chance = _if_available(lambda: result.chance)
     if chance is not None:
         level = decimal(chance)
         if result.chance_error:
             level += f" ± {max(result.chance_error, 1e-4):.4f}"
-        scale = f"1 is equal, 0 is chance (which scores {level})"
+        scale = f"1 is identical, 0 is chance (chance score {level})"
         if isnan(result.adjusted_score):
-            scale = f"chance scores {level} and leaves nothing to adjust"
+            scale = f"undefined: the chance score is {level}"
         table.add_row("adjusted score", decimal(result.adjusted_score), scale)
-    explained = _known(lambda: result.explained)
+    explained = _if_available(lambda: result.explained)
     if explained is not None:
         for side in SIDES:
             name = "explained" if side == "reference" else ""
@@ -137,30 +139,29 @@ def _headline(result: Comparison) -> Table:
     unmatched = [len(result.unmatched[side]) for side in SIDES]
     if any(unmatched):
         totals = [_count(result.counted(side), side) for side in SIDES]
-        whose = " and ".join(
+        counts = " and ".join(
             f"{count} of {total}" for count, total in zip(unmatched, totals, strict=True) if count
         )
-        if not all(unmatched):  # the count stands there already
-            whose = whose[whose.index("of") :]
-        table.add_row("unmatched", str(sum(unmatched)), whose)
-    table.add_row("score", decimal(_known(lambda: result.score)), "")
+        if not all(unmatched):  # the column before it has the count
+            counts = counts[counts.index("of") :]
+        table.add_row("unmatched", str(sum(unmatched)), counts)
+    table.add_row("score", decimal(_if_available(lambda: result.score)), "")
     if result.merges:
-        counts = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
-        regions = " and ".join(_count(count, side) for side, count in counts if count)
-        were = "was" if len(result.merges) == 1 else "were"
-        matched = decimal(_known(lambda: result.matched_score))
-        table.add_row("matched score", matched, f"before {regions} {were} merged")
+        merged = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
+        regions = " and ".join(_count(count, side) for side, count in merged if count)
+        matched = decimal(_if_available(lambda: result.matched_score))
+        table.add_row("matched score", matched, f"before merging {regions}")
     return table
 
 
 def _pair(group: Group) -> str:
-    """The regions of a group."""
+    """Describe the regions of a group."""
     sides = [f"{side} {listed(group.side(side))}" for side in SIDES if group.side(side)]
     return " ↔ ".join(sides) if len(sides) == 2 else f"{sides[0]}, unmatched"
 
 
 def _indices(indices: "Indices") -> Table:
-    """Name and value; what has no value is left out, and a note says why."""
+    """Return a table of names and values, without undefined indices."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -170,8 +171,8 @@ def _indices(indices: "Indices") -> Table:
     return table
 
 
-def _known(number: Callable[[], T]) -> T | None:
-    """A number of a result, or None where it would need images that are gone."""
+def _if_available(number: Callable[[], T]) -> T | None:
+    """Return a number of a result, or None if it needs images that are no longer in memory."""
     try:
         return number()
     except NeedsImages:
@@ -183,28 +184,33 @@ def _count(count: int, side: str) -> str:
 
 
 def _groups(result: Comparison) -> FittingTable:
-    """The groups, with volumes in millilitres where these are known."""
-    known = result.pixel_volume is not None
+    """Return the table of groups, with volumes in millilitres if they are known."""
+    has_volume = result.pixel_volume is not None
     columns = [
         Column("reference"),
         Column("prediction"),
         Column("Dice", numbers=True),
-        Column("Jaccard", numbers=True, spare=2),
-        Column("similarity", numbers=True, spare=3),
+        Column("Jaccard", numbers=True, drop_order=2),
+        Column("similarity", numbers=True, drop_order=3),
     ]
-    if known:
-        columns += [Column(f"{side} mL", numbers=True, spare=1) for side in SHORT.values()]
+    if has_volume:
+        columns += [
+            Column(f"{side} mL", numbers=True, drop_order=1) for side in SHORT_SIDES.values()
+        ]
     columns += [
-        Column(f"{side} pixels", numbers=True, spare=4 if known else 1) for side in SHORT.values()
+        Column(f"{side} pixels", numbers=True, drop_order=4 if has_volume else 1)
+        for side in SHORT_SIDES.values()
     ]
-    faint = any(group.faint for group in result.groups[:MOST])
+    faint = any(group.faint for group in result.groups[:MAX_ROWS])
     if faint:
         columns.append(Column(""))
     table = FittingTable(columns)
-    for group in result.groups[:MOST]:
-        alone = not (group.reference and group.prediction)
+    for group in result.groups[:MAX_ROWS]:
+        unmatched = not (group.reference and group.prediction)
         volumes = group.reference_volume, group.prediction_volume
-        sizes = [millilitres(volume, result.pixel_volume) for volume in volumes] if known else []
+        sizes = (
+            [millilitres(volume, result.pixel_volume) for volume in volumes] if has_volume else []
+        )
         table.add_row(
             listed(group.reference),
             listed(group.prediction),
@@ -214,7 +220,7 @@ def _groups(result: Comparison) -> FittingTable:
             *(size.removesuffix(" mL") for size in sizes),
             *map(_pixels, volumes),
             *(["faint" if group.faint else ""] if faint else []),
-            style="dim" if group.faint else "yellow" if alone else None,
+            style="dim" if group.faint else "yellow" if unmatched else None,
         )
     return table
 
@@ -224,5 +230,5 @@ def _pixels(volume: float) -> str:
 
 
 def note_line(text: str) -> Text:
-    """A note, in a terminal."""
+    """Return a note as a line for the terminal."""
     return Text.assemble(("note: ", "yellow"), text)

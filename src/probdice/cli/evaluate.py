@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probdice.cli.configuration import load_configuration, save_configuration
-from probdice.cli.outcome import REFUSED, answering
+from probdice.cli.outcome import ERROR, reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
 from probdice.cli.parameters import (
     COMPARING,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 CONSENSUS = "consensus"  # instead of the folder of the reference
-FAILED = REFUSED  # the exit code if a case could not be compared
+FAILED = ERROR  # the exit code if a case could not be compared
 
 
 def evaluate(
@@ -57,9 +57,9 @@ def evaluate(
         typer.Argument(
             metavar="REFERENCE_DIR",
             show_default=False,
-            help="The folder of reference segmentations (ground truth), with a file or a subfolder "
-            "per case. With --rater, the word consensus stands for the mean of the raters (use "
-            "./consensus for a folder of that name).",
+            help="Folder of reference segmentations (ground truth), with one file or subfolder per "
+            "case. With --rater, consensus means the mean of the raters (write ./consensus for a "
+            "folder with that name).",
         ),
     ],
     predictions: Annotated[
@@ -67,7 +67,7 @@ def evaluate(
         typer.Argument(
             metavar="PREDICTION_DIR…",
             show_default=False,
-            help="A folder per method, as DIR or name=DIR.",
+            help="One folder of predictions per method, as DIR or name=DIR.",
         ),
     ],
     out: Annotated[
@@ -76,8 +76,8 @@ def evaluate(
             "--output", "-o",
             metavar="OUT",
             rich_help_panel=OUTPUT,
-            help="The results folder. The same command continues an interrupted run in it; another "
-            "command replaces its tables.",
+            help="Results folder. The same command continues an interrupted run; another command "
+            "replaces the tables.",
         ),
     ],
     rater: Annotated[
@@ -85,8 +85,8 @@ def evaluate(
         typer.Option(
             metavar="NAME=DIR",
             rich_help_panel=COMPARING,
-            help="A folder of one rater's segmentations. Repeat it for two or more raters "
-            "(annotators): every method is also compared with each rater and with inter-rater "
+            help="Folder with the segmentations of one rater (annotator). Repeat for two or more "
+            "raters: every method is also compared with each rater and with inter-rater "
             "agreement.",
         ),
     ] = None,
@@ -97,10 +97,10 @@ def evaluate(
     correspondence: Annotated[
         CorrespondenceName,
         typer.Option(
-            metavar="OF",
+            metavar="SCOPE",
             rich_help_panel=COMPARING,
-            help="case: match regions in every case; set: use one correspondence for all cases of "
-            "a method, as for clusters and classes.",
+            help="case: match the regions of every case separately; set: match once for all cases "
+            "of a method, if labels (classes, clusters) mean the same in every case.",
         ),
     ] = CorrespondenceName.case,
     ignore: IgnoreOption = None,
@@ -110,7 +110,7 @@ def evaluate(
             min=1,
             metavar="N",
             rich_help_panel=COMPARING,
-            help="The number of cores for processes and threads together; all by default.",
+            help="Number of cores for processes and threads together; all by default.",
         ),
     ] = None,
     scheduler: Annotated[
@@ -118,8 +118,8 @@ def evaluate(
         typer.Option(
             metavar="ADDRESS",
             rich_help_panel=COMPARING,
-            help="Run on a Dask cluster, tcp://host:8786, with one task per case. Its workers must "
-            "see the files under the same paths.",
+            help="Run on a Dask cluster (tcp://host:8786), with one task per case. The workers "
+            "must have the files at the same paths.",
         ),
     ] = None,
     pattern: Annotated[
@@ -127,7 +127,7 @@ def evaluate(
         typer.Option(
             metavar="PATTERN",
             rich_help_panel=READING,
-            help="The position of the case in file names, such as '{case}_seg.nii.gz'. For one "
+            help="Position of the case name in file names, such as '{case}_seg.nii.gz'. For one "
             "side or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
             "name:PATTERN. 'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be "
             "repeated.",
@@ -139,7 +139,7 @@ def evaluate(
             "--probabilities",
             metavar="",
             rich_help_panel=READING,
-            help="Read nnU-Net's .npz files of probabilities instead of its label maps.",
+            help="Read the .npz probabilities of nnU-Net instead of its label maps.",
         ),
     ] = False,
     mask: Annotated[
@@ -147,7 +147,7 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             rich_help_panel=COMPARING,
-            help="A folder with a mask per case. Only voxels where it is not 0 are compared.",
+            help="Folder with one mask per case. Only voxels where it is not 0 are compared.",
         ),
     ] = None,
     image: Annotated[
@@ -155,7 +155,7 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             rich_help_panel=OUTPUT,
-            help="A folder with the segmented images, to show on the pages of cases.",
+            help="Folder with the segmented images, shown on the pages of cases.",
         ),
     ] = None,
     missing: Annotated[
@@ -164,7 +164,7 @@ def evaluate(
             metavar="RULE",
             rich_help_panel=RANKING,
             help="How missing and failed cases of a method count. worst: they rank last; zero: "
-            "they rank last and count as 0 in means; exclude: they are left out of the ranking for "
+            "they rank last and count as 0 in means; exclude: the ranking excludes these cases for "
             "all methods.",
         ),
     ] = MissingName.worst,
@@ -174,7 +174,7 @@ def evaluate(
             metavar="MEASURE",
             show_default=False,
             rich_help_panel=RANKING,
-            help="The measure that ranks methods: score (the default), adjusted_score (the default "
+            help="Measure that ranks methods: score (the default), adjusted_score (the default "
             "with --merge), foreground_dice (the default with --background), matched_score, "
             "explained_reference, explained_prediction, mean_dice or lowest_dice.",
         ),
@@ -212,8 +212,9 @@ def evaluate(
         typer.Option(
             metavar="LABEL",
             rich_help_panel=RANKING,
-            help="The label of the background, or its name (none if there is none). Methods are "
-            "ranked by the mean Dice of the foreground, and cases.csv counts detected instances.",
+            help="Label of the background, or its name; none if there is no background. Methods "
+            "are ranked by the mean Dice of the foreground, and cases.csv counts detected "
+            "instances.",
         ),
     ] = None,
     parquet: Annotated[
@@ -231,7 +232,7 @@ def evaluate(
             metavar=REPORTS,
             rich_help_panel=OUTPUT,
             help="Cases that get a page with images, linked from OUT/report.html: all, the N "
-            "lowest of every method by the measure that ranks, or none.",
+            "lowest cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
@@ -266,7 +267,7 @@ def evaluate(
     check_reports(reports)
     methods = _methods(predictions)
     raters = _methods(rater or (), "--rater")
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         options = options_of(
             similarity=similarity,
             floor=floor,
@@ -330,7 +331,7 @@ def evaluate(
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
-    """The folder of every method or rater; its default name is that of the folder."""
+    """Return the folder of every method or rater by name, by default the folder name."""
     from probdice.evaluation.folders import as_name
 
     methods: dict[str, str] = {}
@@ -341,7 +342,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
         name = as_name(name)
         if name in methods:
             raise typer.BadParameter(
-                f"{name!r} is the name of two folders; give them names, as in first={folder}",
+                f"two folders have the name {name!r}; use different names, as in first={folder}",
                 param_hint=hint,
             )
         methods[name] = folder
@@ -349,7 +350,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """The pattern of every side and method; one without a prefix is for all of them."""
+    """Return the pattern of every side and method; one without a prefix applies to all sides."""
     from probdice.evaluation.folders import as_name
 
     patterns: dict[str, str] = {}

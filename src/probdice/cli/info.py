@@ -1,4 +1,4 @@
-"""`probdice info`: what the reader made of a file."""
+"""`probdice info`: describe the content of a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probdice.cli.outcome import answering
-from probdice.cli.parameters import DebugOption, MaxBytesOption, SumsName, names_in, usage
+from probdice.cli.outcome import reporting_errors
+from probdice.cli.parameters import DebugOption, MaxBytesOption, SumsName, names_in, usage_errors
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,53 +30,61 @@ def info(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="A file, several, or a part of one, as for compare.",
+            help="File, files or array in a file, in a form that compare accepts.",
         ),
     ],
     sums: Annotated[
-        SumsName, typer.Option(help="What to do where probabilities do not sum to 1.")
+        SumsName, typer.Option(help="How to handle probabilities that do not sum to 1.")
     ] = SumsName.error,
     scale: Annotated[
         float | None,
-        typer.Option(metavar="S", help="The number that stands for certainty: 100, 255, …"),
+        typer.Option(
+            metavar="S",
+            help="Value that means probability 1: 100 for percentages, 255 for 8-bit maps.",
+        ),
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A table of what labels are called, as for compare."),
+        typer.Option(
+            metavar="FILE", help="Table of label names, in a format that compare accepts."
+        ),
     ] = None,
     priority: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Where masks overlap, the first of these regions wins."),
+        typer.Option(
+            metavar="NAMES",
+            help="Where masks overlap, assign the voxel to the first of these regions.",
+        ),
     ] = None,
     max_bytes: MaxBytesOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Show what a file holds: labels or probabilities, which regions, and where it lies.
+    """Show the content of a file: labels or probabilities, regions and geometry.
 
-    Of a container with several arrays it lists them, and what to write for each.
+    For a file with several arrays, list the arrays and how to refer to each.
     """
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         from probdice.cli.display import note_line, show
         from probdice.errors import FormatError, in_command
         from probdice.files import read
         from probdice.files.masks import OverlappingMasks
         from probdice.options import as_scale
 
-        with usage("--scale"):
+        with usage_errors("--scale"):
             scale = as_scale(scale)
 
-        def read_by(sums: "Sums") -> "Segmentation":
+        def read_with(sums: "Sums") -> "Segmentation":
             order = names_in(priority or "")
             return read(
                 file, names=names, scale=scale, sums=sums, priority=order, max_bytes=max_bytes
             )
 
-        refusal = None
+        overlap = None
         try:
-            segmentation = read_by(sums.value)
+            segmentation = read_with(sums.value)
         except OverlappingMasks as error:
-            refusal = error
-            segmentation = read_by("background")
+            overlap = error
+            segmentation = read_with("background")
         except FormatError:
             contents = _contents(file)
             if len(contents) < 2:
@@ -84,15 +92,15 @@ def info(
             show(*_container(file, contents))
             return
         parts = _labels(segmentation) if segmentation.crisp else _probabilities(segmentation)
-        if refusal is not None:
-            parts[-1] = f"compare would refuse it: {refusal.in_command()}"
+        if overlap is not None:
+            parts[-1] = f"compare would reject this file: {overlap.in_command()}"
         else:
             parts += [note_line(in_command(note.message)) for note in segmentation.notes]
         show(*parts)
 
 
 def _contents(file: str) -> "list[Content]":
-    """The arrays of a container; none where it cannot be read, which is said elsewhere."""
+    """Return the arrays of a container; none if it cannot be read, which the caller reports."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths
@@ -105,45 +113,45 @@ def _contents(file: str) -> "list[Content]":
 
 
 def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
-    """The arrays of a container, each with what to write for it."""
-    from probdice.cli.display import MOST
+    """List the arrays of a container and how to refer to each."""
+    from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
 
-    table = plain_table("part", ">shape", "type", "could be")
-    for content in contents[:MOST]:
+    table = plain_table("array", ">shape", "type", "possible content")
+    for content in contents[:MAX_ROWS]:
         shape = " × ".join(map(str, content.shape)) or "1"
         table.add_row(
             f"{content.joint}{content.inside}", shape, str(content.dtype), content.meaning
         )
     example = f"{file}{contents[0].joint}{contents[0].inside}"
     return [
-        f"{file} holds {len(contents)} arrays; name the part that is meant behind the file:",
+        f"{file} contains {len(contents)} arrays. Append one of these to the file name:",
         table,
         *_rest(len(contents), "arrays"),
-        f"for example {example}",
+        f"For example: {example}",
     ]
 
 
 @dataclass
-class _Census:
-    """What a pass over the values finds; the last three for every region."""
+class _ValueStatistics:
+    """Statistics of the values; the last three are per region."""
 
     count: int = 0
     zeros: int = 0
     ones: int = 0
     sums: tuple[float, float] = (inf, -inf)
-    off: int = 0
+    wrong_sums: int = 0
     fault: "Fault | None" = None
     volumes: Any = 0.0
-    least: Any = inf
-    most: Any = -inf
+    minimum: Any = inf
+    maximum: Any = -inf
 
 
 def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
-    """A label map: every label with its pixels."""
+    """Describe a label map: every label with its number of pixels."""
     import numpy as np
 
-    from probdice.cli.display import MOST, note_line
+    from probdice.cli.display import MAX_ROWS, note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.comparison.notes import intensities
     from probdice.data.value_checks import scale_of_labels
@@ -168,7 +176,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     millilitre_column = () if pixel_volume is None else (">volume",)
     colour_column = ("colour",) if segmentation.colours else ()
     table = plain_table(">label", "name", *colour_column, ">pixels", *millilitre_column, ">share")
-    for label in labels[:MOST]:
+    for label in labels[:MAX_ROWS]:
         count = pixel_counts[label]
         size = () if pixel_volume is None else (millilitres(count, pixel_volume),)
         name = segmentation.names.get(label, "")
@@ -181,15 +189,17 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     option = Option("scale", scale).in_command()
     warning = intensities(segmentation, keys, counts)
     if warning is not None:
-        bytes_too = f" If it holds probabilities as bytes, use {option}" if scale else ""
-        parts.append(note_line(f"{warning}{bytes_too}"))
+        scale_hint = f" If it contains 8-bit probabilities, use {option}" if scale else ""
+        parts.append(note_line(f"{warning}{scale_hint}"))
     elif scale is not None:
-        parts.append(note_line(f"looks like probabilities stored as bytes; {option}"))
+        parts.append(
+            note_line(f"The values look like 8-bit probabilities. If they are, use {option}.")
+        )
     return parts
 
 
 def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
-    """The colour of a label or region, shown and written."""
+    """Return the colour of a label or region as a square and its code."""
     from rich.text import Text
 
     colour = segmentation.colours.get(key)
@@ -197,44 +207,50 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
-    """Probabilities: every region with its volume, and whether they sum to 1."""
-    from probdice.cli.display import MOST
+    """Describe probabilities: the volume of every region, and the sums."""
+    from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
     from probdice.text.formatting import millilitres, percent
 
-    census, fault = _counted(segmentation)
+    statistics, fault = _examine(segmentation)
     pixel_volume = _pixel_volume(segmentation)
     single = segmentation.reading == "foreground"
-    count = len(census.volumes)
-    what = "probability of one foreground" if single else f"probabilities of {count} regions"
-    file, head = _head(segmentation, f"{what}, stored as {segmentation.array.dtype}")
-    head.add_row("values", f"from {census.least.min():g} to {census.most.max():g}")
+    count = len(statistics.volumes)
+    kind = "probability of one foreground" if single else f"probabilities of {count} regions"
+    file, head = _head(segmentation, f"{kind}, stored as {segmentation.array.dtype}")
+    head.add_row("values", f"from {statistics.minimum.min():g} to {statistics.maximum.max():g}")
     if not single:
-        off = f"; not 1 at {percent(census.off / max(census.count // count, 1), 2)} of the pixels"
-        sums = f"from {census.sums[0]:.6g} to {census.sums[1]:.6g}{off if census.off else ''}"
+        sums = f"from {statistics.sums[0]:.6g} to {statistics.sums[1]:.6g}"
+        if statistics.wrong_sums:
+            share = statistics.wrong_sums / max(statistics.count // count, 1)
+            sums += f"; not 1 at {percent(share, 2)} of the pixels"
         head.add_row("sums", sums)
-    zeros, ones = (percent(n / max(census.count, 1), 2) for n in (census.zeros, census.ones))
+    zeros, ones = (
+        percent(n / max(statistics.count, 1), 2) for n in (statistics.zeros, statistics.ones)
+    )
     head.add_row("exact", f"{zeros} of the values are 0, {ones} are 1")
     colour_column = ("colour",) if segmentation.colours else ()
-    table = plain_table(">region", *colour_column, ">volume", ">least", ">greatest")
+    table = plain_table(">region", *colour_column, ">volume", ">minimum", ">maximum")
     names = segmentation.regions[1:] if single else segmentation.regions
-    for k, name in enumerate(names[:count][:MOST]):
-        numbers = census.volumes[k], census.least[k], census.most[k]
+    for k, name in enumerate(names[:count][:MAX_ROWS]):
+        numbers = statistics.volumes[k], statistics.minimum[k], statistics.maximum[k]
         size = millilitres(numbers[0], pixel_volume)
         volume = f"{numbers[0]:,.1f} ({size})" if size else f"{numbers[0]:,.1f}"
         colour = (_swatch(segmentation, k + single),) if segmentation.colours else ()
         table.add_row(str(name), *colour, volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
     parts = [file, head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
-        parts.append("what is missing to a sum of 1 is added as a region called background")
+        parts.append(
+            "Where the sum is below 1, the difference to 1 is added as the region background."
+        )
     if fault is not None:
-        parts.append(f"compare would refuse it: {in_command(fault)}")
+        parts.append(f"compare would reject this file: {in_command(fault)}")
     return parts
 
 
-def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option] | None]":
-    """One pass over the values as they came, and what is wrong with them."""
+def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str | Option] | None]":
+    """Compute statistics of the stored values, and the message about invalid ones."""
     import numpy as np
 
     from probdice.data.value_checks import TOLERANCE, examine_values
@@ -242,11 +258,11 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
     from probdice.engine.decode import Soft
 
     single = segmentation.reading == "foreground"
-    unmended = segmentation
+    unchecked = segmentation
     if not single:
         channels = segmentation.array.shape[0]
-        unmended = replace(segmentation, reading="error", labels=tuple(range(channels)), names={})
-    blocks, census = Blocks(unmended), _Census()
+        unchecked = replace(segmentation, reading="error", labels=tuple(range(channels)), names={})
+    blocks, statistics = Blocks(unchecked), _ValueStatistics()
     for block in blocks.blocks:
         ready = blocks.ready(block)
         side, fault = ready.sides[0], ready.faults[0]
@@ -258,25 +274,28 @@ def _counted(segmentation: "Segmentation") -> "tuple[_Census, list[str | Option]
             fault = examine_values(rows, segmentation.reading)
             with np.errstate(invalid="ignore", over="ignore"):
                 sums = rows.sum(axis=0, dtype=np.float64)
-            census.sums = min(census.sums[0], sums.min()), max(census.sums[1], sums.max())
-            census.off += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
+            statistics.sums = (
+                min(statistics.sums[0], sums.min()),
+                max(statistics.sums[1], sums.max()),
+            )
+            statistics.wrong_sums += int((~(np.abs(sums - 1) <= TOLERANCE)).sum())
         if fault is not None:
             fault = blocks.located(fault, block)
-            census.fault = fault if census.fault is None else census.fault + fault
-        census.count += rows.size
-        census.zeros += int((rows == 0).sum())
-        census.ones += int((rows == 1).sum())
-        census.volumes = census.volumes + rows.sum(axis=1, dtype=np.float64)
-        census.least = np.minimum(census.least, rows.min(axis=1))
-        census.most = np.maximum(census.most, rows.max(axis=1))
-    if census.fault is None:
-        return census, None
-    places = blocks.place(census.fault.first), blocks.place(census.fault.worst)
-    return census, census.fault.message(*places)
+            statistics.fault = fault if statistics.fault is None else statistics.fault + fault
+        statistics.count += rows.size
+        statistics.zeros += int((rows == 0).sum())
+        statistics.ones += int((rows == 1).sum())
+        statistics.volumes = statistics.volumes + rows.sum(axis=1, dtype=np.float64)
+        statistics.minimum = np.minimum(statistics.minimum, rows.min(axis=1))
+        statistics.maximum = np.maximum(statistics.maximum, rows.max(axis=1))
+    if statistics.fault is None:
+        return statistics, None
+    places = blocks.place(statistics.fault.first), blocks.place(statistics.fault.worst)
+    return statistics, statistics.fault.message(*places)
 
 
 def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
-    """The name of the file, which is never broken, and what every file has."""
+    """Return the file name, and a table with the kind, shape and geometry."""
     from rich.table import Table
     from rich.text import Text
 
@@ -290,7 +309,7 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
     table.add_row("shape", " × ".join(map(str, segmentation.shape)))
     geometry = segmentation.geometry
     if geometry is None:
-        table.add_row("geometry", "none: nothing says where the image lies")
+        table.add_row("geometry", "none: the file has no spacing, origin and direction")
         return file, table
     described = geometry.describe()
     table.add_row("spacing", f"{described['spacing']} mm")
@@ -300,24 +319,24 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
 
 
 def _pixel_volume(segmentation: "Segmentation") -> float | None:
-    """In mm³, of a volume whose place is known."""
+    """Return the volume of a voxel in mm³, or None if it is unknown."""
     geometry = segmentation.geometry
     return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 
 
 def _orientation(geometry: "Geometry") -> str:
-    """The directions that the axes point in, such as RAS."""
+    """Return the anatomical directions of the axes, such as RAS."""
     if len(geometry.shape) != 3:
         return ""
-    ways = ("LR", "PA", "IS")
+    directions = ("LR", "PA", "IS")
     letters = []
     for axis in geometry.direction.T:
         world = int(abs(axis).argmax())
-        letters.append(ways[world][int(axis[world] > 0)])
+        letters.append(directions[world][int(axis[world] > 0)])
     return f" ({''.join(letters)})"
 
 
-def _rest(count: int, what: str) -> "list[RenderableType]":
-    from probdice.cli.display import MOST
+def _rest(count: int, noun: str) -> "list[RenderableType]":
+    from probdice.cli.display import MAX_ROWS
 
-    return [f"… and {count - MOST} more {what}"] if count > MOST else []
+    return [f"… and {count - MAX_ROWS} more {noun}"] if count > MAX_ROWS else []

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one plain message where it could not do its work."""
+"""Turn errors of a command into one message and an exit code."""
 
 import traceback
 import warnings
@@ -8,33 +8,36 @@ from typing import NoReturn
 
 import typer
 
-from probdice.cli import INTERRUPTED, REFUSED
+from probdice.cli import ERROR, INTERRUPTED
 from probdice.cli.streams import is_plain, print_message
 from probdice.errors import ProbdiceError, ProbdiceWarning
 
-__all__ = ["INTERRUPTED", "REFUSED", "answering"]
+__all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 
 
 @contextmanager
-def answering(*, debug: bool = False) -> Iterator[None]:
-    """Run the body of a command; what goes wrong becomes a message and an exit code."""
+def reporting_errors(*, debug: bool = False) -> Iterator[None]:
+    """Run the body of a command; print an error as one message and exit."""
     with warnings.catch_warnings():
-        # What a comparison warns of is among its notes, and those are shown.
+        # The warnings of a comparison are also among its notes, which are printed.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.simplefilter("ignore", ProbdiceWarning)
-        warnings.showwarning = _show_warning  # restored with the filters
+        warnings.showwarning = _show_warning  # catch_warnings restores it
         try:
             yield
-        except BrokenPipeError:  # whoever read the output has seen enough
+        except BrokenPipeError:  # the reader of the output closed the pipe
             raise typer.Exit from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except (ProbdiceError, OSError, MemoryError) as error:
-            _refuse(_message(error), debug)
+            _fail(_message(error), debug)
         except (typer.Exit, typer.BadParameter):
             raise
         except Exception as error:
-            _refuse(f"unexpected {type(error).__name__}: {error}; --debug shows where", debug)
+            _fail(
+                f"unexpected {type(error).__name__}: {error}. Use --debug to print the traceback.",
+                debug,
+            )
 
 
 def _show_warning(
@@ -54,14 +57,16 @@ def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'the system refuses'}: {error.strerror}"
+        return f"{error.filename or 'system error'}: {error.strerror}"
     return str(error) or type(error).__name__
 
 
-def _refuse(message: str, debug: bool) -> NoReturn:
+def _fail(message: str, debug: bool) -> NoReturn:
     if debug:
         print_message(traceback.format_exc())
-    word = "error: "
-    typer.echo(word if is_plain() else typer.style(word, fg="red", bold=True), err=True, nl=False)
+    prefix = "error: "
+    typer.echo(
+        prefix if is_plain() else typer.style(prefix, fg="red", bold=True), err=True, nl=False
+    )
     print_message(message)
-    raise typer.Exit(REFUSED) from None
+    raise typer.Exit(ERROR) from None

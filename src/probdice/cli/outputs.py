@@ -1,4 +1,4 @@
-"""The files that a command writes: looked at before the work begins, complete when it ends."""
+"""Check output files before a command starts, and write text files atomically."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
 
-__all__ = ["check_outputs", "rehearse", "stand_in", "write_text"]
+__all__ = ["check_format", "check_outputs", "sample_segmentation", "write_text"]
 
 
 def check_outputs(
@@ -24,10 +24,10 @@ def check_outputs(
     images: Iterable[str] = (),
     inputs: Mapping[str, str | None],
 ) -> None:
-    """Refuse what could not be written, by option, before minutes are spent on it.
+    """Reject outputs that cannot be written, before the computation starts.
 
-    `images` are the options whose files are written in the format of their suffix; `inputs` are
-    the arguments that name files to read, under the names that messages give them.
+    `outputs` and `inputs` map options and arguments to paths. `images` are the options whose file
+    format depends on the suffix.
     """
     from probdice.files import FORMATS
     from probdice.files.sidecars import files_read
@@ -39,43 +39,43 @@ def check_outputs(
         if argument
         for file in files_read(argument)
     }
-    used = {_identity(file): f"an input, read for {name}" for file, name in files.items()}
+    used = {_identity(file): f"an input file ({name})" for file, name in files.items()}
     for option, path in outputs.items():
         if path is None or (path == "-" and option == "--json"):
             continue
         if option == "--report" and not path.lower().endswith((".html", ".htm")):
-            _refuse(option, path, "is a page, so its name must end in .html")
+            _reject(option, path, "a report is an HTML file; its name must end in .html or .htm")
         if option in images and not path.lower().endswith(suffixes):
-            _refuse(option, path, f"has no suffix that probdice writes: {', '.join(suffixes)}")
-        target = Path(os.path.realpath(path))  # a link is written through, not replaced
+            _reject(option, path, f"unsupported suffix; expected one of {', '.join(suffixes)}")
+        target = Path(os.path.realpath(path))  # write to the target of a link
         if target.is_symlink():
-            _refuse(option, path, "is a symbolic link that leads in a circle")
+            _reject(option, path, "is a circular symbolic link")
         if target.is_dir():
             _check_store(option, path, target, files)
         folder = target.parent if os.path.islink(path) else Path(path).parent
         if not folder.is_dir():
-            _refuse(option, path, f"there is no folder {folder}")
+            _reject(option, path, f"the folder {folder} does not exist")
         if not os.access(folder, os.W_OK):
-            _refuse(option, path, f"the folder {folder} cannot be written to")
+            _reject(option, path, f"the folder {folder} is not writable")
         identity = _identity(target)
         if identity in used:
-            _refuse(option, path, f"is also {used[identity]}; write to another file")
+            _reject(option, path, f"is also {used[identity]}; choose another output file")
         used[identity] = f"written by {option}"
 
 
 def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]) -> None:
-    """A folder is replaced where it is a store and is to be one, unless it is read from."""
+    """Reject a folder, except a Zarr store that is to be replaced and contains no input."""
     from probdice.files.sources import is_store
 
     if not path.lower().endswith(".zarr") or not is_store(target):
-        _refuse(option, path, "is a folder, expected the name of a file")
+        _reject(option, path, "is a folder, expected a file name")
     for file, name in files.items():
         if target in (file, *file.parents):
-            _refuse(option, path, f"holds an input, read for {name}; write to another store")
+            _reject(option, path, f"contains an input file ({name}); choose another output store")
 
 
 def _identity(file: Path) -> tuple[int, int, str]:
-    """The same for two names of one file; of a file still to be made, its folder and its name."""
+    """Return a key that is equal for all names of one file, which need not exist yet."""
     with suppress(OSError):
         status = os.stat(file)
         return status.st_dev, status.st_ino, ""
@@ -83,22 +83,26 @@ def _identity(file: Path) -> tuple[int, int, str]:
     return folder.st_dev, folder.st_ino, file.name
 
 
-def stand_in(shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool) -> "Segmentation":
-    """One pixel of a segmentation of this kind, to try whether a format holds it."""
+def sample_segmentation(
+    shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool
+) -> "Segmentation":
+    """Return a segmentation with one pixel, to test whether a format supports its kind."""
     import numpy as np
 
     from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
 
-    pixel = (1,) * len(shape)
-    place = None if geometry is None else Geometry(pixel, geometry.affine)
+    one_pixel = (1,) * len(shape)
+    place = None if geometry is None else Geometry(one_pixel, geometry.affine)
     if crisp:
-        return Segmentation.from_labels(np.ones(pixel, np.uint8), geometry=place)
-    return Segmentation.from_probabilities(np.full((2, *pixel), 0.5, np.float32), geometry=place)
+        return Segmentation.from_labels(np.ones(one_pixel, np.uint8), geometry=place)
+    return Segmentation.from_probabilities(
+        np.full((2, *one_pixel), 0.5, np.float32), geometry=place
+    )
 
 
-def rehearse(path: str, value: "Segmentation | NDArray[Any]") -> None:
-    """Write something small of the same kind elsewhere: a PNG, say, cannot hold a map."""
+def check_format(path: str, value: "Segmentation | NDArray[Any]") -> None:
+    """Check that a format supports a value, by writing it to a temporary folder."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
     from probdice.files.writing import payload_of
@@ -113,7 +117,7 @@ def rehearse(path: str, value: "Segmentation | NDArray[Any]") -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text file, all of it or nothing."""
+    """Write a text file atomically."""
     from probdice.errors import FormatError
     from probdice.files.atomic_files import replacing
 
@@ -128,5 +132,5 @@ def write_text(path: str, text: str) -> None:
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _refuse(option: str, path: str, why: str) -> None:
-    raise typer.BadParameter(f"{path}: {why}", param_hint=option)
+def _reject(option: str, path: str, reason: str) -> None:
+    raise typer.BadParameter(f"{path}: {reason}", param_hint=option)

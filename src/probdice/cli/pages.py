@@ -1,4 +1,4 @@
-"""The page of a folder run and those of its cases: which are wanted, and what to say of them."""
+"""Write the report of an evaluation and the pages of its cases."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ REPORTS = "all|worst:N|none"
 
 
 def check_reports(reports: str) -> None:
-    """Refuse what nobody knows before any work is done."""
+    """Reject an unknown value of --reports."""
     from probdice.errors import InputError
     from probdice.report.cases import worst_count
 
@@ -32,7 +32,7 @@ def check_reports(reports: str) -> None:
 def write_pages(
     evaluation: "Evaluation", reports: str, *, workers: int | None, quiet: bool
 ) -> None:
-    """Write the pages into the folder of the run, and print where."""
+    """Write the pages into the results folder, and print the path of the report."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from probdice.cli.console import console
@@ -42,11 +42,11 @@ def write_pages(
     with Progress(*columns, console=console(stderr=True), transient=True, disable=hidden) as bar:
         task = bar.add_task("pages", total=None)
 
-        def show_progress(done: int, total: int, trouble: str) -> None:
-            if trouble:
-                bar.console.print(trouble.splitlines()[0])
+        def show_progress(done: int, total: int, problem: str) -> None:
+            if problem:
+                bar.console.print(problem.splitlines()[0])
             bar.update(task, completed=done, total=total)
 
         page = evaluation.report(reports=reports, workers=workers, progress=show_progress)
     if not quiet:
-        print_text(f"page: {page}\n")
+        print_text(f"report: {page}\n")

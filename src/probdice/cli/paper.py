@@ -1,4 +1,4 @@
-"""`probdice paper`: the paper's experiments, repeated."""
+"""`probdice paper`: repeat the experiments of the paper."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from probdice.cli.outcome import answering
+from probdice.cli.outcome import reporting_errors
 from probdice.cli.parameters import DebugOption
 from probdice.cli.streams import print_message, print_text
 
@@ -17,43 +17,41 @@ __all__ = ["paper"]
 
 def paper(
     folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to put the files.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Output folder.")
     ] = Path("probdice-paper"),
     survey_sheet: Annotated[
         bool,
         typer.Option(
             "--survey-sheet",
             metavar="",
-            help="Also write sheets to repeat the study with people, and a table for the answers.",
+            help="Also write survey sheets for a study with people, and a table for the answers.",
         ),
     ] = False,
-    people: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many survey sheets to write.")
-    ] = 25,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, another run.")] = 0,
+    people: Annotated[int, typer.Option(min=1, metavar="N", help="Number of survey sheets.")] = 25,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random numbers.")] = 0,
     debug: DebugOption = False,
 ) -> None:
-    """Repeat the paper's experiments: figures, numbers and a page.
+    """Repeat the experiments of the paper and write figures, numbers and an HTML page.
 
-    Needs the extra "paper", for photographs and their segmentations.
+    Needs the extra 'paper', for photographs and their segmentations.
     """
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         from probdice.paper import run_paper
 
         with _bar() as show_progress:
             page = run_paper(
                 folder, seed=seed, survey=survey_sheet, people=people, progress=show_progress
             )
-        print_text(f"wrote {page}, numbers.json and the figures beside it\n")
+        print_text(f"wrote {page}, numbers.json and the figures in the same folder\n")
         if survey_sheet:
             print_text(f"wrote {people} sheets, answers.csv and guide.txt to {folder / 'survey'}\n")
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal; a line for each step where there is none."""
+    """Show a progress bar on a terminal; elsewhere print one line per step."""
     if not sys.stderr.isatty():
-        yield lambda what, done, steps: print_message(f"{done}/{steps} {what}")
+        yield lambda step, done, total: print_message(f"{done}/{total} {step}")
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -67,6 +65,6 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
     )
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda what, done, steps: bar.update(
-            task, description=what, completed=done, total=steps
+        yield lambda step, done, total: bar.update(
+            task, description=step, completed=done, total=total
         )

@@ -1,7 +1,7 @@
-"""The options of the commands, and from the words of the user to what the library takes.
+"""Arguments and options of the commands, and their conversion to library options.
 
-Here words are only taken apart. What may be said is checked where the library checks it, by
-`Options.of`; what it refuses is wrong usage.
+This module only parses text. `Options.of` checks the values, and an `InputError` that it raises
+becomes a usage error.
 """
 
 import os
@@ -65,32 +65,32 @@ __all__ = [
     "scale_of",
     "similarity_of",
     "sums_of",
-    "usage",
+    "usage_errors",
 ]
 
 T = TypeVar("T")
 
-RULES = ("overlap", "paper", "labels")  # of matching, by name
-# Panels of the help.
-COMPARING, READING, RANKING, OUTPUT = "The comparison", "Reading", "The ranking", "Output"
+MATCHING_RULES = ("overlap", "paper", "labels")
+# Titles of option groups in the help.
+COMPARING, READING, RANKING, OUTPUT = "Comparison", "Reading", "Ranking", "Output"
 
 
 class SimilarityName(StrEnum):
-    """The similarities by name."""
+    """Names of similarities."""
 
     absolute = "absolute"
     aitchison = "aitchison"
 
 
 class CorrespondenceName(StrEnum):
-    """Whether every case has a correspondence, or all of them have one."""
+    """Scope of a correspondence: one per case, or one for all cases of a method."""
 
     case = "case"
     set = "set"
 
 
 class MergeName(StrEnum):
-    """The sides whose spare regions may be merged."""
+    """Sides whose unmatched regions may be merged."""
 
     none = "none"
     prediction = "prediction"
@@ -99,7 +99,7 @@ class MergeName(StrEnum):
 
 
 class MissingName(StrEnum):
-    """How a case that a method lacks enters means and ranks."""
+    """How missing and failed cases of a method count in means and ranks."""
 
     worst = "worst"
     zero = "zero"
@@ -107,7 +107,7 @@ class MissingName(StrEnum):
 
 
 class MeasureName(StrEnum):
-    """What methods can be told apart by."""
+    """Measures that can rank methods."""
 
     score = "score"
     adjusted_score = "adjusted_score"
@@ -120,7 +120,7 @@ class MeasureName(StrEnum):
 
 
 class SumsName(StrEnum):
-    """What to do where probabilities do not sum to 1."""
+    """How to handle probabilities that do not sum to 1."""
 
     error = "error"
     normalise = "normalise"
@@ -132,13 +132,18 @@ ReferenceArgument = Annotated[
     typer.Argument(
         metavar="REFERENCE",
         show_default=False,
-        help="A file; a part of one as file.h5:/path or file.npz:key; or one file per region as "
-        "a.nii.gz,b.nii.gz, 'pve_*.nii.gz' or csf=pve_0.nii.gz,grey=pve_1.nii.gz.",
+        help="Reference segmentation (ground truth): a file; an array in a file (file.h5:/path or "
+        "file.npz:key); or one file per region (a.nii.gz,b.nii.gz, 'pve_*.nii.gz' or "
+        "csf=pve_0.nii.gz,grey=pve_1.nii.gz).",
     ),
 ]
 PredictionArgument = Annotated[
     str,
-    typer.Argument(metavar="PREDICTION", show_default=False, help="The same for the other side."),
+    typer.Argument(
+        metavar="PREDICTION",
+        show_default=False,
+        help="Predicted segmentation, in any of the forms of REFERENCE.",
+    ),
 ]
 
 SimilarityOption = Annotated[
@@ -146,7 +151,7 @@ SimilarityOption = Annotated[
     typer.Option(
         metavar="NAME",
         rich_help_panel=COMPARING,
-        help="absolute looks at differences between probabilities, aitchison at their ratios.",
+        help="absolute compares differences of probabilities, aitchison compares their ratios.",
     ),
 ]
 FloorOption = Annotated[
@@ -154,8 +159,8 @@ FloorOption = Annotated[
     typer.Option(
         metavar="F",
         rich_help_panel=COMPARING,
-        help="With aitchison, raise smaller probabilities to this: a contradicted certainty is "
-        "then not infinitely far off.",
+        help="With aitchison, raise probabilities below F to F. Without a floor, the distance "
+        "between 0 and any other probability is infinite.",
     ),
 ]
 MatchOption = Annotated[
@@ -163,10 +168,10 @@ MatchOption = Annotated[
     typer.Option(
         metavar="HOW",
         rich_help_panel=COMPARING,
-        help="Which region is which: overlap (the pairs with the largest total overlap), paper "
-        "(the paper's rule), labels (equal labels correspond), 0=csf,1=grey (prediction=reference, "
-        "the rest by overlap), or the file that --json wrote for an earlier comparison.",
-        autocompletion=lambda: list(RULES),
+        help="How regions are matched: overlap (largest total overlap), paper (the paper's rule), "
+        "labels (equal labels), pairs of labels prediction=reference such as 0=csf,1=grey (other "
+        "regions by overlap), or a .json file from an earlier compare --json.",
+        autocompletion=lambda: list(MATCHING_RULES),
     ),
 ]
 MergeOption = Annotated[
@@ -174,14 +179,16 @@ MergeOption = Annotated[
     typer.Option(
         metavar="SIDE",
         rich_help_panel=COMPARING,
-        help="The side whose spare regions may join matched ones: none, prediction, reference or "
-        "both.",
+        help="Merge unmatched regions of this side into matched ones: none, prediction, reference "
+        "or both.",
     ),
 ]
 MaskOption = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=COMPARING, help="Compare only where this file is not 0."
+        metavar="FILE",
+        rich_help_panel=COMPARING,
+        help="Compare only voxels where this file is not 0.",
     ),
 ]
 IgnoreOption = Annotated[
@@ -189,7 +196,7 @@ IgnoreOption = Annotated[
     typer.Option(
         metavar="LABEL",
         rich_help_panel=COMPARING,
-        help="Leave out the pixels with this label in the reference. Can be repeated.",
+        help="Exclude voxels with this label in the reference. Can be repeated.",
     ),
 ]
 WorkersOption = Annotated[
@@ -198,16 +205,16 @@ WorkersOption = Annotated[
         min=1,
         metavar="N",
         rich_help_panel=COMPARING,
-        help="Threads; as many as there are cores by default.",
+        help="Number of threads; by default, the number of cores.",
     ),
 ]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(
-        metavar="WHERE",
+        metavar="SCHEDULER",
         rich_help_panel=COMPARING,
-        help="Work on Dask: threads, processes, or the address of a scheduler, tcp://host:8786. "
-        "For what is stored in chunks (Zarr).",
+        help="Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
+        "Needs a Zarr store on at least one side.",
     ),
 ]
 SumsOption = Annotated[
@@ -215,8 +222,9 @@ SumsOption = Annotated[
     typer.Option(
         metavar="HOW",
         rich_help_panel=READING,
-        help="Where probabilities do not sum to 1: error (the default), normalise (divide by the "
-        "sum), background (add what is missing as a region). For one side: reference:HOW.",
+        help="How to handle probabilities that do not sum to 1: error (the default), normalise "
+        "(divide by the sum) or background (add the missing probability as a region). For one "
+        "side: reference:HOW or prediction:HOW.",
         autocompletion=lambda: list(SumsName),
     ),
 ]
@@ -225,9 +233,9 @@ ScaleOption = Annotated[
     typer.Option(
         metavar="S",
         rich_help_panel=READING,
-        help="The number that stands for certainty: 100 for percent, 255 for bytes. Label maps "
-        "(whole numbers, one a pixel) and values within 1 stay as they are; prediction:S scales "
-        "that side whatever it holds.",
+        help="Value that means probability 1: 100 for percentages, 255 for 8-bit maps. Label maps "
+        "(one whole number per voxel) and values up to 1 are not scaled. reference:S or "
+        "prediction:S always scales that side.",
     ),
 ]
 NamesOption = Annotated[
@@ -235,25 +243,29 @@ NamesOption = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=READING,
-        help="A table of what labels are called, for both sides: FreeSurfer's or 3D Slicer's "
-        "colours, ITK-SNAP's label description, BIDS' dseg.tsv, CSV or JSON.",
+        help="Table of label names for both sides: a FreeSurfer or 3D Slicer colour table, an "
+        "ITK-SNAP label description, a BIDS dseg.tsv, CSV or JSON.",
     ),
 ]
 ReferenceNamesOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", rich_help_panel=READING, help="The same for the reference."),
+    typer.Option(
+        metavar="FILE", rich_help_panel=READING, help="Table of label names for the reference."
+    ),
 ]
 PredictionNamesOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", rich_help_panel=READING, help="The same for the prediction."),
+    typer.Option(
+        metavar="FILE", rich_help_panel=READING, help="Table of label names for the prediction."
+    ),
 ]
 PriorityOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
         rich_help_panel=READING,
-        help="Where masks overlap, the first of these regions gets the pixel: tumour,kidney. For "
-        "one side: reference:NAMES.",
+        help="Where masks overlap, assign the voxel to the first of these regions, such as "
+        "tumour,kidney. For one side: reference:NAMES or prediction:NAMES.",
     ),
 ]
 ToleranceOption = Annotated[
@@ -263,7 +275,8 @@ ToleranceOption = Annotated[
         min=0.0,
         metavar="T",
         rich_help_panel=READING,
-        help="How many pixels the corners of the two grids may lie apart; 0.1 by default.",
+        help="Largest allowed distance between the corners of two grids, in voxels; 0.1 by "
+        "default.",
     ),
 ]
 MaxBytesOption = Annotated[
@@ -273,8 +286,8 @@ MaxBytesOption = Annotated[
         min=1,
         metavar="N",
         rich_help_panel=READING,
-        help="How much memory the values of one file may take where they have to be unpacked; all "
-        "that the machine has by default.",
+        help="Largest size of the decompressed values of one file, in bytes; by default, the "
+        "memory of the machine.",
     ),
 ]
 IgnoreGeometryOption = Annotated[
@@ -283,7 +296,7 @@ IgnoreGeometryOption = Annotated[
         "--ignore-geometry",
         metavar="",
         rich_help_panel=READING,
-        help="Compare by place in the array, wherever the images lie.",
+        help="Ignore image geometry; compare in array order.",
     ),
 ]
 MapOption = Annotated[
@@ -292,7 +305,7 @@ MapOption = Annotated[
         "--map",
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="Write an image of the similarity at every pixel.",
+        help="Write an image with the similarity at every voxel.",
     ),
 ]
 RelabelledOption = Annotated[
@@ -300,7 +313,7 @@ RelabelledOption = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="Write the prediction with the reference's labels.",
+        help="Write the prediction with the labels of the reference.",
     ),
 ]
 ReportOption = Annotated[
@@ -309,7 +322,7 @@ ReportOption = Annotated[
         "--report",
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="Write a page to look at, one HTML file.",
+        help="Write a report (one HTML file).",
     ),
 ]
 ImageOption = Annotated[
@@ -318,7 +331,7 @@ ImageOption = Annotated[
         "--image",
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="Show the page's regions on this image, such as the scan. Can be repeated.",
+        help="Background image of the report, such as the scan. Can be repeated.",
     ),
 ]
 BackgroundOption = Annotated[
@@ -326,8 +339,8 @@ BackgroundOption = Annotated[
     typer.Option(
         metavar="LABEL",
         rich_help_panel=COMPARING,
-        help="The label, or its name, that is no foreground on either side; none where there is "
-        "none. For --indices and --components.",
+        help="Label of the background on both sides, or its name; none if there is no background. "
+        "Needs --indices or --components.",
     ),
 ]
 IndicesOption = Annotated[
@@ -336,8 +349,8 @@ IndicesOption = Annotated[
         "--indices",
         metavar="",
         rich_help_panel=OUTPUT,
-        help="Show the numbers of other fields too: Rand, variation of information, covering, "
-        "mean IoU, and with --background which instances were found.",
+        help="Also print other indices: Rand, variation of information, covering, mean IoU and, "
+        "with --background, detected instances.",
     ),
 ]
 ComponentsOption = Annotated[
@@ -346,8 +359,8 @@ ComponentsOption = Annotated[
         "--components",
         metavar="",
         rich_help_panel=COMPARING,
-        help="Compare the connected components of both label maps, each a region of its own. "
-        "Needs --background and the extra instances.",
+        help="Compare the connected components of both label maps as separate regions. Needs "
+        "--background and the extra 'instances'.",
     ),
 ]
 JsonOption = Annotated[
@@ -356,19 +369,17 @@ JsonOption = Annotated[
         "--json",
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="Write the result as JSON; - prints it, and nothing else.",
+        help="Write the result as JSON. With -, print only the JSON.",
     ),
 ]
 QuietOption = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print the score alone."
-    ),
+    typer.Option("--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print only the score."),
 ]
 DebugOption = Annotated[
     bool,
     typer.Option(
-        "--debug", metavar="", rich_help_panel=OUTPUT, help="Show the traceback of an error."
+        "--debug", metavar="", rich_help_panel=OUTPUT, help="Print the traceback of an error."
     ),
 ]
 
@@ -391,10 +402,10 @@ def options_of(
     correspondence: "Correspondence" = "case",
     max_bytes: int | None = None,
 ) -> "Options":
-    """What the options that compare and evaluate share ask for.
+    """Convert the options that compare and evaluate share.
 
-    What does not fit is wrong usage; only a file of --match that cannot be read is an error of the
-    library, like every other file.
+    An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
+    like any other file.
     """
     from probdice.options import Options
 
@@ -403,7 +414,7 @@ def options_of(
         "reference": reference_names or names,
         "prediction": prediction_names or names,
     }
-    with usage():
+    with usage_errors():
         return Options.of(
             similarity=similarity_of(similarity, floor),
             match=rule,
@@ -421,8 +432,8 @@ def options_of(
 
 
 @contextmanager
-def usage(option: str | None = None) -> Iterator[None]:
-    """Turn what the library refuses of options into wrong usage."""
+def usage_errors(option: str | None = None) -> Iterator[None]:
+    """Turn an `InputError` into a usage error of this option."""
     from probdice.errors import InputError
 
     try:
@@ -432,24 +443,24 @@ def usage(option: str | None = None) -> Iterator[None]:
 
 
 def similarity_of(name: SimilarityName, floor: float | None) -> "Similarity":
-    """The similarity that the two options ask for."""
+    """Convert --similarity and --floor."""
     from probdice.method.similarity import Absolute, Aitchison
 
     if name is SimilarityName.aitchison:
-        with usage("--floor"):
+        with usage_errors("--floor"):
             return Aitchison(floor or 0.0)
     if floor is not None:
-        raise typer.BadParameter("only --similarity aitchison has a floor", param_hint="--floor")
+        raise typer.BadParameter("needs --similarity aitchison", param_hint="--floor")
     return Absolute()
 
 
 def match_of(word: str) -> "Match":
-    """What --match asks for: a rule, pairs of labels, or an earlier comparison."""
-    if word in RULES:
+    """Convert --match: a rule, pairs of labels, or an earlier comparison."""
+    if word in MATCHING_RULES:
         return word
     file = file_of_match(word)
     if file is not None:
-        return _earlier(file)
+        return _read_comparison(file)
     pairs: dict[Label, Label] = {}
     for pair in word.split(","):
         prediction, equals, reference = (text.strip() for text in pair.partition("="))
@@ -462,48 +473,49 @@ def match_of(word: str) -> "Match":
             )
         if _label(prediction) in pairs:
             raise typer.BadParameter(
-                f"names prediction label {prediction} twice", param_hint="--match"
+                f"prediction label {prediction} occurs twice", param_hint="--match"
             )
         pairs[_label(prediction)] = _label(reference)
     return pairs
 
 
 def background_of(word: str | None) -> "Label | None":
-    """What --background says: a label, a name, or none."""
+    """Convert --background: a label, a name, or none."""
     return None if word is None or word == "none" else _label(word)
 
 
 def file_of_match(word: str) -> Path | None:
-    """The file that --match names, if it names one."""
+    """Return the file that --match names, or None for a rule or pairs of labels."""
     if not word.lower().endswith(".json") or ("=" in word and not os.path.exists(word)):
         return None
     return Path(word)
 
 
 def sums_of(words: Sequence[str] | None) -> "Sums | dict[Side, Sums]":
-    """What --sums asks for."""
+    """Convert --sums."""
     sums = _per_side(words, "--sums", lambda word: cast("Sums", word))
     return "error" if sums is None else sums
 
 
 def priority_of(words: Sequence[str] | None) -> "Sequence[str] | dict[Side, Sequence[str]]":
-    """What --priority asks for."""
+    """Convert --priority."""
     return _per_side(words, "--priority", names_in) or ()
 
 
 def names_in(word: str) -> Sequence[str]:
-    """Names with commas between them."""
+    """Split names at commas."""
     return [name.strip() for name in word.split(",") if name.strip()]
 
 
 def scale_of(words: Sequence[str] | None) -> "float | dict[Side, float] | None":
-    """What --scale asks for.
+    """Convert --scale.
 
-    A scale for both sides is only for those that need it, one for a side is for what it holds.
+    A scale for both sides leaves label maps and values up to 1 unchanged. A scale for one side
+    always applies.
     """
     if len({":" in word for word in words or ()}) > 1:
         raise typer.BadParameter(
-            "give one number for both sides, or name the side of each", param_hint="--scale"
+            "give one number for both sides, or name the side of each number", param_hint="--scale"
         )
     return _per_side(words, "--scale", _number)
 
@@ -511,7 +523,7 @@ def scale_of(words: Sequence[str] | None) -> "float | dict[Side, float] | None":
 def _per_side(
     words: Sequence[str] | None, option: str, parse: Callable[[str], T]
 ) -> "T | dict[Side, T] | None":
-    """A value for both sides as it is; otherwise, one for each side that is named."""
+    """Return one value for both sides, or a dictionary of values by side."""
     from probdice.method.sides import SIDES
 
     both: T | None = None
@@ -545,8 +557,8 @@ def _label(word: str) -> "Label":
     return int(word) if re.fullmatch("-?[0-9]{1,18}", word) else word
 
 
-def _earlier(file: Path) -> "Match":
-    """The comparison that --json wrote to a file."""
+def _read_comparison(file: Path) -> "Match":
+    """Read a comparison that --json wrote."""
     from probdice.comparison.result import Comparison
     from probdice.errors import FormatError, InputError
 
@@ -555,14 +567,14 @@ def _earlier(file: Path) -> "Match":
     except FileNotFoundError:
         raise FormatError(f"{file}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise FormatError(f"{file}: cannot be read: {reason}") from error
     except InputError as error:
-        raise error.prefixed(f"{file}: is not what --json wrote: ") from error
+        raise error.prefixed(f"{file}: not a JSON file written by --json: ") from error
 
 
 def command_line(context: typer.Context) -> str:
-    """What was typed, in full words and quoted where a shell needs it."""
+    """Return the command line with long option names, quoted for a shell."""
     import shlex
     from enum import Enum
 

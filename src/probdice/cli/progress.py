@@ -1,4 +1,4 @@
-"""A bar on the terminal for work that takes longer than a second."""
+"""A progress bar for commands that take longer than a second."""
 
 import sys
 from collections.abc import Iterator
@@ -10,37 +10,37 @@ from probdice.engine.threads import watcher
 
 __all__ = ["COMPILING", "Progress", "progress"]
 
-COMPILING = "compiling kernels, once on this machine (probdice warm-up does it beforehand)"
+COMPILING = "compiling kernels, once per machine (probdice warm-up does it in advance)"
 
-PATIENCE = 1.0  # seconds without a sign
+DELAY = 1.0  # seconds before the bar is shown
 
 
 class Progress:
-    """What is being done, and how much of it is; shown once that has taken a while."""
+    """The current step and how much of it is done, shown as a bar after `start`."""
 
     def __init__(self) -> None:
-        self._doing: dict[str, Any] = {"description": "", "completed": 0, "total": None}
-        self._before = ""
+        self._task: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self._interrupted_step = ""
         self._lock = Lock()
         self._bar: Any = None
-        self._over = False
+        self._stopped = False
 
-    def say(self, doing: str) -> None:
-        """Begin another part of the work, of unknown length."""
-        self._update(description=doing, completed=0, total=None)
+    def begin(self, step: str) -> None:
+        """Begin a step of unknown length."""
+        self._update(description=step, completed=0, total=None)
 
     def compiling(self) -> None:
-        """A kernel is being compiled; until that is over, this is what takes the time."""
-        self._before = self._doing["description"]
+        """Show that a kernel is being compiled."""
+        self._interrupted_step = self._task["description"]
         self._update(description=COMPILING)
 
     def compiled(self) -> None:
-        """It is compiled, and the work goes on."""
-        if self._doing["description"] == COMPILING:
-            self._update(description=self._before)
+        """Show the interrupted step again."""
+        if self._task["description"] == COMPILING:
+            self._update(description=self._interrupted_step)
 
     def advance(self, done: int, total: int) -> None:
-        """So much of the present pass over the pixels is done."""
+        """Show how much of the current pass over the pixels is done."""
         self._update(completed=done, total=total)
 
     def start(self) -> None:
@@ -52,34 +52,34 @@ class Progress:
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         bar = Progress(*columns, console=console(stderr=True), transient=True)
         with self._lock:
-            if self._over:
+            if self._stopped:
                 return
-            bar.add_task(**self._doing)
+            bar.add_task(**self._task)
             bar.start()
             self._bar = bar
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         with self._lock:
-            self._over = True
+            self._stopped = True
             if self._bar is not None:
                 self._bar.stop()
 
     def _update(self, **changed: Any) -> None:
         with self._lock:
-            self._doing |= changed
+            self._task |= changed
             if self._bar is not None:
-                self._bar.update(self._bar.task_ids[0], **self._doing)
+                self._bar.update(self._bar.task_ids[0], **self._task)
 
 
 @contextmanager
 def progress(*, shown: bool) -> Iterator[Progress]:
-    """Watch the passes over the pixels that are made in this block."""
+    """Show the progress of the code in this block, if standard error is a terminal."""
     display = Progress()
     if not (shown and sys.stderr.isatty()):
         yield display
         return
-    timer = Timer(PATIENCE, display.start)
+    timer = Timer(DELAY, display.start)
     timer.daemon = True
     timer.start()
     token = watcher.set(display.advance)

@@ -1,10 +1,10 @@
-"""`probdice rank`: do ranks by score follow the ranks that people give?"""
+"""`probdice rank`: compare human ranks with ranks by score."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from probdice.cli.outcome import answering
+from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.parameters import DebugOption, JsonOption
 from probdice.cli.streams import print_text
@@ -26,8 +26,8 @@ def rank(
         typer.Argument(
             metavar="RANKINGS",
             show_default=False,
-            help="CSV with columns person, image, segmentation, rank (1 is most similar), or a "
-            "folder of such files.",
+            help="CSV file with the columns person, image, segmentation and rank (1 is most "
+            "similar), or a folder of such files.",
         ),
     ],
     scores: Annotated[
@@ -35,23 +35,26 @@ def rank(
         typer.Argument(
             metavar="SCORES",
             show_default=False,
-            help="CSV with columns image, segmentation and the score; higher is more similar.",
+            help="CSV file with the columns image, segmentation and a score (higher is more "
+            "similar).",
         ),
     ],
-    column: Annotated[str, typer.Option(metavar="NAME", help="The column of the score.")] = "score",
+    column: Annotated[str, typer.Option(metavar="NAME", help="Column with the score.")] = "score",
     plot: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the scatter plot, as PNG, SVG or PDF."),
+        typer.Option(metavar="FILE", help="Write the scatter plot as PNG, SVG or PDF."),
     ] = None,
     json: JsonOption = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
     debug: DebugOption = False,
 ) -> None:
-    """Hold average human ranks against ranks by score, as in the paper's study."""
+    """Compare average human ranks with ranks by score, as in the study of the paper."""
     if plot is not None and not plot.lower().endswith(PLOTS):
-        raise typer.BadParameter(f"{plot}: must end in {', '.join(PLOTS)}", param_hint="--plot")
+        raise typer.BadParameter(
+            f"{plot}: the name must end in {', '.join(PLOTS)}", param_hint="--plot"
+        )
     inputs = {"RANKINGS": rankings, "SCORES": scores}
-    with answering(debug=debug):
+    with reporting_errors(debug=debug):
         check_outputs({"--plot": plot, "--json": json}, inputs=inputs)
         from probdice.paper import rank_study, read_rankings, read_scores
 
@@ -83,7 +86,7 @@ def _write_plot(path: str, study: "Study") -> None:
 
 
 def _table(study: "Study") -> "list[RenderableType]":
-    """A title, the fits of every image and of all, and what the brackets are."""
+    """Return a title, the fits of every image and of all images, and a legend."""
     from rich.text import Text
 
     from probdice.cli.terminal_tables import plain_table
@@ -95,9 +98,9 @@ def _table(study: "Study") -> "list[RenderableType]":
     table.add_section()
     table.add_row(Text("all images", style="bold"), *_cells(study.overall), style="bold")
     table.add_row("the paper", str(PAPER_SLOPE), str(PAPER_PEARSON), "–")
-    lines = ["in brackets: 95 % bootstrap interval"]
+    lines = ["in brackets: 95 % bootstrap confidence interval"]
     if study.overall.slope_interval.kind == "withheld":
-        lines = [f"no intervals: {study.overall.slope_interval.reason}"]
+        lines = [f"no confidence intervals: {study.overall.slope_interval.reason}"]
     return [Text(study.title, style="bold"), "", table, *lines]
 
 

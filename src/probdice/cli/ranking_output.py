@@ -27,41 +27,41 @@ SHORT = {
     "explained_prediction": "expl. pred.",
     "foreground_dice": "foregr. Dice",
 }
-MOST = 20  # regions and failures that are printed
-NAMED = 10  # missing cases that are named
-ALIKE = 3  # failures of one kind that are printed
-LONGEST = 160  # characters of the line of a failure
+MAX_LINES = 20  # regions and failures that are printed
+MAX_CASES = 10  # missing cases that are named
+MAX_OF_ONE_KIND = 3  # failures that are printed
+MAX_LENGTH = 160  # characters of the line of a failure
 
 
 class Failures:
-    """Failed cases, one line each; of many failures of one kind, only the first ones."""
+    """One line per failed case, for the first failures of every kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """The line of a failed case, or "" if enough of its kind were printed."""
+        """Return the line of a failed case, or "" after the first ones of its kind."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
-        if self.counts[kind] > ALIKE:
+        if self.counts[kind] > MAX_OF_ONE_KIND:
             return ""
         self.last[kind] = printable(f"{case} ({method})")
         line = printable(f"{case} ({method}): {message}")
-        return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+        return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
     def rest(self) -> list[str]:
-        """How many of each kind were not printed."""
+        """Return one line per kind with the number of failures that were not printed."""
         return [
-            f"{count - ALIKE} more like {self.last[kind]}"
+            f"{count - MAX_OF_ONE_KIND} more like {self.last[kind]}"
             for kind, count in self.counts.items()
-            if count > ALIKE
+            if count > MAX_OF_ONE_KIND
         ]
 
 
 def _kind(message: str) -> str:
-    """A message without paths and numbers, which differ between cases."""
+    """Return a message without paths and numbers, which differ between cases."""
     return re.sub(r"\S*[/\\]\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "", message)
 
 
@@ -102,9 +102,9 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
     if summary["regions"]:
         labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
         title = "Dice of the reference's regions: mean (cases), 95 % CI"
-        parts += [Text(title, style="bold"), _regions(summary, labels[:MOST])]
-        if len(labels) > MOST:
-            parts.append(f"… and {len(labels) - MOST} more regions in {out}/summary.json")
+        parts += [Text(title, style="bold"), _regions(summary, labels[:MAX_LINES])]
+        if len(labels) > MAX_LINES:
+            parts.append(f"… and {len(labels) - MAX_LINES} more regions in {out}/summary.json")
     parts += _worst(measured["methods"], chosen)
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
@@ -171,27 +171,27 @@ def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
     return table
 
 
-def _raters(yardstick: dict[str, Any]) -> FittingTable:
+def _raters(agreement: dict[str, Any]) -> FittingTable:
     """Methods and raters against each rater; methods beside inter-rater agreement.
 
     Inter-rater agreement is over the cases of the method; in the last row it is over all cases.
     """
     table = plain_table(
         "",
-        *(f">{name}" for name in yardstick["raters"]),
+        *(f">{name}" for name in agreement["raters"]),
         *(">cases", ">mean", "95 % CI", ">raters", "95 % CI (raters)"),
     )
-    methods = yardstick["methods"]
-    baselines = yardstick.get("baselines", {})  # earlier versions do not have them
-    for name, means in sorted(yardstick["means"].items(), key=lambda row: row[0] not in methods):
-        cells = [decimal(means[rater]) if rater in means else "–" for rater in yardstick["raters"]]
+    methods = agreement["methods"]
+    baselines = agreement.get("baselines", {})  # absent from summaries of earlier versions
+    for name, means in sorted(agreement["means"].items(), key=lambda row: row[0] not in methods):
+        cells = [decimal(means[rater]) if rater in means else "–" for rater in agreement["raters"]]
         own, baseline = methods.get(name), baselines.get(name)
         cells += ["", "", ""] if own is None else [str(own["n"]), *_mean_and_interval(own)]
         cells += ["", ""] if baseline is None else _mean_and_interval(baseline)
         table.add_row(Text(name), *cells)
-    among = yardstick["among"]
-    blank = [""] * len(yardstick["raters"])
-    last = [str(among["n"]), "", "", *_mean_and_interval(among)]
+    among_raters = agreement["among"]
+    blank = [""] * len(agreement["raters"])
+    last = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
     table.add_row("inter-rater agreement", *blank, *last)
     return table
 
@@ -234,8 +234,8 @@ def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
 
 
 def _measure_columns(measures: Sequence[str]) -> list[Column]:
-    """A column for every measure; the last ones are dropped first if the terminal is narrow."""
-    return [Column(SHORT[one], numbers=True, spare=k) for k, one in enumerate(measures)]
+    """A column for every measure; the last ones are omitted first if the terminal is narrow."""
+    return [Column(SHORT[one], numbers=True, drop_order=k) for k, one in enumerate(measures)]
 
 
 def _place(rank: dict[str, Any]) -> str:
@@ -287,8 +287,8 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
     by_kind = Failures()
     all_lines = [by_kind.line(one["case"], one["method"], one["error"]) for one in failures]
     lines = [line for line in all_lines if line]
-    hidden = len(lines) - MOST
-    lines = lines[:MOST] + by_kind.rest()
+    hidden = len(lines) - MAX_LINES
+    lines = lines[:MAX_LINES] + by_kind.rest()
     if hidden > 0:
         lines.append(f"{hidden} more of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
@@ -307,7 +307,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
             ("missing: ", "red"),
             printable(
                 f"{method}: no {side} of {len(names)} case{'s' * (len(names) != 1)}: "
-                f"{listed(names, NAMED)}"
+                f"{listed(names, MAX_CASES)}"
             ),
         )
         for (method, side), names in cases.items()

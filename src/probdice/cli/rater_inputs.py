@@ -1,4 +1,4 @@
-"""What the commands for several raters share: their options, and reading the files."""
+"""Options and file reading of the commands for several raters."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class RaterMatchName(StrEnum):
-    """How regions of raters are made to correspond."""
+    """Rules for matching the regions of raters."""
 
     overlap = "overlap"
     labels = "labels"
@@ -35,7 +35,8 @@ FilesArgument = Annotated[
     typer.Argument(
         metavar="FILES",
         show_default=False,
-        help="One segmentation of the same image for each rater, two or more; each as in compare.",
+        help="Two or more segmentations of one image, one per rater, each in a form that compare "
+        "accepts.",
     ),
 ]
 RaterMatchOption = Annotated[
@@ -44,8 +45,8 @@ RaterMatchOption = Annotated[
         "--match",
         metavar="HOW",
         rich_help_panel=COMPARING,
-        help="Which regions are the same: overlap (those that overlap most, whatever their labels) "
-        "or labels (equal labels).",
+        help="How regions are matched: overlap (largest overlap; labels are ignored) or labels "
+        "(equal labels).",
     ),
 ]
 RaterSumsOption = Annotated[
@@ -54,17 +55,18 @@ RaterSumsOption = Annotated[
         "--sums",
         metavar="HOW",
         rich_help_panel=READING,
-        help="Where probabilities do not sum to 1: error, normalise or background.",
+        help="How to handle probabilities that do not sum to 1: error, normalise (divide by the "
+        "sum) or background (add the missing probability as a region).",
     ),
 ]
 
 
 def names_of(files: Sequence[str]) -> list[str]:
-    """A short name for every rater: that of the file, or as much as tells them apart."""
+    """Return a short, unique name for every rater: the file name or, if needed, the path."""
     if len(set(files)) < len(files):
-        raise typer.BadParameter("a file was named twice", param_hint="FILES")
-    whole = [PurePath(file).name for file in files]
-    for names in ([name.split(".")[0] for name in whole], whole):
+        raise typer.BadParameter("a file occurs twice; give every rater once", param_hint="FILES")
+    file_names = [PurePath(file).name for file in files]
+    for names in ([name.split(".")[0] for name in file_names], file_names):
         if len(set(names)) == len(names) and all(names):
             return names
     return list(files)
@@ -73,23 +75,25 @@ def names_of(files: Sequence[str]) -> list[str]:
 def panel_of_files(
     files: Sequence[str], *, mask: str | None, workers: int | None, options: "Options"
 ) -> "Panel":
-    """The raters read, under short names."""
+    """Read the segmentations of all raters, with short names."""
     from probdice.files import read, read_mask
     from probdice.raters.panel import panel_of
 
     if len(files) < 2:
-        raise typer.BadParameter(f"two or more are needed, found {len(files)}", param_hint="FILES")
-    most = options.max_bytes
+        raise typer.BadParameter(
+            f"expected two or more files, found {len(files)}", param_hint="FILES"
+        )
+    max_bytes = options.max_bytes
     sides = {}
     for name, file in zip(names_of(files), files, strict=True):
-        side = read(file, sums=options.sums.reference, max_bytes=most)
+        side = read(file, sums=options.sums.reference, max_bytes=max_bytes)
         sides[name] = side.without_geometry() if options.ignore_geometry else side
-    inside = None if mask is None else read_mask(mask, max_bytes=most)
+    inside = None if mask is None else read_mask(mask, max_bytes=max_bytes)
     if inside is not None and options.ignore_geometry:
         inside = inside.without_geometry()
     return panel_of(
         sides,
-        match=cast("RaterMatch", options.match),  # which the option leaves no other choice
+        match=cast("RaterMatch", options.match),  # the option has no other values
         similarity=options.similarity,
         mask=inside,
         workers=workers,

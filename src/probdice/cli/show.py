@@ -1,10 +1,10 @@
-"""`probdice show`: one case of a finished run."""
+"""`probdice show`: print one case of an evaluation."""
 
 from typing import Annotated
 
 import typer
 
-from probdice.cli.outcome import answering
+from probdice.cli.outcome import reporting_errors
 from probdice.cli.parameters import DebugOption
 from probdice.cli.streams import print_text
 
@@ -14,19 +14,21 @@ __all__ = ["show"]
 def show(
     out: Annotated[
         str,
-        typer.Argument(metavar="OUT", show_default=False, help="The folder of the results."),
+        typer.Argument(metavar="OUT", show_default=False, help="Results folder of evaluate."),
     ],
     case: Annotated[
-        str, typer.Argument(metavar="CASE", show_default=False, help="The name of the case.")
+        str, typer.Argument(metavar="CASE", show_default=False, help="Name of the case.")
     ],
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default=False, help="Only this method; else all."),
+        typer.Option(
+            metavar="NAME", show_default=False, help="Print only this method; by default, all."
+        ),
     ] = None,
     debug: DebugOption = False,
 ) -> None:
-    """Print one case of an evaluation, as compare would."""
-    with answering(debug=debug):
+    """Print the comparison of one case of an evaluation, in the format of compare."""
+    with reporting_errors(debug=debug):
         from probdice.cli.display import show_comparison
         from probdice.errors import in_command
         from probdice.evaluation import Evaluation
@@ -36,7 +38,9 @@ def show(
         case, method = as_name(case), None if method is None else as_name(method)
         records = [r for r in result.records if r.case == case and method in (None, r.method)]
         if not records:
-            result.comparison(case, method or next(iter(result.methods)))  # which says why
+            result.comparison(
+                case, method or next(iter(result.methods))
+            )  # raises the error that explains why
         for record in records:
             title = f"{case}: {record.method}"
             if record.failure is not None:

@@ -1,4 +1,7 @@
-"""Tables that fit the terminal: no number and no word is broken, and what has no room is named."""
+"""Tables that fit the terminal.
+
+Numbers and words are never broken. Columns that do not fit are omitted and named below the table.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,11 +18,12 @@ __all__ = ["Column", "FittingTable", "plain_table", "wrapped"]
 
 Cell = str | Text
 
-GAP = 2  # between columns
-COMFORTABLE = 20  # characters of a name that are worth more than another number
-LONGEST = 30  # characters of a word that is kept whole
-# Where a name may be broken: after a space or a sign and before a capital letter, but in no number.
-JOINTS = re.compile(
+GAP = 2  # characters between columns
+PREFERRED_WIDTH = 20  # characters of a text column, before number columns are omitted
+LONGEST_WORD = 30  # characters; longer words may be broken
+# A name may be broken after a space or a punctuation mark and before a capital letter, but not
+# inside a number.
+BREAKS = re.compile(
     r"(?<=[\s_/|;])(?=[^\s_/|;])"
     r"|(?<=[A-Za-z0-9)]-)(?=[A-Za-z(])"
     r"|(?<=[.,:])(?=[A-Za-z(])"
@@ -31,13 +35,13 @@ JOINTS = re.compile(
 class Column:
     """A column of a table.
 
-    Numbers are aligned to the right and never broken. Where there is no room for all, columns are
-    left out: those with the highest `spare` first, and those of 0 never.
+    Numbers are aligned to the right and never broken. If not all columns fit, those with the
+    highest `drop_order` are omitted first; a column with 0 is always shown.
     """
 
     heading: str
     numbers: bool = False
-    spare: int = 0
+    drop_order: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,18 @@ class _Row:
 
 
 class FittingTable:
-    """Rows under headings, laid out when they are printed and the width is known."""
+    """A table that adapts to the width of the console when it is printed."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
         self.rows: list[_Row] = []
 
     def add_row(self, *cells: Cell, style: str | None = None) -> None:
-        """One more row, a cell for every column."""
+        """Add a row with one cell per column."""
         self.rows.append(_Row(tuple(map(_escaped, cells)), style, False))
 
     def add_section(self) -> None:
-        """A line below the last row."""
+        """Add a line below the last row."""
         last = self.rows[-1]
         self.rows[-1] = _Row(last.cells, last.style, True)
 
@@ -82,58 +86,58 @@ class FittingTable:
             table.add_row(*cells, style=row.style, end_section=row.section)
         yield ""
         yield table
-        left_out = [column.heading for k, column in enumerate(self.columns) if k not in shown]
-        if left_out:
-            yield f"(no room here for {', '.join(left_out)})"
+        omitted = [column.heading for k, column in enumerate(self.columns) if k not in shown]
+        if omitted:
+            yield f"(omitted columns: {', '.join(omitted)})"
         yield ""
 
     def _shown(self, width: int) -> list[int]:
-        """The columns for which there is room; of two with the same `spare` both or none."""
+        """Return the columns that fit; columns with the same `drop_order` are omitted together."""
         shown = list(range(len(self.columns)))
-        while sum(self._comfortable(k) + GAP for k in shown) - GAP > width:
-            spare = max(self.columns[k].spare for k in shown)
-            if not spare:
+        while sum(self._preferred_width(k) + GAP for k in shown) - GAP > width:
+            last = max(self.columns[k].drop_order for k in shown)
+            if not last:
                 break
-            shown = [k for k in shown if self.columns[k].spare != spare]
+            shown = [k for k in shown if self.columns[k].drop_order != last]
         return shown
 
     def _widths(self, shown: Sequence[int], width: int) -> dict[int, int]:
-        """What each column gets: what it needs, and of the rest what it could use."""
-        widths = {k: self._least(k) for k in shown}
-        room = width - sum(needed + GAP for needed in widths.values()) + GAP
-        order = sorted(shown, key=lambda k: self._most(k) - widths[k])  # who wants little first
+        """Give each column its minimum width, then distribute the remaining width."""
+        widths = {k: self._min_width(k) for k in shown}
+        available = width - sum(needed + GAP for needed in widths.values()) + GAP
+        order = sorted(shown, key=lambda k: self._max_width(k) - widths[k])  # smallest need first
         for done, k in enumerate(order):
-            more = min(self._most(k) - widths[k], max(room, 0) // (len(order) - done))
-            widths[k] += more
-            room -= more
+            extra = min(self._max_width(k) - widths[k], max(available, 0) // (len(order) - done))
+            widths[k] += extra
+            available -= extra
         return widths
 
     def _texts(self, k: int) -> list[str]:
         return [self.columns[k].heading, *(str(row.cells[k]) for row in self.rows)]
 
-    def _most(self, k: int) -> int:
-        """The width at which nothing of a column is broken into lines."""
+    def _max_width(self, k: int) -> int:
+        """Return the width at which no cell of a column is broken."""
         return max(map(len, self._texts(k)))
 
-    def _comfortable(self, k: int) -> int:
-        """The width that a column is given before others are left out for it."""
+    def _preferred_width(self, k: int) -> int:
+        """Return the width that a column gets before other columns are omitted."""
         if self.columns[k].numbers:
-            return self._least(k)
-        return max(self._least(k), min(self._most(k), COMFORTABLE))
+            return self._min_width(k)
+        return max(self._min_width(k), min(self._max_width(k), PREFERRED_WIDTH))
 
-    def _least(self, k: int) -> int:
-        """The width at which no number and no word of a column is broken."""
+    def _min_width(self, k: int) -> int:
+        """Return the width at which no number and no word of a column is broken."""
         column = self.columns[k]
-        words = [word.rstrip() for word in JOINTS.split(column.heading)]
+        words = [word.rstrip() for word in BREAKS.split(column.heading)]
         for row in self.rows:
             cell = str(row.cells[k])
-            words += [cell] if column.numbers else [word.rstrip() for word in JOINTS.split(cell)]
+            words += [cell] if column.numbers else [word.rstrip() for word in BREAKS.split(cell)]
         longest = max(map(len, words))
-        return longest if column.numbers else min(longest, LONGEST)
+        return longest if column.numbers else min(longest, LONGEST_WORD)
 
 
 def plain_table(*columns: str | Column) -> FittingTable:
-    """An empty table; a column whose name starts with ">" holds numbers."""
+    """Return an empty table. A name that starts with ">" is a column of numbers."""
     return FittingTable(
         [
             Column(column.lstrip(">"), column.startswith(">"))
@@ -145,7 +149,7 @@ def plain_table(*columns: str | Column) -> FittingTable:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text in lines, broken between words and at the joints of names.
+    """Break a text into lines between words and between the parts of names.
 
     Examples
     --------
@@ -154,17 +158,17 @@ def wrapped(text: str, width: int) -> list[str]:
     ['lung_upper_', 'lobe_left']
     """
     lines = [""]
-    for word in JOINTS.split(text):
+    for word in BREAKS.split(text):
         if len(lines[-1]) + len(word.rstrip()) > width and lines[-1]:
             lines.append("")
         lines[-1] += word
-        while len(lines[-1].rstrip()) > width:  # a word that is longer than the line
+        while len(lines[-1].rstrip()) > width:  # a word longer than the line
             lines[-1:] = [lines[-1][:width], lines[-1][width:]]
     return [line.rstrip() for line in lines]
 
 
 def _escaped(cell: Cell) -> Cell:
-    """A cell on one line, before its width is measured."""
+    """Escape a cell, so that it is one line with a known width."""
     if isinstance(cell, str):
         return printable(cell)
     if not cell.plain.isprintable():
@@ -173,7 +177,7 @@ def _escaped(cell: Cell) -> Cell:
 
 
 def _fitted(cell: Cell, width: int) -> Cell:
-    """A cell that fits its column."""
+    """Wrap a cell to the width of its column."""
     if len(cell) <= width:
         return cell
     style = cell.style if isinstance(cell, Text) else ""

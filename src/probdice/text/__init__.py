@@ -1,1 +1,1 @@
-"""How numbers, names and paths are written for people."""
+"""Format numbers, names and paths for display."""

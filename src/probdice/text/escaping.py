@@ -1,8 +1,7 @@
-r"""Escape text where it leaves the program: terminal, CSV, Markdown and LaTeX.
+r"""Escape text for terminals, CSV, Markdown and LaTeX.
 
-File names, region names, method names and case names come from other people. Each function here
-writes a text so that the program that shows it cannot take it for a command: a terminal sees no
-escape sequence, a spreadsheet no formula, Markdown no HTML. HTML pages are escaped by Jinja2.
+The names of files, regions, methods and cases are untrusted. Escaping prevents control sequences
+in terminals, formulas in spreadsheets, and HTML in Markdown. Jinja2 escapes HTML pages.
 """
 
 import json
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ["csv_text", "markdown", "printable", "tex", "visible"]
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-FORMULA = re.compile(r"[\t\r\n]|\s*[=+@＝＋－＠-]")  # what a spreadsheet may take for a formula
+FORMULA = re.compile(r"[\t\r\n]|\s*[=+@＝＋－＠-]")  # a spreadsheet may read this as a formula
 QUOTED = re.compile(r'[",\r\n]')
 MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~"}
 BLOCK = re.compile(r"(\s*\d*)([#+=.)-])(?!\d)")  # starts a heading, a list or an underline
@@ -24,7 +23,7 @@ TEX = {
 
 
 def printable(text: str) -> str:
-    r"""Escape the characters that cannot be printed, line breaks included, as JSON does.
+    r"""Escape unprintable characters, including line breaks, as in JSON.
 
     Examples
     --------
@@ -38,9 +37,9 @@ def printable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Escape the characters that cannot be printed, except line breaks, for a terminal.
+    r"""Escape unprintable characters, except line breaks, for a terminal.
 
-    JSON stays valid, with the same content.
+    JSON text stays valid and keeps its content.
 
     Examples
     --------
@@ -53,12 +52,12 @@ def visible(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Write rows as CSV in which no cell is a formula.
+    """Write rows as CSV without formulas.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe in front: one that starts
-    with ``=``, ``+``, ``-`` or ``@``, also after spaces, or with a tab or a line break. So does a
-    text that starts with an apostrophe; removing one leading apostrophe from a cell therefore
-    always gives the text. Numbers are unchanged, also those given as text.
+    An apostrophe is added in front of a text that a spreadsheet may read as a formula: a text that
+    starts with ``=``, ``+``, ``-`` or ``@``, also after spaces, or with a tab or a line break. It
+    is also added in front of a text that starts with an apostrophe. To restore the original text,
+    remove one leading apostrophe. Numbers are unchanged, including numbers given as text.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Write a text for Markdown: no HTML, no link, no new row or paragraph.
+    r"""Escape a text for Markdown: HTML, links, table cells and line breaks.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def markdown(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    r"""Write a text for LaTeX.
+    r"""Escape a text for LaTeX.
 
     Examples
     --------
@@ -97,5 +96,5 @@ def tex(text: str) -> str:
 def _cell(text: str) -> str:
     if text.startswith("'") or (FORMULA.match(text) and not NUMBER.fullmatch(text)):
         text = f"'{text}"
-    # The csv module of Python 3.11 would leave a carriage return unquoted.
+    # The csv module of Python 3.11 does not quote carriage returns.
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text

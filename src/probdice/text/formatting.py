@@ -1,4 +1,4 @@
-"""Numbers as people read them, rounded but never up to certainty, and short names of files."""
+"""Format numbers and file names for display. Numbers below 1 are never rounded up to 1."""
 
 import re
 from math import isnan
@@ -6,20 +6,22 @@ from pathlib import PurePath
 
 __all__ = ["decimal", "millilitres", "percent", "short_paths"]
 
-ABSENT = "–"  # stands for a number that does not exist
-CONTAINER = re.compile(r".*\.zarr|.*\.\w+:.*", re.IGNORECASE)  # what follows lies inside a file
+ABSENT = "–"  # shown for undefined numbers
+CONTAINER = re.compile(
+    r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
+)  # the following parts are inside a file
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
-    """Write a number with a fixed count of decimals.
+    """Format a number with a fixed number of decimals.
 
-    What is less than 1 is never shown as 1: it is cut off where rounding would make it 1, so that
-    a reader who sees 1.0000 knows that two segmentations are equal.
+    A number below 1 is never shown as 1: it is truncated if rounding would give 1. A score of
+    1.0000 therefore always means that two segmentations are equal.
 
     Parameters
     ----------
     value : float or None
-        NaN and None, which stands for NaN in JSON, become a dash.
+        The number. NaN, and None (NaN in JSON), become a dash.
     digits : int, optional
         The number of decimals.
 
@@ -33,14 +35,14 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
 
 def millilitres(pixels: float, pixel_volume: float | None) -> str:
-    """Write a volume in millilitres, or nothing where the volume of a pixel is not known.
+    """Format a volume in millilitres, or return "" if the volume of a pixel is unknown.
 
     Parameters
     ----------
     pixels : float
         The volume in pixels.
     pixel_volume : float or None
-        What one of them covers, in mm³.
+        The volume of one pixel, in mm³.
 
     Examples
     --------
@@ -55,12 +57,12 @@ def millilitres(pixels: float, pixel_volume: float | None) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Write a share, such as 0.25, in per cent; less than all is never shown as 100 %.
+    """Format a fraction, such as 0.25, in per cent. A fraction below 1 is never shown as 100 %.
 
     Parameters
     ----------
     value : float or None
-        The share, 1 for all; NaN and None become a dash.
+        The fraction. NaN and None become a dash.
     digits : int, optional
         The number of decimals.
 
@@ -72,13 +74,12 @@ def percent(value: float | None, digits: int = 1) -> str:
     """
     if value is None or isnan(value):
         return ABSENT
-    share = float(value)
-    # A share just below 1 may become 100 when it is multiplied, so `_rounded` sees the share.
-    return f"{_rounded(share, 100, digits)} %"
+    # Multiplying a fraction just below 1 may give 100, so `_rounded` gets the fraction itself.
+    return f"{_rounded(float(value), 100, digits)} %"
 
 
 def _rounded(value: float, whole: int, digits: int) -> str:
-    """`value` × `whole`, rounded; cut off instead where the size would reach `whole`."""
+    """Round `value` × `whole`, or truncate it if rounding would reach `whole`."""
     text = f"{value * whole:.{digits}f}"
     if abs(value) < 1 <= abs(float(text)) / whole:
         text = f"{whole - 10**-digits:.{digits}f}"
@@ -87,12 +88,12 @@ def _rounded(value: float, whole: int, digits: int) -> str:
 
 
 def short_paths(*sources: str) -> tuple[str, ...]:
-    """Name files by the ends of their paths that tell them apart.
+    """Shorten paths to the endings that distinguish them.
 
     Parameters
     ----------
     *sources : str
-        Paths as `read` takes them. Of several files, the first is named and the others counted.
+        Paths that `read` accepts. For several files, the result has the first one and a count.
 
     Examples
     --------
@@ -122,6 +123,6 @@ def short_paths(*sources: str) -> tuple[str, ...]:
 
 
 def _files(source: str) -> list[str]:
-    """The files of a list with commas; a comma may also be part of a path."""
+    """Split a comma-separated list of files; a comma may also be part of a path."""
     files = source.split(",")
     return files if all(PurePath(file).suffix for file in files) else [source]
