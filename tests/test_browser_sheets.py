@@ -52,7 +52,7 @@ def test_what_is_typed_on_a_sheet_is_the_table_that_rank_reads(survey, visit, tm
         assert fields.count() == len(rows) == 14
         for k, row in enumerate(rows):
             fields.nth(k).fill(str(strengths[row["segmentation"]]))
-        assert page.inner_text("#status") == "14 of 14 ranks are given."
+        assert page.inner_text("#status") == "14 of 14 ranks entered."
         file = f"answers-0{number}.csv"
         assert save(page, tmp_path / file) == file
         assert page.inner_text("#status") == f"Saved as {file}. Thank you!"

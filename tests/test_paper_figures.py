@@ -184,7 +184,7 @@ def test_merging_of_probabilities_by_hand() -> None:
 
 
 def test_merging_wants_the_larger_side_as_prediction() -> None:
-    with pytest.raises(InputError, match="exchange the two"):
+    with pytest.raises(InputError, match="Exchange the two"):
         merged_pair(CRISP[1], CRISP[0])
 
 

@@ -148,7 +148,7 @@ def test_pages_are_self_contained_and_strict(out: Path, name: str) -> None:
 
 def test_the_page_says_that_there_is_no_human_data(out: Path) -> None:
     text = (out / "index.html").read_text(encoding="utf-8")
-    assert "No human data here." in text
+    assert "This section contains no human data." in text
     assert "0.82" in text and "0.72" in text
     assert len(Page(text).addresses) == len(FIGURES)
 
@@ -257,7 +257,7 @@ def test_answers_may_be_a_folder_of_files(tmp_path: Path) -> None:
         ("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("b", "y", 2)
     ]  # fmt: skip
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FormatError, match=r"empty: is a folder without a \.csv file"):
+    with pytest.raises(FormatError, match=r"empty: the folder contains no \.csv file"):
         read_rankings(tmp_path / "empty")
 
 
@@ -361,7 +361,7 @@ def test_rank_shows_the_fit_and_the_papers(command: Command, out: Path, tmp_path
 def test_rank_refuses_in_plain_words(command: Command, out: Path, tmp_path: Path) -> None:
     rankings = out / "stand-in-rankings.csv"
     missing = command("rank", rankings, out / "scores.csv")
-    assert missing.exit_code == 1 and "has no column 'score'" in missing.output
+    assert missing.exit_code == 1 and "column 'score' is missing" in missing.output
     wrong = command("rank", rankings, out / "scores.csv", "--plot", tmp_path / "plot.gif")
     assert wrong.exit_code == 2
 

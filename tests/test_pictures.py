@@ -455,7 +455,7 @@ def test_regions_without_a_partner_are_behind_a_line_and_counted():
     (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "-"]
     assert list(line.get_xdata()) == [1.5, 1.5]
     (text,) = figure.legends[0].get_texts()
-    assert text.get_text() == "without a partner, right of the line: 1 of the prediction"
+    assert text.get_text() == "unmatched, right of the line: 1 of the prediction"
 
 
 def test_a_cell_of_many_pairs_shows_the_largest_of_them():
@@ -475,7 +475,7 @@ def test_a_hundred_thousand_regions_need_no_table_of_all_pairs(monkeypatch):
         result.weights  # noqa: B018
     figure = plot(result, "overlap")
     ax = figure.axes[0]
-    assert ax.get_ylabel() == "reference: 100,000 regions, as matched"
+    assert ax.get_ylabel() == "reference: 100,000 regions, in matching order"
     assert max(ax.images[0].get_array().shape) <= 480
 
 
@@ -572,7 +572,7 @@ def test_a_picture_of_several_panels_takes_as_many_axes():
     assert result.plot("overview", ax=axes[0]) is axes[0, 0].figure
     result.plot("slices", ax=list(axes[1]))
     assert [ax.get_xlabel() for ax in axes[1]] == ["axis 0", "axis 1", "axis 2"]
-    with pytest.raises(InputError, match="has 9 panels here: ax must be as many axes, found 6"):
+    with pytest.raises(InputError, match="has 9 panels, but ax has 6 axes"):
         result.plot("views", ax=axes)
 
 
