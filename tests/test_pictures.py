@@ -582,7 +582,7 @@ def test_the_size_of_a_figure_is_what_was_asked_for():
         assert plot(result, kind, figsize=(3.5, 2)).get_size_inches().tolist() == [3.5, 2]
     with pytest.raises(InputError, match="a width and a height in inches, found 3"):
         plot(result, "map", figsize=3)
-    with pytest.raises(InputError, match="give ax or figsize, not both"):
+    with pytest.raises(InputError, match="pass ax or figsize, not both"):
         plot(result, "map", ax=plot(result, "map").axes[0], figsize=(3, 3))
     with pytest.raises(InputError, match="ax must be axes of Matplotlib, found int"):
         plot(result, "map", ax=3)
@@ -678,7 +678,7 @@ def test_what_cannot_be_drawn_is_said():
     result = compare([[1, 2]], [[1, 2]])
     with pytest.raises(InputError, match="kind must be one of 'overview'"):
         plot(result, "pie")
-    with pytest.raises(InputError, match="volumes, found an image of shape"):
+    with pytest.raises(InputError, match="needs a volume with three axes, found shape"):
         plot(result, "views")
     with pytest.raises(InputError, match="index of a pixel of shape"):
         plot(result, "map", place=(5, 5))

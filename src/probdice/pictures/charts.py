@@ -197,7 +197,7 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
         left_out = f"{total - layout.hidden:,} of {total:,} groups"
         if layout.floor is not None:
             left_out = (
-                f"{left_out}, those with the lowest Dice; the other matched groups have "
+                f"{left_out}, those with the lowest matched Dice; the other matched groups have "
                 f"{decimal(layout.floor)} or more"
             )
         lines.append(left_out)
