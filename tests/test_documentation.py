@@ -120,7 +120,7 @@ def test_every_number_is_misleading_in_both_directions():
     for number in spots.NUMBERS:
         for verdict in ("bad", "good"):
             assert any(
-                case.deceives(values[name][number])
+                case.misleads(values[name][number])
                 for name, case in spots.CASES.items()
                 if case.verdict == verdict
             ), (number, verdict)

@@ -232,7 +232,10 @@ def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> No
     claim = falling_claim(data)
     # One region without a partner makes D₂ 0, and it cannot fall any further.
     assert data.scores["D2"]["brain"]["split"][1:] == [0, 0, 0, 0]
-    assert "D₂, brain, split: ρ = −0.71; it never rises, but stands still" in claim.exceptions
+    assert (
+        "D₂, brain, split: ρ = −0.71; the score never rises, but is constant at some steps"
+        in claim.exceptions
+    )
     assert not claim.holds
 
 
@@ -246,7 +249,7 @@ def test_a_rise_is_an_exception() -> None:
     risen = replace(data, scores=data.scores | {"D1": {"stripes": {"blur": [1.0, 0.5, 0.75]}}})
     claim = falling_claim(risen)
     assert claim.exceptions == (
-        "D₁, stripes, blur: ρ = −0.50; it rises by at most 0.2500 from one strength to the next",
+        "D₁, stripes, blur: ρ = −0.50; the score rises by at most 0.2500 from one strength to the next",
     )
 
 
@@ -264,7 +267,7 @@ def test_a_merge_that_lowers_dice_is_named() -> None:
     assert data.steps[0].dice_after > data.steps[0].dice_before
     worse = replace(data, steps=(replace(data.steps[0], dice_after=0.1),))
     claim = merging_claim({"worse": worse})
-    assert not claim.holds and claim.exceptions[0].startswith("worse: 3 joins")
+    assert not claim.holds and claim.exceptions[0].startswith("worse: 3 is merged into")
 
 
 def test_where_the_rules_differ_both_are_shown() -> None:
@@ -302,7 +305,7 @@ def test_drawings_say_what_they_show(
         "D₂ ": draw_degradation_table(table),
         "Spearman's ρ": draw_sweep(sweep(small, strengths={"blur": (0, 2), "permute": (0,)})),
         "weights": draw_pair_weight(pair_weight(reference, prediction, (0, 1))),
-        "joins": draw_merging(merged_pair(reference, prediction)),
+        " into ": draw_merging(merged_pair(reference, prediction)),
         "stand-in": draw_study(study),
     }
     for k, (words, figure) in enumerate(drawn.items()):

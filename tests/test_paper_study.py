@@ -162,7 +162,7 @@ def test_a_stand_in_is_never_called_a_person() -> None:
     ("answers", "scores", "message"),
     [
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5, 0.1)), "'c' is missing"),
-        (answers_of({"Ann": (1, 2, 3)}), scores_of((0.9, 0.5)), "'c' of image 'cup' has none"),
+        (answers_of({"Ann": (1, 2, 3)}), scores_of((0.9, 0.5)), "'c' of image 'cup' has no score"),
         (answers_of({"Ann": (1, 2)}) * 2, scores_of((0.9, 0.5)), "'a' of image 'cup' twice"),
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5)) * 2, "occurs twice"),
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, np.nan)), "no finite score"),
@@ -194,7 +194,10 @@ def test_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"person,image,rank\n", "column 'segmentation' is missing, found 'person', 'image', 'rank'"),
+        (
+            b"person,image,rank\n",
+            "column 'segmentation' is missing, found 'person', 'image', 'rank'",
+        ),
         (b"", "found nothing"),
         (b"person,image,segmentation,rank\n", "no row has a rank"),
         (b"person,image,segmentation,rank\nAnn,cup,a,first\n", "line 2: rank must be a number"),

@@ -113,7 +113,7 @@ def test_doubt_is_spread_evenly() -> None:
 def test_phantoms_refuse_what_makes_no_sense(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         voronoi(**arguments)
-    with pytest.raises(InputError, match="from 0 to 1"):
+    with pytest.raises(InputError, match="between 0 and 1"):
         soften([0, 2], 2)
 
 
