@@ -51,7 +51,7 @@ def test_valid_files_are_read_without_a_fault(target: str, tmp_path: Path) -> No
     "file",
     sorted(str(file.relative_to(REGRESSIONS)) for file in REGRESSIONS.rglob("*") if file.is_file()),
 )
-def test_what_was_found_once_is_no_fault_any_more(file: str, tmp_path: Path) -> None:
+def test_regression_files_cause_no_fault(file: str, tmp_path: Path) -> None:
     target, _, name = file.partition("/")
     part = name.partition("-")[2]  # of a store where it is in a folder
     seed = Seed(part.partition("/")[0], (REGRESSIONS / file).read_bytes(), part=part)
@@ -59,7 +59,7 @@ def test_what_was_found_once_is_no_fault_any_more(file: str, tmp_path: Path) -> 
     assert executed(TARGETS[target], seed, seed.content, tmp_path).faults == ()
 
 
-def test_random_comparisons_are_those_of_the_slow_twin() -> None:
+def test_random_comparisons_agree_with_the_reference_implementation() -> None:
     for number in range(80):
         case = torture.case_of(0, number)
         check = torture.CHECKS[number % len(torture.CHECKS)]
@@ -68,7 +68,7 @@ def test_random_comparisons_are_those_of_the_slow_twin() -> None:
             assert failure is None, f"{chosen.__name__}\n{case.shown()}\n{failure}"
 
 
-def test_a_failure_is_shrunk_to_the_pixel_that_matters() -> None:
+def test_a_failing_case_is_reduced_to_the_relevant_pixel() -> None:
     def no_label_three(case: torture.Case) -> torture.Found:
         yield float((case.reference == 3).any()), 0.0, 0
 
@@ -87,7 +87,7 @@ def test_a_failure_is_shrunk_to_the_pixel_that_matters() -> None:
     )
 
 
-def test_runs_that_are_killed_or_have_no_space_lose_nothing(tmp_path: Path) -> None:
+def test_killed_runs_and_full_disks_lose_no_results(tmp_path: Path) -> None:
     disturber = Disturber(tmp_path, seed=0)
     disturber.go_on(Goal(kills=2, full_disks=2, deadline=inf, disturbers=[disturber]))
     assert disturber.faults == []

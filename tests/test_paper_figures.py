@@ -183,7 +183,7 @@ def test_merging_of_probabilities_by_hand() -> None:
     assert gain == pytest.approx(0.32910048, abs=1e-7)
 
 
-def test_merging_wants_the_larger_side_as_prediction() -> None:
+def test_merging_needs_the_larger_side_as_prediction() -> None:
     with pytest.raises(InputError, match="Exchange the two"):
         merged_pair(CRISP[1], CRISP[0])
 
@@ -239,7 +239,7 @@ def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> No
     assert not claim.holds
 
 
-def test_the_sweep_refuses_what_it_does_not_know(small: dict[str, Segmentation]) -> None:
+def test_the_sweep_rejects_unknown_degradations(small: dict[str, Segmentation]) -> None:
     with pytest.raises(InputError, match="found melt"):
         sweep(small, strengths={"melt": (0, 1)})
 
@@ -249,7 +249,7 @@ def test_a_rise_is_an_exception() -> None:
     risen = replace(data, scores=data.scores | {"D1": {"stripes": {"blur": [1.0, 0.5, 0.75]}}})
     claim = falling_claim(risen)
     assert claim.exceptions == (
-        "D₁, stripes, blur: ρ = −0.50; the score rises by at most 0.2500 from one strength to the next",
+        "D₁, stripes, blur: ρ = −0.50; the score rises by up to 0.2500 between two strengths",
     )
 
 
@@ -259,7 +259,7 @@ def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) 
     assert claim.holds and "1 of 1 merges over 1 pairs" in claim.measured
 
 
-def test_a_merge_that_lowers_dice_is_named() -> None:
+def test_a_merge_that_lowers_dice_is_an_exception() -> None:
     # 3 belongs to nothing, but must go somewhere: a quarter of the pixels wrong either way.
     reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 2])
     prediction = Segmentation.from_labels([1, 1, 1, 1, 3, 2, 2, 3])
@@ -291,7 +291,7 @@ def texts_of(figure: "Figure") -> str:
     return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
 
 
-def test_drawings_say_what_they_show(
+def test_drawings_have_labels(
     tmp_path: Path, table: DegradationTable, small: dict[str, Segmentation]
 ) -> None:
     reference = nested_ellipses((24, 24), regions=3)
@@ -314,7 +314,7 @@ def test_drawings_say_what_they_show(
         assert (tmp_path / f"{k}.png").stat().st_size > 2000
 
 
-def test_names_from_outside_are_not_mathematics(tmp_path: Path) -> None:
+def test_dollars_in_names_are_escaped(tmp_path: Path) -> None:
     study = rank_study(
         [Answer("Ann", "$\\frac$", "a", 1), Answer("Ann", "$\\frac$", "b", 2)],
         [Scored("$\\frac$", "a", 0.9), Scored("$\\frac$", "b", 0.1)],

@@ -19,7 +19,7 @@ def test_there_is_an_example():
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES)
-def test_examples_print_what_is_shown(code, shown):
+def test_examples_print_the_output_shown(code, shown):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})

@@ -137,7 +137,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
                 continue
             rise = float(np.diff(scores).max())
             manner = (
-                f"rises by at most {rise:.4f} from one strength to the next"
+                f"rises by up to {rise:.4f} between two strengths"
                 if rise > ROUNDING
                 else "never rises, but is constant at some steps"
             )
