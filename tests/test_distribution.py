@@ -1,4 +1,4 @@
-"""What is released: the wheel works in an environment of its own, from another folder."""
+"""The wheel works in a separate environment, from another folder."""
 
 import os
 import subprocess

@@ -79,8 +79,10 @@ def test_the_two_forms_at_known_points() -> None:
     assert forms.first[0, 4] == 1 and forms.second[0, 4] == 1  # all foreground
     assert forms.first[3, 0] == 0 and forms.second[3, 0] == 0.75
     assert forms.first[3, 1] == 1 and forms.second[3, 1] == 1  # equal
-    assert np.isnan(forms.first[4, 0]) and forms.second[4, 0] == 1  # all background: the corner
-    assert np.isnan(forms.first[3, 2]) and np.isnan(forms.second[3, 2])  # cannot occur
+    assert (
+        np.isnan(forms.first[4, 0]) and forms.second[4, 0] == 1
+    )  # all background: the undefined corner
+    assert np.isnan(forms.first[3, 2]) and np.isnan(forms.second[3, 2])  # impossible
 
 
 def test_f_of_two_regions_at_known_points() -> None:
@@ -193,7 +195,7 @@ def test_claims_about_f_hold() -> None:
     assert linear_claim(data).holds
     assert certainty_claim(data).holds
     claim = steep_claim(data)
-    # Next to the edges f₂ falls to 0 at once: the paper's statement has exceptions there.
+    # Next to the edges, f₂ falls to 0 in one step: the statement of the paper has exceptions there.
     assert not claim.holds and len(claim.exceptions) == 4
     assert claim.exceptions[0].startswith("reference 0.105, prediction moving towards 0")
     assert "larger than that of f₁ in 318" in claim.measured
@@ -230,7 +232,7 @@ def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> No
     continuous = data.spearman("D2")[0, :5]
     np.testing.assert_allclose(continuous, -1)
     claim = falling_claim(data)
-    # One region without a partner makes D₂ 0, and it cannot fall any further.
+    # One unmatched region makes D₂ 0, and it cannot fall further.
     assert data.scores["D2"]["brain"]["split"][1:] == [0, 0, 0, 0]
     assert (
         "D₂, brain, split: ρ = −0.71; the score never rises, but is constant at some steps"
@@ -260,7 +262,7 @@ def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) 
 
 
 def test_a_merge_that_lowers_dice_is_an_exception() -> None:
-    # 3 belongs to nothing, but must go somewhere: a quarter of the pixels wrong either way.
+    # Merging 3 changes nothing: a quarter of the pixels is wrong in any case.
     reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 2])
     prediction = Segmentation.from_labels([1, 1, 1, 1, 3, 2, 2, 3])
     data = merged_pair(reference, prediction)

@@ -1,4 +1,4 @@
-"""The whole run, its page and sheets, the photographs, and the commands."""
+"""The run of the paper, its page and sheets, the photographs, and the commands."""
 
 import base64
 import csv

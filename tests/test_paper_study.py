@@ -1,4 +1,4 @@
-"""The rank tool: against a table worked by hand, against scipy, and what it refuses."""
+"""The rank study, compared with values worked by hand and with SciPy, and its errors."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan, sqrt

@@ -1,4 +1,4 @@
-"""What is drawn is what was given: positions, colours and values of the pictures."""
+"""Positions, colours and values in the pictures."""
 
 import subprocess
 import sys
@@ -206,13 +206,13 @@ def test_the_worst_place_is_where_a_neighbourhood_differs():
     assert worst_place(look(same, (range(64), range(64)))) == (32, 32)
 
 
-# --- which way up
+# --- orientation
 
 
 @pytest.mark.parametrize("flip", [(1, 1, 1), (-1, -1, 1), (-1, 1, -1)])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_images_with_geometry_are_shown_in_radiological_convention(flip, order):
-    # One pixel at the patient's right, front and top, however the array lies.
+    # One pixel at the patient's right, front and top, for any orientation of the array.
     shape = np.array((4, 5, 6))
     body = np.zeros(shape, int)
     body[-1, -1, -1] = 1
@@ -285,7 +285,7 @@ def test_the_map_is_white_where_f_is_1_and_black_where_it_is_0():
     assert image.get_array().tolist() == [[1, 1], [0, 1]]
     assert image.get_clim() == (0, 1)
     assert image.cmap(1.0)[:3] == (1, 1, 1) and image.cmap(0.0)[:3] == (0, 0, 0)
-    assert len(figure.axes) == 2  # the other one is the scale
+    assert len(figure.axes) == 2  # the other one is the colour bar
 
 
 def test_a_volume_is_cut_through_the_worst_place_in_three_planes():
@@ -317,7 +317,7 @@ def drawn_lines(ax):
 def test_matched_pairs_are_blue_and_merges_green():
     result = compare(*CRISP, merge="both")
     ax = plot(result, "correspondence").axes[0]
-    # Reference 1 stands beside its two partners 7 and 5, with Dice 8/9; 2 beside 9, with 6/7.
+    # Reference 1 is next to 7 and 5, with Dice 8/9; 2 is next to 9, with 6/7.
     assert drawn_lines(ax) == pytest.approx(
         {
             (0.5, 0.0, MATCHED, "-"): 1 + 6 * 8 / 9,
@@ -331,7 +331,7 @@ def test_matched_pairs_are_blue_and_merges_green():
     assert dots == ["#0072B2", "#0072B2", "#59A3CD", "#E69F00", "#E69F00"]
 
 
-# METHOD §8: one pair of regions was joined, one region was split.
+# One pair of regions is joined, one region is split.
 BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 
@@ -351,7 +351,7 @@ def test_merges_on_both_sides_are_drawn_between_overlapping_regions():
 
 
 def test_regions_merged_on_both_sides_have_lines_only_if_they_overlap():
-    # 1↔5; 6 and 2 join them, one after the other, and do not meet each other.
+    # 1↔5; 6 and 2 are merged into them one after the other, and do not overlap.
     reference, prediction = [1] * 9 + [2] * 2, [6] * 3 + [5] * 8
     result = compare(reference, prediction, merge="both")
     assert [(merge.region, merge.into) for merge in result.merges] == [(6, (1,)), (2, (5, 6))]
@@ -368,7 +368,7 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted():
     assert styles == {(0, 0): "-", (1, 1): "--", (2, 2): "-"}
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["matched", "1 pair shares no pixel"]
-    assert arrange(result, 1).apart == 1  # also where it is not drawn
+    assert arrange(result, 1).apart == 1  # also if it is not drawn
     assert arrange(compare(*BOTH)).apart == 0
 
 
@@ -412,18 +412,18 @@ def test_lines_with_higher_dice_are_wider():
 
 
 def test_the_matrix_is_in_the_order_of_the_matching():
-    # 1↔9 and 2↔7 are matched; 5 has no partner and stands beside 7, whose row is the second.
+    # 1↔9 and 2↔7 are matched; 5 is unmatched and next to 7, in the second row.
     result = compare([1, 1, 1, 2, 2, 2, 2, 2], [9, 9, 7, 7, 7, 7, 5, 5])
     matrix = matrix_of(result)
     assert [result.overlap.prediction.label(k) for k in matrix.order.prediction] == [9, 7, 5]
     assert (matrix.paired.reference, matrix.paired.prediction, matrix.step) == (2, 2, 1)
     nan = np.nan
-    expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of pairs that meet
+    expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of overlapping pairs
     np.testing.assert_allclose(matrix.cells, expected, atol=1e-12)
 
 
 def test_an_unmatched_region_is_next_to_the_region_it_overlaps_most():
-    # Reference 1 and 2; the prediction splits both, and its labels are in no order.
+    # The prediction splits both reference regions; its labels are unordered.
     result = compare([1] * 9 + [2] * 9, [8] * 5 + [3] * 4 + [4] * 5 + [1] * 4)
     order = [result.overlap.prediction.label(k) for k in matrix_of(result).order.prediction]
     assert order == [8, 4, 3, 1]
@@ -603,13 +603,13 @@ def test_label_maps_of_many_regions_are_looked_up(other):
     labels = np.random.default_rng(0).integers(0, 1500, (400, 500))
     moved = np.roll(labels, 1, axis=0)
     result = compare(labels, moved if other == "labels" else soft((400, 500), 3))
-    look(result, (range(2), range(2)))  # compiled
+    look(result, (range(2), range(2)))  # compiles
     durations = []
     for _ in range(3):
         start = perf_counter()
         look(result, (range(400), range(500)))
         durations.append(perf_counter() - start)
-    assert min(durations) < 0.1  # it takes 0.01 s; one row a group would take 2 s
+    assert min(durations) < 0.1  # it takes 0.01 s; one row per group would take 2 s
 
 
 def test_values_below_1_are_never_rounded_to_1():

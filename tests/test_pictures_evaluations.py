@@ -1,4 +1,4 @@
-"""Pictures of an evaluation show its numbers: every case, every region, every pair of methods."""
+"""Pictures of an evaluation: cases, regions, pairs of methods, volumes and ranks."""
 
 from dataclasses import replace
 

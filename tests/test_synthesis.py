@@ -1,4 +1,4 @@
-"""Phantoms and degradations: what must hold for each, and values worked by hand."""
+"""Phantoms and degradations: common properties, and values worked by hand."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ from probdice.synthesis import (
 
 SHAPES = [(20, 26), (12, 14, 10)]
 STRENGTHS = {"split": 2, "merge": 2, "permute": 3}
-ROUNDING = 3e-7  # of a sum of a few float32 numbers
+ROUNDING = 3e-7  # error of a sum of a few float32 numbers
 
 
 def values_of(segmentation: Segmentation) -> NDArray[Any]:
@@ -133,7 +133,7 @@ def test_degradations_keep_probabilities(name: str, shape: tuple[int, ...]) -> N
     np.testing.assert_allclose(sums(spoilt), 1, atol=ROUNDING)
     assert spoilt.geometry is geometry
     assert not np.array_equal(values, before)
-    assert np.array_equal(values_of(reference), before)  # what was given is left alone
+    assert np.array_equal(values_of(reference), before)  # the input is unchanged
 
 
 @pytest.mark.parametrize("name", DEGRADATIONS)

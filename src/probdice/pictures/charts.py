@@ -201,8 +201,8 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
                 f"{decimal(layout.floor)} or more"
             )
         lines.append(left_out)
-        spare = {side: len(labels) for side, labels in comparison.unmatched.items()}
-        counts = [f"{count:,} of the {side}" for side, count in spare.items() if count]
+        unmatched = {side: len(labels) for side, labels in comparison.unmatched.items()}
+        counts = [f"{count:,} of the {side}" for side, count in unmatched.items() if count]
         if counts:
             lines.append(f"unmatched: {' and '.join(counts)}")
     canvas.legend(handles, columns=3, title="\n".join(lines))

@@ -132,9 +132,11 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
     if palette not in ("given", "safe"):
         raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
     given = _given(comparison) if palette == "given" else [None] * len(groups)
-    quiet = background_group(groups)
+    background = background_group(groups)
     free = cycle([colour for colour in PALETTE if colour not in given] or PALETTE)
-    return tuple(NEUTRAL if k == quiet else colour or next(free) for k, colour in enumerate(given))
+    return tuple(
+        NEUTRAL if k == background else colour or next(free) for k, colour in enumerate(given)
+    )
 
 
 def _given(comparison: Comparison) -> list[str | None]:

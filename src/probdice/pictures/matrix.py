@@ -89,9 +89,11 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
         paired[side] = len(grouped)
     places: dict[Side, Integers] = {}
     for side in SIDES:
-        spare = np.setdiff1d(table.side(side).occupied, order[side])
+        unmatched = np.setdiff1d(table.side(side).occupied, order[side])
         beside = _strongest(table, shares, side, order[other(side)])
-        order[side] = np.concatenate([order[side], spare[np.argsort(beside[spare], kind="stable")]])
+        order[side] = np.concatenate(
+            [order[side], unmatched[np.argsort(beside[unmatched], kind="stable")]]
+        )
         places[side] = np.zeros(len(table.side(side)), np.int64)
         places[side][order[side]] = np.arange(order[side].size)
     lengths = [order[side].size for side in SIDES]
@@ -237,20 +239,22 @@ def _part(canvas: Canvas, matrix: Matrix) -> None:
     """Draw a line between matched and unmatched regions, with a legend."""
     from matplotlib.lines import Line2D
 
-    spare = Both(*(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True)))
-    if not any(spare):
+    unmatched = Both(
+        *(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True))
+    )
+    if not any(unmatched):
         return
     look: dict[str, Any] = {"color": "#D55E00", "linewidth": 0.8}
     ax = canvas.axes[0]
-    if spare.reference:
+    if unmatched.reference:
         ax.axhline(matrix.paired.reference - 0.5, **look)
-    if spare.prediction:
+    if unmatched.prediction:
         ax.axvline(matrix.paired.prediction - 0.5, **look)
-    counts = [f"{count:,} of the {side}" for side, count in spare.to_dict().items() if count]
+    counts = [f"{count:,} of the {side}" for side, count in unmatched.to_dict().items() if count]
     where = {
         (True, True): "below and right of the line",
         (True, False): "below the line",
         (False, True): "right of the line",
-    }[spare.reference > 0, spare.prediction > 0]
+    }[unmatched.reference > 0, unmatched.prediction > 0]
     text = f"unmatched, {where}: {' and '.join(counts)}"
     canvas.legend([Line2D([], [], label=text, **look)], columns=1)

@@ -56,11 +56,12 @@ def region_colours(consensus: Consensus) -> tuple[str, ...]:
     """One colour per common region: given, neutral for a large background, or of the palette."""
     segmentation = consensus.segmentation
     largest = int(np.argmax(consensus.volumes))
-    quiet = str(segmentation.regions[largest]).lower() in ("0", "background")
+    has_background = str(segmentation.regions[largest]).lower() in ("0", "background")
     count = len(segmentation.regions)
-    loud = iter(PALETTE[k % len(PALETTE)] for k in range(count))
+    palette = iter(PALETTE[k % len(PALETTE)] for k in range(count))
     return tuple(
-        segmentation.colours.get(k) or (NEUTRAL if quiet and k == largest else next(loud))
+        segmentation.colours.get(k)
+        or (NEUTRAL if has_background and k == largest else next(palette))
         for k in range(count)
     )
 

@@ -107,8 +107,8 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
             continue
         ready = blocks.ready(block)
         if ready.inside is not None:
-            sources, kept = _ranks(sources, ready.inside)
-            targets = targets[kept]
+            sources, selected = _ranks(sources, ready.inside)
+            targets = targets[selected]
         inside[targets] = True
         for side, pixels in zip(SIDES, ready.sides, strict=True):
             if isinstance(pixels, Crisp):
@@ -248,8 +248,8 @@ def _ranks(
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
-    kept = inside[ranks] == places
-    return ranks[kept], kept
+    selected = inside[ranks] == places
+    return ranks[selected], selected
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
@@ -273,11 +273,11 @@ def _members(comparison: Comparison) -> Both[Lists]:
     for side in SIDES:
         across = other(side)
         if comparison.overlap.side(side).crisp and not comparison.overlap.side(across).crisp:
-            kept = [k for k, regions in enumerate(members[across]) if regions]
+            matched = [k for k, regions in enumerate(members[across]) if regions]
             alone = [k for k, regions in enumerate(members[across]) if not regions]
             joined = [region for k in alone for region in members[side][k]]
-            members[side] = [*(members[side][k] for k in kept), joined]
-            members[across] = [*(members[across][k] for k in kept), []]
+            members[side] = [*(members[side][k] for k in matched), joined]
+            members[across] = [*(members[across][k] for k in matched), []]
     return Both(members["reference"], members["prediction"])
 
 
