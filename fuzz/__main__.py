@@ -161,27 +161,27 @@ def main() -> None:
     parser.add_argument("--by-number", action="store_true", help="not guided by coverage")
     parser.add_argument("--found", type=Path, default=Path("fuzz/found"))
     parser.add_argument("--log", type=Path, help="file to append the results to, one line each")
-    asked = parser.parse_args()
-    unknown = set(asked.targets) - set(TARGETS)
+    given = parser.parse_args()
+    unknown = set(given.targets) - set(TARGETS)
     if unknown:
         parser.error(f"unknown target: {', '.join(sorted(unknown))}")
-    guided = not asked.by_number and find_spec("atheris") is not None
+    guided = not given.by_number and find_spec("atheris") is not None
     how = "guided by coverage" if guided else "by number"
-    print(f"seed {asked.seed}, {how}")
+    print(f"seed {given.seed}, {how}")
     heading = ("executions", "read", "lines", "peak", "time", "faults")
     print(f"{'target':12} {{:>10}} {{:>9}} {{:>11}} {{:>11}} {{:>9}} {{:>7}}".format(*heading))
     results = []
-    for target in asked.targets or TARGETS:
-        result = fuzzed(target, asked.executions, asked.seconds, asked.seed, guided, asked.found)
+    for target in given.targets or TARGETS:
+        result = fuzzed(target, given.executions, given.seconds, given.seed, guided, given.found)
         results.append(result)
         print(result.row(), flush=True)
         for fault in result.faults:
-            print(f"    {fault['kind']}: {fault['place']} ({asked.found / target / fault['file']})")
-        if asked.log:
+            print(f"    {fault['kind']}: {fault['place']} ({given.found / target / fault['file']})")
+        if given.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
-            line = {"kind": "fuzz", "when": when, "how": how, "seed": asked.seed}
+            line = {"kind": "fuzz", "when": when, "how": how, "seed": given.seed}
             line |= result.__dict__ | {"faults": len(result.faults)}
-            with asked.log.open("a") as stream:
+            with given.log.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
     faults = sum(len(result.faults) for result in results)
     print(f"{sum(r.executions for r in results)} executions, {faults} faults")

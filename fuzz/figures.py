@@ -73,14 +73,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fuzz.figures", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--into", type=Path, metavar="PAGE")
-    asked = parser.parse_args()
+    parsed = parser.parse_args()
     table = table_of(
-        [json.loads(line) for log in asked.logs for line in log.read_text().splitlines()]
+        [json.loads(line) for log in parsed.logs for line in log.read_text().splitlines()]
     )
-    if asked.into is None:
+    if parsed.into is None:
         print(table)
         return
-    put(asked.into, "figures", table)
+    put(parsed.into, "figures", table)
 
 
 if __name__ == "__main__":

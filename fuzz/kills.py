@@ -272,10 +272,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="folders disturbed in parallel")
     parser.add_argument("--log", type=Path, help="file to append the counts to")
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
-    earlier = asked.log.read_text() if asked.log and asked.log.exists() else ""
-    deadline = time.monotonic() + asked.seconds
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    earlier = given.log.read_text() if given.log and given.log.exists() else ""
+    deadline = time.monotonic() + given.seconds
 
     shown = 0
 
@@ -285,17 +285,17 @@ def main() -> None:
         counts, found = dict(goal.counts()), faults(goal)
         print(f"{counts}, {len(found)} faults", *found[shown:], sep="\n", flush=True)
         shown = len(found)
-        if asked.log:
+        if given.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
-            line = {"kind": "kills", "when": when, "seed": asked.seed, **counts}
+            line = {"kind": "kills", "when": when, "seed": given.seed, **counts}
             line["faults"] = shown
-            asked.log.write_text(f"{earlier}{json.dumps(line)}\n")
+            given.log.write_text(f"{earlier}{json.dumps(line)}\n")
 
     with tempfile.TemporaryDirectory(prefix="kills-") as name, ThreadPoolExecutor() as threads:
         disturbers = [
-            Disturber(Path(name) / str(k), asked.seed * asked.jobs + k) for k in range(asked.jobs)
+            Disturber(Path(name) / str(k), given.seed * given.jobs + k) for k in range(given.jobs)
         ]
-        goal = Goal(asked.kills, asked.full_disks, deadline, disturbers)
+        goal = Goal(given.kills, given.full_disks, deadline, disturbers)
         work = [threads.submit(disturber.go_on, goal) for disturber in disturbers]
         try:
             while wait(work, timeout=REPORTED).not_done:

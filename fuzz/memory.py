@@ -179,15 +179,15 @@ def main() -> None:
     parser.add_argument("titles", nargs="*", metavar="FORMAT", help="all by default")
     parser.add_argument("--megabytes", type=int, default=64)
     parser.add_argument("--into", type=Path, metavar="PAGE", help="insert the table into a page")
-    asked = parser.parse_args()
+    parsed = parser.parse_args()
     ratios: dict[str, float] = {}
     for kind in kinds():
-        if not asked.titles or kind.title in asked.titles:
-            ratios[kind.title] = measured(kind, asked.megabytes << 20)
+        if not parsed.titles or kind.title in parsed.titles:
+            ratios[kind.title] = measured(kind, parsed.megabytes << 20)
             print(f"{kind.title:18} {ratios[kind.title]:5.2f} × its values", flush=True)
-    if asked.into:
+    if parsed.into:
         rows = [f"| {title} | {ratio:.1f} |" for title, ratio in ratios.items()]
-        put(asked.into, "memory", "\n".join(["| format | peak |", "|---|---|", *rows]))
+        put(parsed.into, "memory", "\n".join(["| format | peak |", "|---|---|", *rows]))
     sys.exit(1 if max(ratios.values()) > 3 else 0)
 
 

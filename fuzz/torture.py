@@ -428,14 +428,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", type=Path, help="file for the counts so far")
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
+    parsed = parser.parse_args()
+    print(f"seed {parsed.seed}", flush=True)
     start = reported = time.monotonic()
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    for number in range(asked.first, asked.first + asked.cases):
-        case = case_of(asked.seed, number)
-        chosen = CHECKS[int(np.random.default_rng([asked.seed, number, 1]).integers(len(CHECKS)))]
+    for number in range(parsed.first, parsed.first + parsed.cases):
+        case = case_of(parsed.seed, number)
+        chosen = CHECKS[int(np.random.default_rng([parsed.seed, number, 1]).integers(len(CHECKS)))]
         for check in {score_of_the_groups, chosen}:
             failure = failure_of(case, check)
             counts[check.__name__] += 1
@@ -447,19 +447,19 @@ def main() -> None:
                 print(f"case {number}: {check.__name__}: {failure}")
                 print(f"{small.shown()}\n{check.__name__}: {failure_of(small, check)}", flush=True)
         now = time.monotonic()
-        last = number == asked.first + asked.cases - 1 or now - start > asked.seconds
+        last = number == parsed.first + parsed.cases - 1 or now - start > parsed.seconds
         if last or now - reported > 60:
             reported = now
-            cases = number + 1 - asked.first
-            print(f"{cases} cases from {asked.first}, {sum(counts.values())} checks, ", end="")
+            cases = number + 1 - parsed.first
+            print(f"{cases} cases from {parsed.first}, {sum(counts.values())} checks, ", end="")
             print(
                 f"{sum(failed.values())} failures {dict(failed)}, {now - start:.0f} s", flush=True
             )
-            if asked.log:
+            if parsed.log:
                 when = datetime.now(UTC).isoformat(timespec="seconds")
-                line = {"kind": "torture", "when": when, "seed": asked.seed, "cases": cases}
+                line = {"kind": "torture", "when": when, "seed": parsed.seed, "cases": cases}
                 line |= {"checks": sum(counts.values()), "faults": sum(failed.values())}
-                asked.log.write_text(json.dumps(line) + "\n")
+                parsed.log.write_text(json.dumps(line) + "\n")
         if last:
             break
     sys.exit(1 if failed else 0)
