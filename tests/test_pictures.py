@@ -584,7 +584,7 @@ def test_figsize_sets_the_size_of_the_figure():
         plot(result, "map", figsize=3)
     with pytest.raises(InputError, match="pass ax or figsize, not both"):
         plot(result, "map", ax=plot(result, "map").axes[0], figsize=(3, 3))
-    with pytest.raises(InputError, match="ax must be axes of Matplotlib, found int"):
+    with pytest.raises(InputError, match="ax must be Matplotlib axes, found int"):
         plot(result, "map", ax=3)
 
 
