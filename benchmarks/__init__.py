@@ -1,1 +1,1 @@
-"""Side-by-side runs against the limit of memory and against other tools: ratios, not seconds."""
+"""Benchmarks relative to memory bandwidth and to other tools; results are ratios."""

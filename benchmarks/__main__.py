@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other; tables on the screen, JSON in benchmarks/results."""
+"""Run all benchmarks; print tables and write JSON to benchmarks/results."""
 
 import subprocess
 import sys

@@ -1,10 +1,10 @@
-"""The pairs with the largest total: small tables, grids of cells, and random tables.
+"""Time the assignment: small tables, grids of cells, and random tables.
 
     python -m benchmarks.assignment [--json FILE]
 
-Run from the root of the project: the tables are those of tests/test_assignment.py, and as many as
-10,000 random ones are held against SciPy's dense solver. Where OR-tools is installed, its min-cost
-flow solves the same grids, and totals must agree.
+Run it from the root of the project. It uses the tables of tests/test_assignment.py, and compares
+10,000 random tables with SciPy's dense solver. If OR-tools is installed, its min-cost flow solves
+the same grids, and the totals must agree.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from probdice.method.assignment import largest_total
 Table = tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
 
 TABLES = 10_000
-POINTS = 60  # a cell
+POINTS = 60  # pixels per cell edge
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def timed(work: Callable[[], Any], times: int) -> tuple[float, Any]:
-    """The shortest time of several, and the result."""
+    """The shortest of several times, and the result."""
     best = float("inf")
     for _ in range(times):
         start = time.perf_counter()
@@ -64,7 +64,7 @@ def timed(work: Callable[[], Any], times: int) -> tuple[float, Any]:
 
 
 def small() -> Iterator[Row]:
-    """What a small image asks for."""
+    """Tables of small images."""
     rng = np.random.default_rng(0)
     for regions in (5, 20):
         table = rng.integers(1, 50, (regions, regions))
@@ -80,7 +80,7 @@ def small() -> Iterator[Row]:
 
 
 def grids() -> Iterator[Row]:
-    """Cells of a grid against cells of another."""
+    """Cells of two grids."""
     assignment._sparse(*shifted_grid(3, 2, 1, wrap=True))  # compiles both loops
     cases: dict[str, tuple[Callable[[], Table], str]] = {
         "46³ cells, shifted by a sixth": (lambda: shifted_grid(46, 6, 1), "at most 0.5 s"),
@@ -136,7 +136,7 @@ def grids() -> Iterator[Row]:
 
 
 def jittered_grid(cells: int, amount: float) -> Table:
-    """Points in the cells of two sets of centres, each moved at random from a grid."""
+    """Points in the cells of two sets of centres, each randomly displaced from a grid."""
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(0)
@@ -157,10 +157,11 @@ def pixel_grid(
     merged: bool = False,
     soft: bool = False,
 ) -> Table:
-    """Cells of 6³ pixels against the same ones shifted and renumbered, pixel by pixel.
+    """Cells of 6³ pixels and the same cells shifted and renumbered.
 
-    Shifted ones end at the border or are wrapped around; some pixels move to a neighbouring cell;
-    cells of the first side are merged in twos; overlaps get a random thousandth more.
+    Shifted cells are clipped at the border or wrapped around. Options move some pixels to a
+    neighbouring cell, merge pairs of cells of the first side, and increase overlaps at random by up
+    to a thousandth.
     """
     rng = np.random.default_rng(0)
     pixels = np.arange(6 * cells)
@@ -185,7 +186,7 @@ def pixel_grid(
 
 
 def noisy_grid(cells: int, share: float) -> Table:
-    """Shifted by half, all overlaps nearly equal."""
+    """Cells shifted by half, with nearly equal overlaps."""
     rows, columns, savings, shape = shifted_grid(cells, 2, 1, wrap=True)
     noise = np.random.default_rng(0).uniform(-share, share, savings.size)
     return rows, columns, np.rint(1000 * savings * (1 + noise)).astype(np.int64), shape
@@ -194,7 +195,7 @@ def noisy_grid(cells: int, share: float) -> Table:
 def flow_total(
     rows: NDArray[Any], columns: NDArray[Any], savings: NDArray[Any], shape: tuple[int, int]
 ) -> tuple[float, int] | None:
-    """Seconds and total of OR-tools, where a row may also send its unit past all columns."""
+    """Seconds and total of OR-tools; a row may stay unassigned."""
     try:
         from ortools.graph.python import min_cost_flow
     except ImportError:
@@ -215,7 +216,7 @@ def flow_total(
 
 
 def random_tables() -> Iterator[Row]:
-    """Each against SciPy's dense solver, by either way through the module."""
+    """Compare both solvers of the module with SciPy's dense solver."""
     pairs = 0
     start = time.perf_counter()
     for seed in range(TABLES):

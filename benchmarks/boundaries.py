@@ -1,12 +1,12 @@
-"""Boundary distances: how long they take, how much memory, and how they compare with other tools.
+"""Time and memory of boundary distances, compared with other tools.
 
     python -m benchmarks.boundaries [--data FOLDER] [--json FILE]
 
-Each row runs in a process of its own, so that its memory is its own, on two threads. The least of
-several wall times counts, and the processor time beside it shows what other processes took. FOLDER
-may hold kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and TotalSegmentator
+Each row runs in a separate process with two threads, so that its memory can be measured. The least
+of several wall times counts; the processor time shows the influence of other processes. FOLDER may
+contain kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and TotalSegmentator
 (example_seg.nii.gz, example_seg_fast.nii.gz). The packages surface-distance and pymeshmetrics are
-compared where they are installed; deviations are from pymeshmetrics.
+compared if they are installed; deviations are relative to pymeshmetrics.
 """
 
 import argparse
@@ -97,11 +97,11 @@ def _works(data: Path | None) -> list[tuple[Callable[..., Row], tuple[Any, ...]]
     return works
 
 
-# -- made-up images --------------------------------------------------------------------------------
+# -- synthetic images ------------------------------------------------------------------------------
 
 
 def kidney(seed: int) -> Row:
-    """Two outlines of one smooth body, slice by slice of an anisotropic image."""
+    """Two outlines of one smooth body in an anisotropic image."""
     shape, spacing = KIDNEY
     rng = np.random.default_rng(seed)
     offsets = np.meshgrid(
@@ -113,11 +113,11 @@ def kidney(seed: int) -> Row:
     body = sum((offset / r) ** 2 for offset, r in zip(offsets, radii, strict=True))
     texture = _texture(rng, shape, (1, 16, 16))
     sides = [body + 0.15 * texture + 0.03 * _texture(rng, shape, (1, 8, 8)) < 1 for _ in range(2)]
-    return _crisp(f"made-up kidney {seed}, 32×512×512", sides, spacing, "at most surface-distance")
+    return _crisp(f"kidney phantom {seed}, 32×512×512", sides, spacing, "at most surface-distance")
 
 
 def parcels() -> Row:
-    """1000 parcels of an image of a brain, against others of the same."""
+    """Two parcellations of a brain with 1000 parcels each."""
     reference, prediction = (_nearest_centre(BRAIN, 1000, moved) for moved in (0.0, 1.0))
     sides = Both(LabelSets(reference), LabelSets(prediction))
     return _row("1000 parcels, 91×109×91", sides, 1000, (2.0, 2.0, 2.0), "below 2 s")
@@ -186,7 +186,7 @@ def _in_ellipsoid(shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _lattice(shape: tuple[int, ...], seed: int) -> Image:
-    """Cells of a lattice bent at random, the same for all seeds but for a little."""
+    """Cells of a randomly deformed lattice, nearly the same for all seeds."""
     common, own = np.random.default_rng(0), np.random.default_rng(seed)
     labels = np.zeros(shape, np.int32)
     across = shape[0] // LATTICE + 6
@@ -201,7 +201,7 @@ def _lattice(shape: tuple[int, ...], seed: int) -> Image:
 
 
 def annotators(first: Path) -> Row:
-    """One organ by two people."""
+    """One organ by two annotators."""
     second = first.with_name(first.name.replace("annotation-1", "annotation-2"))
     images = [nibabel.load(path) for path in (first, second)]
     spacing = tuple(float(x) for x in images[0].header.get_zooms())
@@ -211,7 +211,7 @@ def annotators(first: Path) -> Row:
 
 
 def structures(folder: Path) -> Row:
-    """All labels of two models, one by one for the other tools."""
+    """All labels of two models; other tools compare them one by one."""
     images = [
         nibabel.load(folder / name) for name in ("example_seg.nii.gz", "example_seg_fast.nii.gz")
     ]
@@ -277,7 +277,7 @@ def _row(
 def _other_tools(
     pairs: list[list[Image]], spacing: tuple[float, ...], ours: Boundaries, groups: list[int]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of the other tools, and how far our means are from those of pymeshmetrics."""
+    """Seconds of the other tools, and the deviation of our means from pymeshmetrics."""
     seconds, deviations = {}, {}
     try:
         import surface_distance

@@ -1,9 +1,9 @@
-"""Chunked stores: what is decoded, how long it takes, on threads and on Dask, and how much memory.
+"""Chunked stores: decoded chunks, time on threads and on Dask, and memory.
 
     python -m benchmarks.chunks [--edge 1024] [--only decoded threads …] [--json FILE]
 
-The volumes are of cubic cells, the prediction shifted by a few pixels. Everything is made under a
-temporary folder; `--edge` is that of the volume on disk, `--huge` that of the one that is made up.
+The volumes contain cubic cells; the prediction is shifted by a few pixels. All files are in a
+temporary folder. `--edge` is the edge of the volume on disk, `--huge` that of the generated volume.
 """
 
 import argparse
@@ -51,11 +51,11 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edge", type=int, default=1024, help="of the volume on disk")
-    parser.add_argument("--huge", type=int, default=2048, help="of the volume that is made up")
+    parser.add_argument("--huge", type=int, default=2048, help="of the generated volume")
     parser.add_argument("--small", type=int, default=47, help="small chunks along each axis")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[], help="names of functions of this file")
+    parser.add_argument("--only", nargs="*", default=[], help="functions of this file")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--client", nargs=2, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def decoded(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """How often chunks are decoded."""
+    """Count how often chunks are decoded."""
     edge, rows = min(options.edge, 384), []
     for chunks, goal in (((64, 64), "once"), ((64, 96), "at most twice on average")):
         arrays, stores = [], []
@@ -91,7 +91,7 @@ def decoded(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Threads against decoding by Zarr alone; Dask against threads; two workers against one."""
+    """Compare threads with decoding by Zarr, Dask with threads, and two workers with one."""
     edge = options.edge
     names = "reference", "prediction"
     for name, shift in zip(names, (0, SHIFT), strict=True):
@@ -114,7 +114,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
     rows = [
         Row(f"decode both, {what}", f"{times['decode']:.1f} s", ""),
         Row(
-            "overlap on two threads, against decoding by Zarr alone",
+            "overlap on two threads, relative to decoding by Zarr",
             f"{times['threads']:.1f} s, {ratio:.2f} ×",
             "at most 1.3 ×",
         ),
@@ -137,9 +137,9 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
             f"{seconds[2]:.1f} s, efficiency {efficiency:.2f}",
             "at least 0.75",
         ),
-        Row("Dask against threads", f"{against:.2f} ×", "at most 1.4 ×"),
+        Row("Dask relative to threads", f"{against:.2f} ×", "at most 1.4 ×"),
         Row(
-            "Dask arrays of the same, against threads",
+            "Dask arrays of the same data, relative to threads",
             f"{as_arrays:.1f} s, {as_arrays / times['threads']:.2f} ×",
             "at most 1.4 ×",
         ),
@@ -152,7 +152,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Memory of the client for very many chunks, in a store and in a Dask array."""
+    """Memory of the client for very many chunks in a store and in a Dask array."""
     rows = []
     for kind in ("zarr", "dask"):
         done = _in_process("--client", kind, str(options.small))
@@ -163,16 +163,16 @@ def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def made_up(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """A volume that no disk holds."""
+    """A generated volume larger than the disk."""
     done = _in_process("--client", "huge", str(options.huge))
-    work = f"{options.huge**3 / 2**30:.1f} G pixels, made when they are read, two workers"
+    work = f"{options.huge**3 / 2**30:.1f} G pixels, generated when read, two workers"
     peaks = ", ".join(f"{peak:.0f}" for peak in [done["client"], *done["workers"]])
     measured = f"{done['seconds']:.0f} s; peaks {peaks} MB (client, workers)"
     return [Row(work, measured, "completes; each process below 1 GB")]
 
 
 def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """The same result, whichever worker dies when."""
+    """Check that the result does not change when a worker is killed."""
     edge = min(options.edge, 384)
     arrays = [generated((edge,) * 3, 32, CELL, shift) for shift in (0, SHIFT)]
     expected = probdice.compare(*arrays).to_json()
@@ -200,9 +200,9 @@ def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """Processes of one thread each, which decode on that thread alone, and a client.
+    """A client, and processes with one thread each, which decode on that thread.
 
-    Python 3.11 may stand still where Dask's profile looks at its threads: docs/how-to/large.md.
+    On Python 3.11, Dask's profiler may block its threads: see docs/how-to/large.md.
     """
     environment = {"ZARR_THREADING__MAX_WORKERS": "1", "ZARR_ASYNC__CONCURRENCY": "1"}
     settings = {
@@ -228,7 +228,7 @@ def _filled(store: Any, edge: int, chunk: int, shift: int) -> None:
 
 
 def _alternately(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The shortest time of each, turn and turn about."""
+    """The shortest time of each, measured alternately."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():
@@ -243,7 +243,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def _in_process(*words: str) -> dict[str, Any]:
-    """What a client in a process of its own says about itself."""
+    """The measurements of a client in a separate process."""
     command = [sys.executable, "-m", "benchmarks.chunks", *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -264,7 +264,7 @@ def _client(kind: str, size: int) -> dict[str, Any]:
 
 
 def _peak() -> float:
-    """Of this process since it was started, which a child does not inherit; in MB."""
+    """Peak memory of this process in MB; child processes do not inherit it."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
 

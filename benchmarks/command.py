@@ -1,6 +1,6 @@
-"""`probdice compare` against the time SimpleITK takes to read the same two files.
+"""Time of `probdice compare`, relative to SimpleITK reading the same two files.
 
-Both run in fresh processes, turn and turn about, start-up included:
+Both run alternately in new processes, including start-up:
 
     python benchmarks/command.py [--rounds 5] [--json command.json]
 """
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _row(folder: Path, suffix: str, rounds: int) -> dict[str, object]:
-    # A folder of its own: beside x.nii.gz, ITK would read x.nii instead.
+    # Separate folders, because ITK reads x.nii instead of x.nii.gz in the same folder.
     own = folder / suffix.strip(".")
     own.mkdir()
     paths = [str(own / f"{name}{suffix}") for name in ("reference", "prediction")]
@@ -51,7 +51,7 @@ def _row(folder: Path, suffix: str, rounds: int) -> dict[str, object]:
         "theirs": [sys.executable, "-c", READ, *paths],
     }
     times: dict[str, list[float]] = {who: [] for who in commands}
-    for turn in range(rounds + 1):  # the first fills the caches and does not count
+    for turn in range(rounds + 1):  # the first round fills the caches and does not count
         for who, command in commands.items():
             seconds = _seconds(command, folder)
             if turn:
@@ -64,7 +64,7 @@ def _row(folder: Path, suffix: str, rounds: int) -> dict[str, object]:
 
 
 def _make(path: str, seed: int) -> None:
-    """Smooth regions with noisy probabilities, as a network gives them."""
+    """Smooth regions with noisy probabilities, like the output of a network."""
     rng = np.random.default_rng(seed)
     axes = np.ogrid[tuple(slice(-1, 1, n * 1j) for n in SHAPE)]
     radius = np.sqrt(sum(axis**2 for axis in axes)).astype(np.float32)
@@ -77,7 +77,7 @@ def _make(path: str, seed: int) -> None:
 
 
 def _seconds(command: list[str], folder: Path) -> float:
-    # An installed package has its bytecode; a checkout that is told to write none has not.
+    # Installed packages have bytecode; a checkout may not.
     environment = {key: value for key, value in os.environ.items() if "BYTECODE" not in key}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     start = time.perf_counter()

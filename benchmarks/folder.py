@@ -1,6 +1,6 @@
-"""`evaluate` on one core and on two, against unpacking: 40 equal cases of 96³ × 4 as .nii.gz.
+"""`evaluate` on one and two cores, relative to decompression: 40 cases of 96³ × 4 as .nii.gz.
 
-Turn and turn about, start-up of the worker processes included:
+All are measured alternately, including the start-up of the worker processes:
 
     python benchmarks/folder.py [--rounds 3] [--json folder.json]
 """
@@ -22,8 +22,8 @@ from scipy.ndimage import gaussian_filter
 from probdice.evaluation import evaluate
 
 CASES, SHAPE, REGIONS = 40, (96, 96, 96), 4
-LIMIT = 0.6  # of two workers, as a share of one
-UNPACKING_LIMIT = 1.2  # of one worker, in times that unpacking all files takes
+LIMIT = 0.6  # time of two workers as a share of one
+UNPACKING_LIMIT = 1.2  # time of one worker, relative to decompressing all files
 
 
 def main() -> None:
@@ -35,12 +35,12 @@ def main() -> None:
         root = Path(folder)
         _make(root)
         _seconds(root, 2)  # compiles the kernels
-        times: dict[int, list[float]] = {0: [], 1: [], 2: []}  # 0: unpacked alone
+        times: dict[int, list[float]] = {0: [], 1: [], 2: []}  # 0: decompression only
         for _ in range(options.rounds):
             times[0].append(_unpacking(root))
             for workers in (1, 2):
                 times[workers].append(_seconds(root, workers))
-    goals = f"workers 1 at most {UNPACKING_LIMIT} × unpacking, workers 2 at most {LIMIT} × that"
+    goals = f"workers 1 at most {UNPACKING_LIMIT} × decompression, workers 2 at most {LIMIT} × that"
     row: dict[str, object] = {"goal": goals}
     print(f"{CASES} cases of {SHAPE} × {REGIONS} float32, seconds; goal: {goals}")
     for name, choose in (("median", statistics.median), ("least", min)):
@@ -48,7 +48,7 @@ def main() -> None:
         row[name] = {"unpacking": unpacking, "one": one, "two": two}
         ratios = one / unpacking, two / one
         print(
-            f"{name:>6}: unpacking {unpacking:6.2f}   workers 1 {one:6.2f} ({ratios[0]:.2f} ×)"
+            f"{name:>6}: decompression {unpacking:6.2f}   workers 1 {one:6.2f} ({ratios[0]:.2f} ×)"
             f"   workers 2 {two:6.2f} ({ratios[1]:.2f} ×)"
         )
     if options.json is not None:
@@ -70,7 +70,7 @@ def _make(root: Path) -> None:
 
 
 def _unpacking(root: Path) -> float:
-    """Every file of both sides by isal, one after the other."""
+    """Decompress all files of both sides with isal, one after the other."""
     start = time.perf_counter()
     for path in root.glob("*/*.nii.gz"):
         with igzip.open(path) as stream:

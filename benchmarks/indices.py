@@ -1,9 +1,9 @@
-"""All indices of two label maps, against the overlap alone and against other tools.
+"""Time of all indices of two label maps, relative to the overlap and to other tools.
 
     python -m benchmarks.indices [--json FILE]
 
-A tool that is not installed is left out. All run on the same arrays; our times are the least of
-several, those of the tools are of one call.
+Tools that are not installed are left out. All use the same arrays. Our times are the least of
+several; those of other tools are from one call.
 """
 
 import argparse
@@ -69,9 +69,10 @@ def indices(labels: int) -> list[Row]:
 def least_of_each(
     prepare: Callable[[], Any], works: dict[str, Callable[[Any], Any]]
 ) -> tuple[float, dict[str, float]]:
-    """The shortest times of a preparation, and of works on what it made, each on a fresh one.
+    """The shortest times of a preparation, and of functions of its result.
 
-    They are timed apart in turns: on a busy machine, the difference of two long times is noise.
+    They are timed separately and alternately, because on a busy machine the difference of two long
+    times is mostly noise.
     """
     first, rest = float("inf"), dict.fromkeys(works, float("inf"))
     for _ in range(REPEATS):
@@ -86,7 +87,7 @@ def least_of_each(
 
 
 def tools(a: NDArray[Any], b: NDArray[Any], labels: int) -> dict[str, Callable[[], Any]]:
-    """One number each, by the tools that are installed."""
+    """One metric of each installed tool."""
     calls: dict[str, Callable[[], Any]] = {}
     with missing("scikit-learn"):
         from sklearn import metrics
@@ -118,7 +119,7 @@ def tools(a: NDArray[Any], b: NDArray[Any], labels: int) -> dict[str, Callable[[
 
 
 def panoptica(a: NDArray[Any], b: NDArray[Any]) -> Callable[[], Any]:
-    """Panoptic quality, and nothing that needs surfaces."""
+    """Panoptic quality, without surface metrics."""
     from panoptica import InputType, Metric, NaiveThresholdMatching, Panoptica_Evaluator
 
     evaluator = Panoptica_Evaluator(
@@ -137,11 +138,11 @@ def panoptica(a: NDArray[Any], b: NDArray[Any]) -> Callable[[], Any]:
 
 @contextlib.contextmanager
 def missing(tool: str) -> Any:
-    """Go on without a tool that is not installed."""
+    """Continue without a tool that is not installed."""
     try:
         yield
     except ImportError:
-        print(f"{tool} is not installed: its rows are left out")
+        print(f"{tool} is not installed; its rows are left out")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How often the 95 % intervals of `statistics.summarise` hold the mean, by the number of cases.
+"""Coverage of the 95 % confidence intervals of `evaluation.statistics.summarise`.
 
-Values are drawn from distributions that scores of segmentations resemble, whose means are known:
+Values are drawn from distributions similar to segmentation scores, with known means:
 
     python benchmarks/intervals.py [--rounds 2000] [--json intervals.json]
 
-A share of 2,000 rounds has a standard error of about half a per cent.
+With 2,000 rounds, the standard error is about 0.5 %.
 """
 
 import argparse
@@ -44,9 +44,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     table = {}
-    print(
-        f"{'share of intervals that hold the mean, cases:':46}" + "".join(f"{n:7}" for n in SIZES)
-    )
+    print(f"{'intervals that contain the mean, cases:':46}" + "".join(f"{n:7}" for n in SIZES))
     for name, (draw, mean) in DISTRIBUTIONS.items():
         table[name] = {n: _coverage(draw, mean, n, options.rounds) for n in SIZES}
         print(f"{name:46}" + "".join(f"{share:7.1%}" for share in table[name].values()), flush=True)

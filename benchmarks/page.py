@@ -1,6 +1,6 @@
-"""The page of two label maps of 256³ pixels on an image: how large, how soon, how smooth.
+"""Size and response times of the page of two label maps of 256³ pixels on an image.
 
-Needs Playwright and a chromium on the path:
+Needs Playwright and chromium on the path:
 
     python benchmarks/page.py [--size 256] [--json page.json]
 """
@@ -21,7 +21,7 @@ from scipy.ndimage import gaussian_filter
 from probdice import Geometry, Segmentation, compare
 
 REGIONS = 100
-SLICES = 20  # that are turned to
+SLICES = 20  # slices to show
 GOALS = {"MB": 10.0, "opens, s": 2.0, "slice, ms": 30.0, "three planes, ms": 30.0}
 TURN = """async (count) => {
   const slider = document.querySelector("#sliders input");
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _write(file: Path, size: int) -> float:
-    """Organs in a body, another opinion of them, and a noisy scan; seconds that the page takes."""
+    """Write the page of two synthetic segmentations of organs and a noisy scan; returns seconds."""
     shape = (size,) * 3
     rng = np.random.default_rng(0)
     seeds = rng.uniform(0.15, 0.85, (REGIONS - 1, 3)).astype(np.float32)
@@ -86,7 +86,7 @@ def _looked_at(file: Path) -> dict[str, list[float]]:
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        sys.exit("no chromium on the path")
+        sys.exit("chromium not found on the path")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]

@@ -1,12 +1,12 @@
-"""What tells people who saw the same photograph from people who saw another one.
+"""Which index separates raters of the same photograph from raters of different photographs?
 
     python -m benchmarks.people FOLDER [--json FILE]
 
-FOLDER holds the people's segmentations of the Berkeley data set (BSDS500), one .mat a photograph,
-in it or below it. For every index the area under the ROC curve is that of a pair of people of one
-photograph against a pair of two photographs of the same size, with an interval by drawing
-photographs anew. A second table says what one person scores against the mean of 1, 2, … others, and
-what the best label map would.
+FOLDER and its subfolders contain the human segmentations of the Berkeley data set (BSDS500), one
+.mat file per photograph. For every index, the first table shows the area under the ROC curve for
+pairs of raters of one photograph and pairs of raters of two photographs of the same size, with a 95
+% CI from a bootstrap over photographs. The second table shows the score of one rater against the
+mean of 1, 2, … others, and the score of the best label map.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import probdice
 
 DRAWS = 1000
-ASKED = 3  # people of a photograph who are held against the mean of others
+ASKED = 3  # raters of a photograph who are compared with the mean of others
 LOWER_IS_ALIKE = ("adapted_rand_error", "variation_of_information")
 SHOWN = (
     "explained",
@@ -51,18 +51,16 @@ def main() -> None:
         raise SystemExit(f"{options.folder}: expected at least two .mat files of BSDS500")
     told, pairs = same_or_not(photographs)
     people = sum(map(len, photographs.values()))
-    print(
-        f"{len(photographs)} photographs, {people} people; {pairs[0]} pairs of people who saw the"
-    )
-    print(f"same photograph, {pairs[1]} who saw different ones\n")
-    print(f"{'index':28} {'AUC':>6}   95 % interval")
+    print(f"{len(photographs)} photographs, {people} people; {pairs[0]} pairs of raters of the")
+    print(f"same photograph, {pairs[1]} of different ones\n")
+    print(f"{'index':28} {'AUC':>6}   95 % CI")
     for row in told:
         print(f"{row['index']:28} {row['auc']:6.4f}   [{row['low']:.4f}, {row['high']:.4f}]")
     reached = by_number(photographs)
     print(
-        f"\none person against the mean of others, {reached[0]['photographs']} photographs; best is"
+        f"\none rater against the mean of others, {reached[0]['photographs']} photographs; best is"
     )
-    print("what the best label map would score against that mean\n")
+    print("the score of the best label map against that mean\n")
     print(f"{'others':>6} {'score':>8} {'best':>8} {'explained':>10}")
     for row in reached:
         print(f"{row['others']:6} {row['score']:8.4f} {row['best']:8.4f} {row['explained']:10.4f}")
@@ -72,13 +70,13 @@ def main() -> None:
 
 
 def people_of(path: Path) -> list[NDArray[Any]]:
-    """The label maps of everybody who segmented a photograph."""
+    """The label maps of all raters of a photograph."""
     entries = scipy.io.loadmat(path)["groundTruth"][0]
     return [np.ascontiguousarray(entry["Segmentation"][0, 0], np.int32) for entry in entries]
 
 
 def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
-    """Every index of two label maps, larger where they are more alike."""
+    """All indices of two label maps; larger means more similar."""
     result = probdice.compare(first, second)
     indices = result.indices().to_dict()
     numbers = {
@@ -98,7 +96,7 @@ def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
 def same_or_not(
     photographs: dict[str, list[NDArray[Any]]],
 ) -> tuple[list[dict[str, Any]], tuple[int, int]]:
-    """The AUC of every index, and how many pairs there are of either kind."""
+    """The AUC of every index, and the number of pairs of both kinds."""
     names = list(photographs)
     same = [[numbers_of(a, b) for a, b in combinations(photographs[name], 2)] for name in names]
     other = {
@@ -128,14 +126,14 @@ def same_or_not(
 
 
 def area(alike: NDArray[Any], unlike: NDArray[Any]) -> float:
-    """The probability that a pair that is alike has the larger number; ties count half."""
+    """The probability that a pair of the same photograph has the larger value; ties count half."""
     ordered = np.sort(unlike)
     below = np.searchsorted(ordered, alike, "left") + np.searchsorted(ordered, alike, "right")
     return float(below.mean() / (2 * unlike.size))
 
 
 def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]]:
-    """What one person scores against the mean of so many others, over the same photographs."""
+    """Scores of one rater against the mean of others, over the same photographs."""
     most = 4
     large = [people for people in photographs.values() if len(people) > most]
     rows = []
@@ -144,7 +142,7 @@ def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]
         for people in large:
             for k, person in enumerate(people[:ASKED]):
                 others = [other for j, other in enumerate(people) if j != k]
-                # Those who follow, in a circle, so that everybody is asked equally often.
+                # The next raters in cyclic order, so that each is used equally often.
                 chosen = [others[(k + step) % len(others)] for step in range(count)]
                 mean = probdice.consensus(chosen).segmentation if count > 1 else chosen[0]
                 result = probdice.compare(mean, person)

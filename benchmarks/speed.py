@@ -1,8 +1,8 @@
-"""The passes over the pixels against what memory can deliver, and against other tools.
+"""Time of passes over the pixels, relative to memory bandwidth and to other tools.
 
     python -m benchmarks.speed [--json FILE]
 
-Everything in one run on the same arrays; each time is the least of several.
+All measurements are from one run on the same arrays; each time is the least of several.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--only", nargs="*", default=[], help="names of functions of this file")
+    parser.add_argument("--only", nargs="*", default=[], help="functions of this file")
     options = parser.parse_args()
     rows = []
     for benchmark in BENCHMARKS:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def least(work: Callable[[], Any], times: int = 7) -> float:
-    """The shortest time of several."""
+    """The shortest of several times."""
     best = float("inf")
     for _ in range(times):
         start = time.perf_counter()
@@ -68,7 +68,7 @@ def least(work: Callable[[], Any], times: int = 7) -> float:
 
 
 def read(*arrays: NDArray[Any]) -> None:
-    """Sum all arrays once, with as many threads as there are workers."""
+    """Sum all arrays once, with one thread per worker."""
     slices = [piece for array in arrays for piece in np.array_split(array.reshape(-1), 8)]
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(np.sum, slices))
@@ -83,7 +83,7 @@ def compiled_sum(values):  # type: ignore[no-untyped-def]
 
 
 def compiled_read(*arrays: NDArray[Any]) -> None:
-    """The same by a compiled loop."""
+    """The same with a compiled loop."""
     slices = [piece for array in arrays for piece in np.array_split(array.reshape(-1), 8)]
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(compiled_sum, slices))
@@ -95,7 +95,7 @@ def soft(regions: int, pixels: int, seed: int) -> NDArray[np.float32]:
 
 
 def soft_pairs() -> list[Row]:
-    """8 against 8 regions, 8 M pixels, float32."""
+    """8 × 8 regions, 8 M pixels, float32."""
     p, q = soft(8, 8_000_000, 0), soft(8, 8_000_000, 1)
     goals = {
         ("overlap", "absolute"): 1.3,
@@ -136,7 +136,7 @@ def soft_peers(p: NDArray[Any], q: NDArray[Any]) -> dict[str, Callable[[], Any]]
     try:
         import torch
     except ImportError:
-        print("torch is not installed: its row is left out")
+        print("torch is not installed; its row is left out")
     else:
         torch.set_num_threads(WORKERS)
         tensors = torch.from_numpy(p), torch.from_numpy(q)
@@ -145,7 +145,7 @@ def soft_peers(p: NDArray[Any], q: NDArray[Any]) -> dict[str, Callable[[], Any]]
 
 
 def atlas() -> list[Row]:
-    """100 compact regions against 100 others."""
+    """100 × 100 compact regions."""
     from scipy.spatial.distance import cdist
 
     shape, regions = (91, 109, 91), 100
@@ -159,7 +159,7 @@ def atlas() -> list[Row]:
 
 
 def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> NDArray[np.float32]:
-    """Every pixel in the cells of its two nearest centres."""
+    """Every pixel belongs to the cells of its two nearest centres."""
     rng = np.random.default_rng(seed)
     centres = rng.random((regions, 3)) * shape
     grid = np.stack(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"), axis=-1)
@@ -207,12 +207,12 @@ def label_maps() -> list[Row]:
     for name, (peer, goal) in peers.items():
         rows.append(Row(work, seconds, f"{name}, faster by", least(peer, 3) / seconds, goal))
     slower = least(lambda: probdice.overlap(*wide, workers=WORKERS))
-    work = "the same, int32 labels gapped up to 5·10⁸"
+    work = "the same, int32 labels with gaps, up to 5·10⁸"
     return [*rows, Row(work, slower, "uint8", slower / seconds, "at most 3 ×")]
 
 
 def small_maps() -> list[Row]:
-    """Label maps of the sizes of computer vision, against what people write by hand."""
+    """Label maps of typical image sizes, compared with hand-written code."""
     rows = []
     for shape, compare_goal, overlap_goal in (((321, 481), 1.0, 0.7), ((64, 64), 3.0, None)):
         for dtype in (np.uint8, np.int64):
@@ -242,7 +242,7 @@ def photograph_labels(shape: tuple[int, int], labels: int, seed: int) -> NDArray
 
 
 def small_soft() -> list[Row]:
-    """Everything about a crop in a training loop."""
+    """All numbers of a crop in a training loop."""
     p, q = (soft(4, 96 * 96, seed).reshape(4, 96, 96) for seed in (0, 1))
 
     def work() -> tuple[float, dict[str, float]]:
@@ -256,7 +256,7 @@ def small_soft() -> list[Row]:
 
 
 def many_regions() -> list[Row]:
-    """A grid of 46³ cells against itself, shifted; all from the maps to the groups."""
+    """A grid of 46³ cells and a shifted copy, from label maps to groups."""
     rows = []
     for name, shift, jitter, goal in (
         ("shifted by a sixth of a cell", 1, 0.0, 5),
@@ -309,7 +309,7 @@ def maps_of_labels() -> list[Row]:
 
 
 def mixed() -> list[Row]:
-    """A label map against 8 soft regions, 256³ pixels."""
+    """A label map and 8 soft regions, 256³ pixels."""
     labels = compact_labels(256, 8, 0)
     q = soft(8, labels.size, 1).reshape(8, *labels.shape)
     probdice.overlap(labels, q)
@@ -381,7 +381,7 @@ print(imported - numpy, first - again)
 
 
 def start_up() -> list[Row]:
-    """Import, and the first comparison of a process, with and without compiled kernels."""
+    """Import time, and the first comparison of a process with and without cached kernels."""
 
     def run(cache: str) -> tuple[float, ...]:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}

@@ -1,4 +1,4 @@
-"""Stores of Zarr for measuring: one that counts what is decoded, and one that is made up."""
+"""Zarr stores for benchmarks: one counts decoded chunks, the other generates its chunks."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def cells(box: tuple[slice, ...], edge: int, shift: int, count: int) -> NDArray[
 
 
 class Counting(WrapperStore[Any]):
-    """A store that counts how often each chunk is fetched, and with that decoded."""
+    """A store that counts how often each chunk is fetched and decoded."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -32,7 +32,7 @@ class Counting(WrapperStore[Any]):
 
 
 class Generated(WrapperStore[Any]):
-    """A volume of cells that is nowhere: every chunk is made when it is fetched."""
+    """A volume of cells whose chunks are generated when they are fetched."""
 
     def __init__(self, store: Any, shape: tuple[int, ...], chunk: int, edge: int, shift: int):
         super().__init__(store)
@@ -50,7 +50,7 @@ class Generated(WrapperStore[Any]):
 
 
 def generated(shape: tuple[int, ...], chunk: int, edge: int, shift: int) -> Any:
-    """The array in such a store."""
+    """The array of such a store."""
     memory = MemoryStore()
     zarr.create_array(
         memory, shape=shape, chunks=(chunk,) * 3, dtype="uint32", compressors=None, filters=None

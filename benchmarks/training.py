@@ -2,9 +2,9 @@
 
     python -m benchmarks.training [--json FILE]
 
-Needs the extra `torch`; the losses also need MONAI and are left out without it. The works take
-turns; each time is the least of several. Peak memory is that of one step in a process of its own,
-above the memory that the tensors need.
+Needs the extra `torch`; the losses also need MONAI and are left out without it. They are measured
+alternately; each time is the least of several. Peak memory is that of one step in a separate
+process, without the memory of the tensors.
 """
 
 import argparse
@@ -60,13 +60,13 @@ def main() -> None:
 
 
 def regions(*shape: int, seed: int) -> torch.Tensor:
-    """Label maps of compact regions, as images have them."""
+    """Label maps of compact regions, as in images."""
     noise = torch.rand(shape[0], CLASSES, 8, 8, generator=torch.Generator().manual_seed(seed))
     return torch.nn.functional.interpolate(noise, shape[1:], mode="bilinear").argmax(1)
 
 
 def logits(soft: bool) -> Row:
-    """One batch of logits of 27 clusters over 128 × 128 pixels, against labels or soft targets."""
+    """One batch of logits of 27 clusters over 128 × 128 pixels, with labels or soft targets."""
     target = regions(8, 128, 128, seed=0)
     clusters = torch.nn.functional.one_hot(regions(8, 128, 128, seed=1), CLASSES).movedim(-1, 1)
     preds = 4 * clusters + torch.randn(clusters.shape, generator=torch.Generator().manual_seed(2))
@@ -80,7 +80,7 @@ def logits(soft: bool) -> Row:
         lambda: preds.softmax(1),
         lambda: probdice.overlap(reference, prediction),
     )
-    work = f"update, logits (8, 27, 128, 128) against {'soft targets' if soft else 'labels'}"
+    work = f"update, logits (8, 27, 128, 128) with {'soft targets' if soft else 'labels'}"
     return row(work, update, "softmax + overlap", softmax + overlap, "at most 1.5 ×")
 
 
@@ -97,7 +97,7 @@ def labels(dtype: torch.dtype) -> list[Row]:
     work = f"update, labels (8, 321, 481), {dtype}"
     return [
         row(work, update, "torch.bincount of the joint index", by_hand, "at most 1.0 ×"),
-        row(work, update, "torch.bincount alone, the index given", given, ""),
+        row(work, update, "torch.bincount with a given index", given, ""),
     ]
 
 
@@ -144,7 +144,7 @@ def step(which: str, logits: torch.Tensor, target: torch.Tensor) -> None:
 
 
 def peak_memory(which: str, soft: bool) -> float:
-    """Megabytes that a step needs beyond its tensors."""
+    """Megabytes that a step needs in addition to its tensors."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak_memory, (which, soft))
 
@@ -153,7 +153,7 @@ def _peak_memory(which: str, soft: bool) -> float:
     tensors = volumes(soft)
     small = tuple(tensor[:, ..., :8, :8, :8].detach().contiguous() for tensor in tensors)
     step(which, small[0].requires_grad_(), small[1])  # loads libraries
-    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts from here
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: resets the peak
     before = _peak_in_megabytes()
     step(which, *tensors)
     return _peak_in_megabytes() - before
@@ -169,7 +169,7 @@ def row(work: str, seconds: float, against: str, others: float, goal: str) -> Ro
 
 
 def least(*works: Callable[[], Any], rounds: int = ROUNDS) -> list[float]:
-    """The shortest time of each, turn and turn about."""
+    """The shortest time of each, measured alternately."""
     best = [float("inf")] * len(works)
     for _ in range(rounds):
         for k, work in enumerate(works):

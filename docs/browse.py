@@ -1,12 +1,11 @@
-"""Open the pages of the built site in a browser, narrow and wide, light and dark.
+"""Check the pages of the built site in a browser, narrow and wide, light and dark.
 
-Nothing is fetched from elsewhere, nothing goes wrong, nothing is wider than the screen, and
-axe-core has no serious finding.
+A page must not load anything from the network, raise JavaScript errors, be wider than the screen,
+or have serious findings of axe-core.
 
 python docs/browse.py docs/_build/html [FOLDER for screenshots]
 
-Needs Playwright and axe-playwright-python (both in the extra
-`test`) and a chromium on the path.
+Needs Playwright and axe-playwright-python (both in the extra `test`) and chromium on the path.
 """
 
 import shutil
@@ -16,58 +15,60 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
-__all__ = ["faults_of", "main", "pages_of"]
+__all__ = ["main", "pages_of", "problems_of"]
 
 VIEWS = ((380, "dark"), (1400, "light"), (380, "light"), (1400, "dark"))
 SERIOUS = ("serious", "critical")
 
 
 def pages_of(site: Path) -> list[Path]:
-    """Every page that a person wrote, and one of each kind that was generated."""
+    """All hand-written pages, and three of each kind of generated page."""
     pages = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
-    kept = [
+    selected = [
         path
         for path in pages
         if path.parent.name not in ("generated", "pages", "gallery") or path.stem == "index"
     ]
     for folder in ("generated", "gallery"):
-        kept += [path for path in pages if path.parent.name == folder and path.stem != "index"][:3]
-    return kept
+        selected += [path for path in pages if path.parent.name == folder and path.stem != "index"][
+            :3
+        ]
+    return selected
 
 
-def faults_of(page: Page, path: Path) -> list[str]:
-    """What is wrong with a page as it is shown."""
-    troubles: list[str] = []
-    page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+def problems_of(page: Page, path: Path) -> list[str]:
+    """Problems of a page."""
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
     page.on(
         "request",
         lambda request: (
             request.url.startswith(("file:", "data:", "blob:"))
-            or troubles.append(f"fetches {request.url}")
+            or problems.append(f"fetches {request.url}")
         ),
     )
     page.goto(path.as_uri())
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     if wide > 0:
-        troubles.append(f"{wide} pixels wider than the screen")
-    found = Axe().run(page, options={"iframes": False}).response["violations"]
-    troubles += [
+        problems.append(f"{wide} pixels wider than the screen")
+    violations = Axe().run(page, options={"iframes": False}).response["violations"]
+    problems += [
         f"axe: {finding['id']}: {node['html'][:120]}"
-        for finding in found
+        for finding in violations
         if finding["impact"] in SERIOUS
         for node in finding["nodes"]
     ]
-    return troubles
+    return problems
 
 
 def main() -> None:
-    """Visit all pages in all views; say what is wrong."""
+    """Visit all pages in all views and print their problems."""
     site = Path(sys.argv[1]).resolve()
     shots = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        sys.exit("no chromium on the path")
-    wrong = 0
+        sys.exit("chromium not found on the path")
+    count = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
@@ -79,9 +80,9 @@ def main() -> None:
             for path in pages_of(site):
                 page = context.new_page()
                 name = path.relative_to(site)
-                for fault in faults_of(page, path):
-                    print(f"{name} ({width}, {scheme}): {fault}", flush=True)
-                    wrong += 1
+                for problem in problems_of(page, path):
+                    print(f"{name} ({width}, {scheme}): {problem}", flush=True)
+                    count += 1
                 if shots:
                     shots.mkdir(parents=True, exist_ok=True)
                     stem = "-".join(name.with_suffix("").parts)
@@ -89,9 +90,9 @@ def main() -> None:
                 page.close()
             context.close()
         browser.close()
-    if wrong:
+    if count:
         sys.exit(1)
-    print(f"{len(pages_of(site))} pages in {len(VIEWS)} views: nothing wrong")
+    print(f"{len(pages_of(site))} pages in {len(VIEWS)} views: no problems")
 
 
 if __name__ == "__main__":

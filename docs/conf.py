@@ -1,4 +1,4 @@
-"""How the documentation is built: `make docs`, or `python -m sphinx -W docs docs/_build/html`."""
+"""Sphinx configuration. Build with `make docs` or `python -m sphinx -W docs docs/_build/html`."""
 
 import sys
 from pathlib import Path
@@ -29,20 +29,22 @@ extensions = [
     "tree",
 ]
 exclude_patterns = ["_build", "examples", "**/README.md"]
-suppress_warnings = ["config.cache"]  # a function among the gallery's options is not kept
+suppress_warnings = [
+    "config.cache"
+]  # the gallery options contain a function, which Sphinx cannot cache
 
 # -- pages ---------------------------------------------------------------------------------------
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-highlight_language = "none"  # a block says what it is
+highlight_language = "none"  # each block sets its language
 
 # -- reference -----------------------------------------------------------------------------------
 
-default_role = "py:obj"  # `compare` in a docstring is a link where there is such a name
+default_role = "py:obj"  # `compare` in a docstring links to the object of that name
 add_module_names = False
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # docstrings describe the types
 autodoc_member_order = "bysource"
 autosummary_generate = True
 napoleon_google_docstring = False
@@ -71,7 +73,7 @@ sphinx_gallery_conf = {
     "default_thumb_file": None,
 }
 
-# -- looks ---------------------------------------------------------------------------------------
+# -- theme ---------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
 html_title = "probdice"
@@ -82,7 +84,7 @@ html_js_files = ["site.js"]
 html_favicon = "_static/probdice.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = False  # it would ask a server for the pages
+html_show_search_summary = False  # summaries need a server
 html_sidebars = {"changelog": [], "index": []}
 html_theme_options = {
     "logo": {
@@ -112,25 +114,25 @@ copybutton_only_copy_prompt_lines = True
 def _signature(
     app: Sphinx, what: str, name: str, item: object, options: object, arguments: str, returns: str
 ) -> tuple[str, str] | None:
-    """None of a class that is a result: nobody makes one by calling it."""
-    made = what == "class" and "Parameters\n" not in (getattr(item, "__doc__", None) or "")
-    return ("", "") if made else None
+    """Hide the signature of result classes, which users do not construct."""
+    is_result = what == "class" and "Parameters\n" not in (getattr(item, "__doc__", None) or "")
+    return ("", "") if is_result else None
 
 
 def _docstring(
     app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]
 ) -> None:
-    """Bars are those of |x|: outside of code they begin no substitution."""
-    shown = False  # the lines of an example, until an empty one
+    """Escape bars outside code: |x| is an absolute value, not a substitution."""
+    in_example = False  # until an empty line
     for k, line in enumerate(lines):
-        shown = line.lstrip().startswith(">>>") or (shown and bool(line.strip()))
-        if not shown:
+        in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
+        if not in_example:
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
             lines[k] = "``".join(parts)
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is said above."""
+    """Connect the event handlers."""
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

@@ -1,8 +1,8 @@
-"""Make docs/images/report.png: the page that `make demo` writes, as a browser shows it.
+"""Write docs/images/report.png, a screenshot of the page that `make demo` writes.
 
     python docs/screenshot.py
 
-Needs Playwright (pip install playwright) and a chromium on the path.
+Needs Playwright (pip install playwright) and chromium on the path.
 """
 
 import shutil
@@ -16,17 +16,17 @@ from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).parent / "images" / "report.png"
 WIDTH = 1280
-COLOURS = 256  # enough for a page, and a third of the size
+COLOURS = 256  # a palette reduces the file to a third
 
 
 def main() -> None:
-    """Run the demo, open its page, and save what it shows down to the images."""
+    """Run the demo, open its page, and save a screenshot from the top to the images."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        sys.exit("no chromium on the path")
+        sys.exit("chromium not found on the path")
     TARGET.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        demo = [sys.executable, "-m", "probdice", "demo", "-o", "demo"]  # as the Makefile has it
+        demo = [sys.executable, "-m", "probdice", "demo", "-o", "demo"]  # as in the Makefile
         subprocess.run(demo, cwd=folder, check=True)
         page_file = Path(folder, "demo", "page.html")
         browser = playwright.chromium.launch(

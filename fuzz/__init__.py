@@ -1,6 +1,7 @@
-"""What probdice survives: damaged and hostile files, random options, kills and full disks.
+"""Stress tests: corrupt and hostile files, random options, killed processes and full disks.
 
-`python -m fuzz` reads mutants of small honest files of every format (`make fuzz`),
-`python -m fuzz.torture` holds random comparisons against the slow twin in tests/oracles.py
-(`make torture`), and `python -m fuzz.kills` kills `evaluate` and fills its disk (`make kills`).
+`python -m fuzz` reads mutants of small valid files of every format (`make fuzz`),
+`python -m fuzz.torture` checks random comparisons with the reference implementation in
+tests/oracles.py (`make torture`), and `python -m fuzz.kills` kills `evaluate` and simulates a full
+disk (`make kills`).
 """

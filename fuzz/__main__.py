@@ -1,9 +1,9 @@
-"""`python -m fuzz`: mutants of small honest files, read under limits of memory and time.
+"""`python -m fuzz`: read mutants of small valid files with limits on memory and time.
 
-Every target runs in a process of its own, which is started again when a mutant ends it. Coverage
-leads the way where atheris is installed (`--guided`, the default there); else mutants follow from
-the seed and their number, as they always do with `--by-number`. What is found is kept in the folder
-of `--found`; once mended, the file goes into fuzz/regressions, which the tests read.
+Every target runs in a separate process, which is restarted when a mutant crashes it. If atheris is
+installed, coverage guides the mutation; otherwise, and with `--by-number`, the seed and the number
+of a mutant determine it. Mutants that cause faults are saved in the folder of `--found`. After the
+fault is fixed, add the file to fuzz/regressions, which the tests read.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from typing import Any
 from fuzz.child import Counts
 from fuzz.targets import TARGETS
 
-PATIENCE = 60  # seconds of the processor without an execution, after which a process hangs
-START = 240  # the same for what is imported and compiled before the first execution
+PATIENCE = 60  # seconds of processor time without an execution: the process hangs
+START = 240  # the same for imports and compilation before the first execution
 
 
 @dataclass
 class Result:
-    """What came of all mutants of one target."""
+    """The results of all mutants of one target."""
 
     target: str
     executions: int = 0
@@ -42,7 +42,7 @@ class Result:
     faults: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> str:
-        """As a row of the table."""
+        """The row of the table."""
         share = 100 * self.reached / max(self.lines, 1)
         return (
             f"{self.target:12} {self.executions:>10} {self.accepted:>9} {share:>9.0f} % "
@@ -51,7 +51,7 @@ class Result:
 
 
 def fuzzed(target: str, count: int, seconds: float, seed: int, guided: bool, found: Path) -> Result:
-    """Execute mutants of a target until there are enough, or time is up."""
+    """Execute mutants of a target until the count or the time limit is reached."""
     result = Result(target)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"fuzz-{target}-", dir=_memory()) as name:
@@ -66,7 +66,7 @@ def fuzzed(target: str, count: int, seconds: float, seed: int, guided: bool, fou
             died = _watched([*command, *["--guided"] * guided], counts, start + seconds, folder)
             if died:
                 _keep(folder, died)
-                counts["executions"] += 1  # the mutant that ended it
+                counts["executions"] += 1  # the mutant that crashed it
             elif guided and counts["executions"] == first:
                 break
         result.executions, result.accepted = counts["executions"], counts["accepted"]
@@ -76,12 +76,12 @@ def fuzzed(target: str, count: int, seconds: float, seed: int, guided: bool, fou
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: mutants are written a thousand times a second."""
+    """A folder in memory if available, because mutants are written a thousand times per second."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) -> str:
-    """Run a process until it ends or time is up; how a mutant ended it, or ""."""
+    """Run a process until it ends or the time limit is reached; returns how it crashed, or ""."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     last, moved, begun = counts["executions"], 0.0, False
@@ -109,7 +109,7 @@ def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) 
 
 
 def _processor_seconds(process: int) -> float:
-    """What a process has used of the processor (Linux); elsewhere the time that has passed."""
+    """The processor time of a process on Linux; the elapsed time elsewhere."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -118,7 +118,7 @@ def _processor_seconds(process: int) -> float:
 
 
 def _keep(folder: Path, died: str) -> None:
-    """The mutant at which the process ended."""
+    """Record the mutant at which the process ended."""
     current = folder / "current"
     file = folder / current.read_text() if current.exists() else folder / "nothing"
     content = file.read_bytes() if file.exists() else b""
@@ -131,7 +131,7 @@ def _keep(folder: Path, died: str) -> None:
 
 
 def _gather(result: Result, folder: Path, found: Path) -> None:
-    """Faults, one a place, with their mutants; and the lines that were reached."""
+    """Collect one fault per place with its mutant, and the executed lines."""
     from fuzz.execution import lines_of
 
     if (folder / "faults.jsonl").exists():
@@ -152,36 +152,36 @@ def _gather(result: Result, folder: Path, found: Path) -> None:
 
 
 def main() -> None:
-    """Fuzz the targets that were asked for, and print what came of it."""
+    """Fuzz the requested targets and print the results."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
-    parser.add_argument("--executions", type=int, default=100_000, help="of each target")
-    parser.add_argument("--seconds", type=float, default=1e9, help="for each target at most")
+    parser.add_argument("--executions", type=int, default=100_000, help="mutants per target")
+    parser.add_argument("--seconds", type=float, default=1e9, help="time limit per target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--by-number", action="store_true", help="not guided by coverage")
     parser.add_argument("--found", type=Path, default=Path("fuzz/found"))
-    parser.add_argument("--log", type=Path, help="a file to add the results to, one line each")
-    asked = parser.parse_args()
-    unknown = set(asked.targets) - set(TARGETS)
+    parser.add_argument("--log", type=Path, help="file to append the results to, one line each")
+    given = parser.parse_args()
+    unknown = set(given.targets) - set(TARGETS)
     if unknown:
-        parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    guided = not asked.by_number and find_spec("atheris") is not None
+        parser.error(f"unknown target: {', '.join(sorted(unknown))}")
+    guided = not given.by_number and find_spec("atheris") is not None
     how = "guided by coverage" if guided else "by number"
-    print(f"seed {asked.seed}, {how}")
+    print(f"seed {given.seed}, {how}")
     heading = ("executions", "read", "lines", "peak", "time", "faults")
     print(f"{'target':12} {{:>10}} {{:>9}} {{:>11}} {{:>11}} {{:>9}} {{:>7}}".format(*heading))
     results = []
-    for target in asked.targets or TARGETS:
-        result = fuzzed(target, asked.executions, asked.seconds, asked.seed, guided, asked.found)
+    for target in given.targets or TARGETS:
+        result = fuzzed(target, given.executions, given.seconds, given.seed, guided, given.found)
         results.append(result)
         print(result.row(), flush=True)
         for fault in result.faults:
-            print(f"    {fault['kind']}: {fault['place']} ({asked.found / target / fault['file']})")
-        if asked.log:
+            print(f"    {fault['kind']}: {fault['place']} ({given.found / target / fault['file']})")
+        if given.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
-            line = {"kind": "fuzz", "when": when, "how": how, "seed": asked.seed}
+            line = {"kind": "fuzz", "when": when, "how": how, "seed": given.seed}
             line |= result.__dict__ | {"faults": len(result.faults)}
-            with asked.log.open("a") as stream:
+            with given.log.open("a") as stream:
                 stream.write(json.dumps(line) + "\n")
     faults = sum(len(result.faults) for result in results)
     print(f"{sum(r.executions for r in results)} executions, {faults} faults")

@@ -1,6 +1,6 @@
-"""`python -m fuzz.advisories`: known security advisories of what is installed, by pip-audit.
+"""`python -m fuzz.advisories`: list known security advisories of installed packages, by pip-audit.
 
-Where the database of advisories cannot be reached, that is said, and nothing is claimed.
+If the database of advisories cannot be reached, the command reports that nothing was checked.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def audited() -> tuple[list[dict[str, Any]], list[str]]:
-    """The packages that were looked up, and the names of those that could not be."""
+    """The checked packages, and the names of packages that could not be checked."""
     command = [sys.executable, "-m", "pip_audit", "--local", "--format", "json"]
     run = subprocess.run(
         [*command, "--progress-spinner", "off"], capture_output=True, text=True, check=False
@@ -18,23 +18,23 @@ def audited() -> tuple[list[dict[str, Any]], list[str]]:
     try:
         packages = json.loads(run.stdout)["dependencies"]
     except (ValueError, KeyError):
-        print(f"pip-audit gave no answer: {run.stderr.strip()[-300:]}")
+        print(f"pip-audit failed: {run.stderr.strip()[-300:]}")
         return [], ["all"]
     looked_up = [package for package in packages if "vulns" in package]
     return looked_up, [package["name"] for package in packages if "vulns" not in package]
 
 
 def main() -> None:
-    """Print the advisories that are known; an exit code of 1 if there are some."""
+    """Print known advisories; the exit code is 1 if there are any."""
     packages, unknown = audited()
     if not packages:
-        print("known advisories were not checked: their database cannot be reached from here")
+        print("advisories were not checked: the database cannot be reached")
         return
     found = [(package, entry) for package in packages for entry in package["vulns"]]
     for package, entry in found:
-        fixed = ", ".join(entry["fix_versions"]) or "no version yet"
-        print(f"{package['name']} {package['version']}: {entry['id']}, mended in {fixed}")
-    print(f"{len(packages)} packages looked up, {len(unknown)} unknown, {len(found)} advisories")
+        fixed = ", ".join(entry["fix_versions"]) or "no version"
+        print(f"{package['name']} {package['version']}: {entry['id']}, fixed in {fixed}")
+    print(f"{len(packages)} packages checked, {len(unknown)} unknown, {len(found)} advisories")
     sys.exit(1 if found else 0)
 
 

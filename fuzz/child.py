@@ -1,6 +1,6 @@
 """The process that executes mutants of one target, by number or guided by coverage.
 
-It is started by `python -m fuzz`, which watches it: a mutant that ends it is found in its folder.
+`python -m fuzz` starts and monitors it. If a mutant crashes it, the mutant is in its folder.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from typing import Any
 __all__ = ["Counts", "main"]
 
 MEMORY = 6 << 30  # bytes of address space
-SAMPLED = 20  # executions for each one whose lines are recorded
-LONGEST = 1 << 16  # bytes of a mutant that coverage leads to
+SAMPLED = 20  # one in this many executions records its lines
+LONGEST = 1 << 16  # bytes of a coverage-guided mutant, at most
 
 
 class Counts:
-    """Numbers that outlive the process: executions, files that were read, the peak of memory."""
+    """Counters that remain after a crash: executions, accepted files, peak memory."""
 
     FIELDS = ("executions", "accepted", "memory")
 
@@ -56,14 +56,14 @@ class Child:
         self.counts = Counts(folder / "counts")
         self.seeds = seeds_of(name)
         self.contents = [seed.content for seed in self.seeds]
-        self.honest: list[Any] = []
+        self.valid_results: list[Any] = []
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
         self.last = -1
-        for number, seed in enumerate(self.seeds):  # which also imports what is needed
+        for number, seed in enumerate(self.seeds):  # also performs the imports
             self._put_beside(number)
             with suppress(ProbdiceError):
-                self.honest.append(self._result(number))
+                self.valid_results.append(self._result(number))
             with traced(self.target.modules, self.reached):
                 executed(self.target, seed, seed.content, folder)
         self._record_lines()
@@ -95,7 +95,7 @@ class Child:
 
         seed = self.seeds[number]
         self._put_beside(number)
-        arguments = self.target, seed, content, self.folder, self.honest
+        arguments = self.target, seed, content, self.folder, self.valid_results
         if self.counts["executions"] % SAMPLED:
             outcome = executed(*arguments)
         else:
@@ -113,7 +113,7 @@ class Child:
                 self.keep(seed.file, fault.kind, fault.place, fault.detail)
 
     def keep(self, file: str, kind: str, place: str, detail: str) -> None:
-        """Record a fault, and keep the mutant beside it."""
+        """Record a fault and save its mutant."""
         content = (self.folder / file).read_bytes()
         name = f"{sha256(content).hexdigest()[:12]}-{Path(file).name}"
         (self.folder / "found").mkdir(exist_ok=True)
@@ -124,30 +124,30 @@ class Child:
 
 
 def by_number(child: Child, seed: int, start: int, stop: int) -> None:
-    """Mutants that follow from the seed and their number alone."""
+    """Run mutants that are determined by the seed and their number."""
     from fuzz.mutation import mutated
 
     parent = os.getppid()
     for number in range(start, stop):
-        if os.getppid() != parent:  # nobody watches any more
+        if os.getppid() != parent:  # the monitoring process has ended
             return
         random = Random(f"{seed} {child.target.name} {number}")
         chosen = random.randrange(len(child.seeds))
         own = child.contents[chosen]
-        # Two honest files, cut and joined between check sums, are no reason to refuse the result.
+        # A file spliced from two valid files between checksums may be accepted.
         others = [own] if child.seeds[chosen].summed else child.contents
         child.execute(chosen, mutated(own, others, random))
 
 
 def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
-    """Mutants that coverage leads to: the first byte says of which seed."""
+    """Run coverage-guided mutants; the first byte selects the seed."""
     import atheris
 
     corpus.mkdir(exist_ok=True)
     for number, content in enumerate(child.contents):
         (corpus / f"seed-{number}").write_bytes(bytes([number]) + content)
 
-    child.honest = []  # mutants are made of parts of all seeds, those without check sums included
+    child.valid_results = []  # mutants also combine parts of seeds without checksums
 
     def once(data: bytes) -> None:
         child.execute(data[0] % len(child.seeds) if data else 0, data[1:])
@@ -158,10 +158,10 @@ def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
     atheris.Fuzz()
 
 
-def unwatched(target: str) -> list[str]:
-    """All modules but the readers and those of the target.
+def uninstrumented(target: str) -> list[str]:
+    """All modules except the readers and those of the target.
 
-    Watching takes time, and code that is compiled, such as kernels, cannot be watched.
+    Instrumentation takes time, and compiled code such as kernels cannot be instrumented.
     """
     from fuzz.targets import TARGETS
 
@@ -172,8 +172,10 @@ def unwatched(target: str) -> list[str]:
         ".".join(file.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
         for file in folder.rglob("*.py")
     ]
-    watched = {f"probdice.{module}" for module in TARGETS[target].modules}
-    return [name for name in names if name not in watched and not name.startswith("probdice.files")]
+    instrumented = {f"probdice.{module}" for module in TARGETS[target].modules}
+    return [
+        name for name in names if name not in instrumented and not name.startswith("probdice.files")
+    ]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -190,7 +192,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.guided:
         import atheris
 
-        with atheris.instrument_imports(include=["probdice"], exclude=unwatched(asked.target)):
+        with atheris.instrument_imports(include=["probdice"], exclude=uninstrumented(asked.target)):
             import probdice.cli.configuration
             import probdice.evaluation
             import probdice.files

@@ -1,7 +1,7 @@
-"""Small honest files of every format, made by the field's own writers.
+"""Small valid files of every format, written by the usual libraries.
 
-A seed may be mutated under its packing: `wrap` then makes the file of the mutated content, with
-sizes and check sums that are right, so that what lies behind them is reached.
+A seed may be mutated before compression: `wrap` then creates the file from the mutated content with
+correct sizes and checksums, so that the code behind these checks is tested.
 """
 
 import gzip
@@ -26,25 +26,25 @@ RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
 SHARES = np.moveaxis(RANDOM.multinomial(64, [0.2, 0.3, 0.5], (7, 6, 5)) / 64, -1, 0)
 SHARES = SHARES.astype(np.float32)
-# Values of which no two are likely to have the check sums of zlib or Fletcher in common, which
-# many exchanges of small numbers do not change.
+# Values whose changes are likely to change the checksums of zlib and Fletcher, which many exchanges
+# of small numbers do not.
 NOISE = RANDOM.integers(1, 255, (7, 6, 5)).astype(np.uint8)
-PARTS = ("header", "image", "mat")  # of an Analyze image, in nibabel's words
+PARTS = ("header", "image", "mat")  # of an Analyze image, as named by nibabel
 AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
 
 
 def as_it_is(content: bytes) -> bytes:
-    """The file is what is mutated."""
+    """The content is the file."""
     return content
 
 
 def never(content: bytes) -> bool:
-    """No two contents have a check sum in common: for those of 32 bits that spread well."""
+    """Assume that different contents have different checksums, for good 32-bit checksums."""
     return False
 
 
 def right_for_zlib(content: bytes) -> bool:
-    """Whether zlib's check sum is right, as it is after parts of one sum have changed places."""
+    """Whether zlib's checksum is right, as it may be after parts have been exchanged."""
     unpacker = zlib.decompressobj()
     try:
         unpacker.decompress(content)
@@ -55,12 +55,12 @@ def right_for_zlib(content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Seed:
-    """An honest file.
+    """A valid file.
 
-    `path` is its name with what is asked for inside of it; `content` is what is mutated; `summed`
-    says that check sums cover all of its content, and are not made anew by `wrap`; `right` whether
-    those of a mutant happen to be right; `beside` are the files that belong to it, and `part` is
-    the one that is mutated where that is not the one that is named.
+    `path` is its name, with the path inside the file; `content` is mutated; `summed` is whether
+    checksums cover all of its content and are not recomputed by `wrap`; `right` tells whether the
+    checksums of a mutant are right by coincidence; `beside` are further files that belong to it,
+    and `part` is the mutated file if it is not the named one.
     """
 
     path: str
@@ -73,19 +73,19 @@ class Seed:
 
     @property
     def file(self) -> str:
-        """The name of the file that is mutated."""
+        """The name of the mutated file."""
         return self.part or self.path.partition(":")[0]
 
 
 def seeds_of(target: str) -> list[Seed]:
     """The seeds of a target."""
-    with warnings.catch_warnings():  # of the libraries that write them
+    with warnings.catch_warnings():  # of the writing libraries
         warnings.simplefilter("ignore")
         return list(SEEDS[target]())
 
 
 def _saved(name: str, save: Callable[[Path], Any]) -> bytes:
-    """What a writer makes of a file with this name."""
+    """The bytes that a writer writes to a file with this name."""
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder) / name)
         return (Path(folder) / name).read_bytes()
@@ -96,11 +96,11 @@ def _gzipped(content: bytes) -> bytes:
 
 
 def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
-    """A file of which a part is mutated that a check sum covers; the rest stays in its place."""
+    """A file in which only a part covered by a checksum is mutated."""
     own = whole[start : start + size]
 
     def wrap(content: bytes) -> bytes:
-        # Zeros throughout are their own check sum, by Fletcher.
+        # The Fletcher checksum of zeros is zero.
         part = content[:size].ljust(size, b"\xa5") if any(content[:size]) else own
         return whole[:start] + part + whole[start + size :]
 
@@ -108,7 +108,7 @@ def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
 
 
 def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
-    """The same for all that follows a mark, the end of a header that has no check sum."""
+    """The same for everything after a mark, the end of a header without a checksum."""
     head, found, rest = whole.partition(mark)
     return Seed(
         path,
@@ -231,7 +231,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _png(content: bytes) -> bytes:
-    """A PNG of 13 bytes of header and the rows as they are before they are packed."""
+    """A PNG from 13 bytes of header and the uncompressed rows."""
     chunks = [
         _chunk(b"IHDR", content[:13]),
         _chunk(b"PLTE", bytes(range(48))) if content[9:10] == b"\3" else b"",
@@ -266,7 +266,7 @@ def bmp() -> Iterator[Seed]:
     grey = Image.fromarray(LABELS[0].copy())
     for picture in (grey, grey.convert("P"), grey.convert("RGB"), Image.fromarray(LABELS[0] > 2)):
         yield Seed("a.bmp", _saved("a.bmp", picture.save))
-    # Four runs of five equal pixels, each with a mark for the end of its row, and the end of all.
+    # Four runs of five equal pixels, each with an end-of-row mark, and an end-of-image mark.
     runs = b"".join(bytes([5, k, 0, 0]) for k in range(4)) + b"\0\1"
     head = struct.pack("<2sIII", b"BM", 54 + 1024 + len(runs), 0, 54 + 1024)
     head += struct.pack("<IiiHHIIiiII", 40, 5, 4, 1, 8, 1, len(runs), 0, 0, 256, 0)
@@ -277,7 +277,7 @@ def bmp() -> Iterator[Seed]:
 
 
 def _packed_variables(content: bytes) -> bytes:
-    """A .mat file whose one variable is packed."""
+    """A .mat file with one compressed variable."""
     packed = zlib.compress(content[128:], 1)
     return content[:128] + struct.pack("<2I", 15, len(packed)) + packed
 
@@ -324,7 +324,7 @@ def matlab() -> Iterator[Seed]:
 
 
 def _first_chunk(content: bytes, name: str) -> tuple[int, int]:
-    """Where the first chunk of an HDF5 dataset lies, and its size."""
+    """Offset and size of the first chunk of an HDF5 dataset."""
     import h5py
 
     with h5py.File(io.BytesIO(content)) as file:
@@ -370,7 +370,7 @@ def hdf5() -> Iterator[Seed]:
 
 
 def zarr() -> Iterator[Seed]:
-    """Stores of both formats: metadata are mutated, and chunks."""
+    """Stores of both formats, with mutated metadata or chunks."""
     import zarr
     from zarr.codecs import Crc32cCodec, GzipCodec, ZstdCodec
 
@@ -452,7 +452,7 @@ def _by_itk(name: str, array: NDArray[Any], *, packed: bool) -> dict[str, bytes]
 
 
 def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """Pack what follows a mark: the values after a header of text."""
+    """Compress the values that follow a text header."""
 
     def wrap(content: bytes) -> bytes:
         header, found, values = content.partition(mark)
@@ -462,7 +462,7 @@ def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[byte
 
 
 def _summed_beside(name: str, files: dict[str, bytes]) -> Iterator[Seed]:
-    """The packed values that lie in a file of their own."""
+    """Compressed values in a separate file."""
     header = files.pop(name)
     ((part, content),) = files.items()
     yield Seed(name, content, beside={name: header}, part=part, summed=True, right=right_for_zlib)
@@ -598,8 +598,8 @@ def dicom() -> Iterator[Seed]:
 # Everything else -------------------------------------------------------------------------------
 
 
-def strangers() -> Iterator[Seed]:
-    """Files of no format, under the names of all."""
+def unsupported() -> Iterator[Seed]:
+    """Files of unsupported formats, with the names of all formats."""
     from probdice.files import FORMATS
 
     starts = (b"%PDF-1.4\n", b"PK\3\4", b"<!doctype html><p>", b"\x80\4\x95", b"{}", b"a,b\n1,2\n")
@@ -706,7 +706,7 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "metaimage": metaimage,
     "other_itk": other_itk,
     "dicom": dicom,
-    "strangers": strangers,
+    "unsupported": unsupported,
     "names": names,
     "overlap": overlap,
     "comparison": comparison,

@@ -1,9 +1,9 @@
-"""One execution: a mutant is written, used and judged.
+"""One execution: write a mutant, use it, and classify the outcome.
 
-Faults are an exception that is none of ours or a message that does not name the file (traceback),
-other values than those of the honest file although check sums cover them (acceptance), memory
-beyond the limit (memory) and time beyond the limit (time). What ends the process, or never ends,
-is seen by the process that watches it.
+Faults are: an exception other than `ProbdiceError` or a message without the file name (traceback);
+values that differ from those of the valid file although checksums cover them (acceptance); memory
+beyond the limit (memory); and time beyond the limit (time). The monitoring process detects crashes
+and hangs.
 """
 
 import os
@@ -26,8 +26,8 @@ from probdice.errors import ProbdiceError, ProbdiceWarning
 __all__ = ["Execution", "Fault", "executed", "lines_of", "traced"]
 
 ALLOWED = 64 << 20  # bytes beyond the idle process
-MULTIPLE = 3  # of what the values need
-SECONDS = 10  # of the processor
+MULTIPLE = 3  # times the size of the values
+SECONDS = 10  # of processor time
 SOURCE = Path(probdice.__file__).parent
 
 Kind = Literal["traceback", "acceptance", "memory", "time", "crash", "hang"]
@@ -35,7 +35,7 @@ Kind = Literal["traceback", "acceptance", "memory", "time", "crash", "hang"]
 
 @dataclass(frozen=True)
 class Fault:
-    """What went wrong: `place` is the same for all mutants that show the same fault."""
+    """A fault; `place` is the same for all mutants with the same fault."""
 
     kind: Kind
     place: str
@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of a mutant: whether it was read or refused, the memory it took, and faults."""
+    """The outcome of a mutant: whether it was accepted, its memory, and faults."""
 
     accepted: bool
     memory: int
@@ -52,13 +52,13 @@ class Execution:
 
 
 class _TooLong(BaseException):
-    """Time is up; no reader may take this for damage."""
+    """The time limit is reached; readers must not report this as a corrupt file."""
 
 
 def executed(
-    target: Target, seed: Seed, content: bytes, folder: Path, honest: Sequence[Any] = ()
+    target: Target, seed: Seed, content: bytes, folder: Path, valid_results: Sequence[Any] = ()
 ) -> Execution:
-    """Use a mutant; `honest` are the results of the honest files, which parts come from."""
+    """Use a mutant; `valid_results` are the results of the valid files that it derives from."""
     file = folder / seed.file
     file.write_bytes(seed.wrap(content))
     path = str(folder / seed.path)
@@ -69,7 +69,7 @@ def executed(
     try:
         with _limited(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.simplefilter("error", RuntimeWarning)  # of NumPy, on numbers nobody checked
+            warnings.simplefilter("error", RuntimeWarning)  # NumPy warnings about unchecked numbers
             result = target.use(path)
             accepted = True
     except ProbdiceError as error:
@@ -83,14 +83,14 @@ def executed(
     memory = _peak() - start
     if memory > ALLOWED + MULTIPLE * (_size(result) if accepted else 0):
         faults.append(Fault("memory", f"{target.name} {memory >> 20} MB", ""))
-    wrong = seed.summed and honest and accepted and result not in honest
+    wrong = seed.summed and valid_results and accepted and result not in valid_results
     if wrong and not seed.right(content):
         faults.append(Fault("acceptance", f"{target.name} {seed.path}", ""))
     return Execution(accepted, memory, tuple(faults))
 
 
 def _size(result: Any) -> int:
-    """What the values of an image take."""
+    """The memory of the values of an image."""
     return len(result[1]) if isinstance(result, tuple) else 0
 
 
@@ -108,7 +108,7 @@ def _limited() -> Iterator[None]:
 
 
 def _place_of(trace: Any) -> str:
-    """The innermost line of ours."""
+    """The innermost line in probdice."""
     frames = traceback.extract_tb(trace)
     ours = [frame for frame in frames if str(SOURCE) in frame.filename] or list(frames)
     if not ours:
@@ -117,9 +117,9 @@ def _place_of(trace: Any) -> str:
 
 
 def _measured_from() -> int:
-    """The memory of the process now, from which its peak is measured (Linux; 0 elsewhere)."""
+    """Reset the peak and return the current memory of the process (Linux; 0 elsewhere)."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
@@ -133,12 +133,12 @@ def _peak() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-# Lines that were reached -----------------------------------------------------------------------
+# Executed lines ------------------------------------------------------------------------------
 
 
 @contextmanager
 def traced(modules: tuple[str, ...], lines: set[tuple[str, int]]) -> Iterator[None]:
-    """Add the lines of these modules that are run."""
+    """Record the executed lines of these modules."""
     files = {str(_file(module)): module for module in modules}
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -157,7 +157,7 @@ def traced(modules: tuple[str, ...], lines: set[tuple[str, int]]) -> Iterator[No
 
 
 def lines_of(modules: tuple[str, ...]) -> set[tuple[str, int]]:
-    """The lines inside functions of these modules, but for those that write files."""
+    """The lines inside functions of these modules, except functions that write files."""
     lines: set[tuple[str, int]] = set()
 
     def collect(code: CodeType, module: str) -> None:

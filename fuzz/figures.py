@@ -1,7 +1,7 @@
-"""`python -m fuzz.figures LOG… [--into PAGE]`: the logs of long runs as the table of a page.
+"""`python -m fuzz.figures LOG… [--into PAGE]`: summarise the logs of long runs as a table.
 
-The logs are those of `--log` of `python -m fuzz`, `fuzz.torture` and `fuzz.kills`. The table takes
-the place of what stands between two comments of the page.
+The logs are written by `--log` of `python -m fuzz`, `fuzz.torture` and `fuzz.kills`. The table
+replaces the text between two comments of the page.
 """
 
 import argparse
@@ -35,7 +35,8 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
     torture = [line for line in lines if line["kind"] == "torture"]
     if torture:
         rows.append(
-            f"| **comparisons against the slow twin** | **{_sum(torture, 'cases')} cases** | "
+            f"| **comparisons with the reference implementation** | "
+            f"**{_sum(torture, 'cases')} cases** | "
             f"**{_sum(torture, 'faults')}** | {_days(torture)} |"
         )
     kills = [line for line in lines if line["kind"] == "kills"]
@@ -61,25 +62,25 @@ def _days(lines: Sequence[dict[str, Any]]) -> str:
 
 
 def put(page: Path, name: str, table: str) -> None:
-    """Put a table between the two comments of a page that have its name."""
+    """Insert a table between the two comments of a page with this name."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, _, rest = page.read_text().partition(start)
     page.write_text(f"{before}{start}\n{table}\n{end}{rest.partition(end)[2]}")
 
 
 def main() -> None:
-    """Print the table, or put it into a page."""
+    """Print the table, or insert it into a page."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.figures", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--into", type=Path, metavar="PAGE")
-    asked = parser.parse_args()
+    parsed = parser.parse_args()
     table = table_of(
-        [json.loads(line) for log in asked.logs for line in log.read_text().splitlines()]
+        [json.loads(line) for log in parsed.logs for line in log.read_text().splitlines()]
     )
-    if asked.into is None:
+    if parsed.into is None:
         print(table)
         return
-    put(asked.into, "figures", table)
+    put(parsed.into, "figures", table)
 
 
 if __name__ == "__main__":

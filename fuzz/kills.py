@@ -1,13 +1,13 @@
-"""`python -m fuzz.kills`: `evaluate` killed at random moments, on a full disk, over moving inputs.
+"""`python -m fuzz.kills`: kill `evaluate` at random, fill its disk, and change its inputs.
 
-A small folder is evaluated once undisturbed. Then runs into another folder are disturbed, one after
-the other: the run or one of its workers is killed, or no file may grow beyond a random size, and
-inputs vanish, shrink or change while they are read. After a disturbed run every file is whole;
-nothing but the journal may end in the middle. In the end a run goes through: its files are, byte
-for byte, those of the undisturbed one.
+A small folder is evaluated once without disturbance. Then runs with another output folder are
+disturbed, one after the other: the run or one of its workers is killed, or file sizes are limited
+to a random size, and inputs are deleted, truncated or changed while they are read. After a
+disturbed run every file must be complete; only the journal may end within a line. At the end, an
+undisturbed run must write the same files, byte for byte, as the first run.
 
-Half of the kills wait until the run has begun its work. A kill counts where it ended a process that
-was running, and is *at work* where that process, or the one that started it, had the results open.
+Half of the kills wait until the run has started its work. A kill counts if it ended a running
+process. It is *at work* if that process, or its parent, had the results open.
 """
 
 import argparse
@@ -37,7 +37,7 @@ FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
 
 
 class Run:
-    """A run of the command, forked from a process that has everything imported."""
+    """A run of the command, forked from a process with all imports done."""
 
     def __init__(self, folder: Path, out: str, *, several: bool, limit: int | None) -> None:
         self.output, output = FORKS.Pipe(duplex=False)
@@ -51,16 +51,16 @@ class Run:
 
     @property
     def code(self) -> int | None:
-        """What it ended with; None while it goes on."""
+        """The exit code; None while it is running."""
         return self.process.exitcode
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it immediately."""
         self.process.kill()
         self.process.join()
 
     def ended(self) -> str:
-        """Wait for the end; what it printed."""
+        """Wait for the end and return the output."""
         with os.fdopen(os.dup(self.output.fileno()), errors="replace") as printed:
             text = printed.read()
         self.output.close()
@@ -69,7 +69,7 @@ class Run:
 
 
 def files_in(out: Path) -> dict[str, bytes]:
-    """Every file of the results, by its path."""
+    """All result files by path."""
     return {
         str(file.relative_to(out)): file.read_bytes()
         for file in sorted(out.rglob("*"))
@@ -78,14 +78,14 @@ def files_in(out: Path) -> dict[str, bytes]:
 
 
 class Disturber:
-    """Disturbs runs into one folder, and holds its files against those of the undisturbed run."""
+    """Disturbs runs with one output folder, and compares its files with the undisturbed run."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.chance = folder, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
         small_run.make(folder)
-        for _ in range(2):  # the first may have to compile
+        for _ in range(2):  # the first run may compile kernels
             shutil.rmtree(folder / "whole", ignore_errors=True)
             run = Run(folder, "whole", several=False, limit=None)
             self._wait_for_work(run, folder / "whole")
@@ -131,14 +131,14 @@ class Disturber:
             time.sleep(0.001)
 
     def _kill(self, run: Run) -> None:
-        """End a worker, the run, or both."""
+        """Kill a worker, the run, or both."""
         at_work = has_open(run.pid, self.folder / "out")
         workers = children(run.pid)
         if workers and self.chance.random() < 0.4:
             with suppress(ProcessLookupError):
                 os.kill(self.chance.choice(workers), signal.SIGKILL)
                 self._count("kills of a worker", at_work)
-            if self.chance.random() < 0.5:  # the run goes on without it
+            if self.chance.random() < 0.5:  # the run continues without it
                 return
             time.sleep(0.01)
         run.kill()
@@ -172,12 +172,12 @@ class Disturber:
                 file.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
 
     def _restore(self, inputs: dict[Path, tuple[bytes, os.stat_result]]) -> None:
-        """The inputs as they were; the time is a new one, as after copying them again."""
+        """Restore the inputs, with new modification times."""
         for file, (content, _) in inputs.items():
             file.write_bytes(content)
 
     def _examine(self, kind: str, output: str, before: dict[str, bytes]) -> None:
-        """No traceback, no half-written file but what a kill left, now or `before`."""
+        """Check that there is no traceback and no incomplete file except those that a kill left."""
         if "Traceback" in output:
             self.faults.append(f"{kind}: {output[-2000:]}")
         out = self.folder / "out"
@@ -185,26 +185,26 @@ class Disturber:
             return
         for name, content in files_in(out).items():
             if ".partial" in name and (kind == "kill" or before.get(name) == content):
-                continue  # what a kill may leave; the next run that writes the file takes it away
-            # Which cases have a page depends on what the inputs were.
+                continue  # a kill may leave it; the next run that writes the file removes it
+            # The inputs determine which cases have a page.
             known = name in self.whole or name.startswith("report_cases/")
             if not (known and (content == self.whole.get(name) or _is_complete(content))):
-                self.faults.append(f"{kind}: {name} is half-written, or a stranger")
+                self.faults.append(f"{kind}: {name} is incomplete or unexpected")
 
     def finish(self) -> None:
-        """A run that goes through, and its files."""
+        """Complete a run and check its files."""
         run = Run(self.folder, "out", several=False, limit=None)
         output = run.ended()
         files = files_in(self.folder / "out")
         if files != self.whole:
             differing = [k for k in {*files, *self.whole} if files.get(k) != self.whole.get(k)]
-            self.faults.append(f"in the end {differing} differ:\n{output[-500:]}")
+            self.faults.append(f"after the complete run, {differing} differ:\n{output[-500:]}")
         self.counts["runs to the end"] += 1
         if self.chance.random() < 0.6:
             shutil.rmtree(self.folder / "out")
 
     def go_on(self, goal: "Goal") -> None:
-        """Disturb runs until there is enough of it."""
+        """Disturb runs until the goal is reached."""
         while kinds := goal.kinds():
             self.disturb(kinds)
         self.finish()
@@ -212,7 +212,7 @@ class Disturber:
 
 @dataclass
 class Goal:
-    """How many kills and full disks there shall be in all, and until when."""
+    """The total number of kills and full disks, and the time limit."""
 
     kills: int
     full_disks: int
@@ -220,11 +220,11 @@ class Goal:
     disturbers: list[Disturber]
 
     def counts(self) -> Counter[str]:
-        """What all disturbers have done so far."""
+        """The counts of all disturbers so far."""
         return sum((disturber.counts for disturber in self.disturbers), Counter())
 
     def kinds(self) -> tuple[str, ...]:
-        """What is still missing, as often as it should be chosen."""
+        """The remaining disturbances, weighted by their number."""
         counts = self.counts()
         kinds: tuple[str, ...] = ()
         if time.monotonic() > self.deadline:
@@ -235,12 +235,12 @@ class Goal:
 
 
 def _is_complete(content: bytes) -> bool:
-    """Whether a file of a run with failed cases ends as such a file does."""
+    """Whether a result file has a valid end."""
     return content.rstrip().endswith((b"}", b"</html>")) or content.endswith(b"\n")
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process started (Linux)."""
+    """The child processes of a process (Linux)."""
     started = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -264,44 +264,44 @@ def has_open(process: int, folder: Path) -> bool:
 
 
 def main() -> None:
-    """Disturb runs until there are enough kills and full disks, or time is up."""
+    """Disturb runs until the counts or the time limit are reached."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--full-disks", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="folders that are disturbed at once")
-    parser.add_argument("--log", type=Path, help="a file to add the counts to")
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
-    earlier = asked.log.read_text() if asked.log and asked.log.exists() else ""
-    deadline = time.monotonic() + asked.seconds
+    parser.add_argument("--jobs", type=int, default=2, help="folders disturbed in parallel")
+    parser.add_argument("--log", type=Path, help="file to append the counts to")
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    earlier = given.log.read_text() if given.log and given.log.exists() else ""
+    deadline = time.monotonic() + given.seconds
 
     shown = 0
 
     def report() -> None:
-        """Print the counts and new faults, and write the counts after what the log held before."""
+        """Print the counts and new faults, and append the counts to the log."""
         nonlocal shown
         counts, found = dict(goal.counts()), faults(goal)
         print(f"{counts}, {len(found)} faults", *found[shown:], sep="\n", flush=True)
         shown = len(found)
-        if asked.log:
+        if given.log:
             when = datetime.now(UTC).isoformat(timespec="seconds")
-            line = {"kind": "kills", "when": when, "seed": asked.seed, **counts}
+            line = {"kind": "kills", "when": when, "seed": given.seed, **counts}
             line["faults"] = shown
-            asked.log.write_text(f"{earlier}{json.dumps(line)}\n")
+            given.log.write_text(f"{earlier}{json.dumps(line)}\n")
 
     with tempfile.TemporaryDirectory(prefix="kills-") as name, ThreadPoolExecutor() as threads:
         disturbers = [
-            Disturber(Path(name) / str(k), asked.seed * asked.jobs + k) for k in range(asked.jobs)
+            Disturber(Path(name) / str(k), given.seed * given.jobs + k) for k in range(given.jobs)
         ]
-        goal = Goal(asked.kills, asked.full_disks, deadline, disturbers)
+        goal = Goal(given.kills, given.full_disks, deadline, disturbers)
         work = [threads.submit(disturber.go_on, goal) for disturber in disturbers]
         try:
             while wait(work, timeout=REPORTED).not_done:
                 report()
         except KeyboardInterrupt:
-            goal.deadline = 0  # runs that are under way end
+            goal.deadline = 0  # wait for running runs
         for future in work:
             future.result()
     report()
@@ -309,7 +309,7 @@ def main() -> None:
 
 
 def faults(goal: Goal) -> list[str]:
-    """What went wrong so far."""
+    """The faults so far."""
     return [fault for disturber in goal.disturbers for fault in disturber.faults]
 
 

@@ -1,7 +1,7 @@
-"""`python -m fuzz.memory`: the peak of memory while honest files are read, against their values.
+"""`python -m fuzz.memory`: measure peak memory while reading valid files, per byte of values.
 
-Each file is read by a process of its own, down to its last value; the peak is counted beyond that
-of the same process with a tiny file of the same format.
+A separate process reads all values of each file. The peak is relative to that of the same process
+after reading a tiny file of the same format.
 """
 
 import argparse
@@ -33,9 +33,9 @@ print(_peak() - start)
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of file: what it is called, how values are written, and by what it is read.
+    """One kind of file: its title, its writer and its reader.
 
-    `shape` is that of a row of pixels, where the file is a picture.
+    `shape` is the shape of a row of pixels for pictures.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Kind:
 
 
 def kinds() -> Iterator[Kind]:
-    """Every format that is read, and how."""
+    """All formats."""
     import h5py
     import nibabel
     import scipy.io
@@ -100,7 +100,7 @@ def kinds() -> Iterator[Kind]:
         path.write_bytes(by_highdicom(both.astype(np.uint8), "BINARY", 2))
 
     def shares(path: Path, labels: Any) -> int:
-        part = labels[: -(-len(labels) // 4)] / np.float32(255)  # four bytes a value
+        part = labels[: -(-len(labels) // 4)] / np.float32(255)  # four bytes per value
         path.write_bytes(by_highdicom(part[..., None], "FRACTIONAL", 1))
         return int(part.nbytes)
 
@@ -129,15 +129,15 @@ def kinds() -> Iterator[Kind]:
     yield Kind(".dcm (binary)", "a.dcm", masks)
     yield Kind(".dcm (fractional)", "a.dcm", shares)
     yield Kind("`Overlap.load`", "a.npz", _save_overlap, use="load_overlap_alone")
-    yield Kind(".jpg under regions", "a.jpg", picture, use="look_at", shape=(-1, 3))
-    yield Kind(".png under regions", "a.png", picture, use="look_at", shape=(-1, 3))
+    yield Kind(".jpg as background image", "a.jpg", picture, use="look_at", shape=(-1, 3))
+    yield Kind(".png as background image", "a.png", picture, use="look_at", shape=(-1, 3))
 
 
 def _save_overlap(path: Path, values: NDArray[Any]) -> int:
-    """An overlap as large as the values; its size."""
+    """Write an overlap of about the given size and return its size."""
     from probdice import overlap
 
-    count = values.size // 72  # three numbers for each region of each side, and for each pair
+    count = values.size // 72  # three numbers per region of each side, and per pair
     regions = np.arange(count)
     found = overlap(regions, np.roll(regions, 1))
     found.save(path)
@@ -150,7 +150,7 @@ def _arrays(holder: Any) -> list[NDArray[Any]]:
 
 
 def measured(kind: Kind, size: int) -> float:
-    """Bytes of memory for each byte of values."""
+    """Bytes of memory per byte of values."""
     random = np.random.default_rng(0)
 
     def written(path: Path, values: NDArray[Any]) -> int:
@@ -161,7 +161,7 @@ def measured(kind: Kind, size: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / f"small-{kind.name}", Path(folder) / f"large-{kind.name}"
         written(small, random.integers(0, 9, (6, 6, 6)).astype(np.uint8))
-        # Values that hardly pack, so that the file is as large as what it holds.
+        # Values that hardly compress, so that the file is as large as its values.
         values = random.integers(0, 256, (size // (9 * 2**14) // 3 * 3, 3 * 2**7, 3 * 2**7)).astype(
             np.uint8
         )
@@ -174,20 +174,20 @@ def measured(kind: Kind, size: int) -> float:
 
 
 def main() -> None:
-    """Print a line for each format; an exit code of 1 where one takes more than three times."""
+    """Print one line per format; the exit code is 1 if a ratio exceeds three."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.memory", description=__doc__)
     parser.add_argument("titles", nargs="*", metavar="FORMAT", help="all by default")
     parser.add_argument("--megabytes", type=int, default=64)
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the table into a page")
-    asked = parser.parse_args()
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="insert the table into a page")
+    parsed = parser.parse_args()
     ratios: dict[str, float] = {}
     for kind in kinds():
-        if not asked.titles or kind.title in asked.titles:
-            ratios[kind.title] = measured(kind, asked.megabytes << 20)
+        if not parsed.titles or kind.title in parsed.titles:
+            ratios[kind.title] = measured(kind, parsed.megabytes << 20)
             print(f"{kind.title:18} {ratios[kind.title]:5.2f} × its values", flush=True)
-    if asked.into:
+    if parsed.into:
         rows = [f"| {title} | {ratio:.1f} |" for title, ratio in ratios.items()]
-        put(asked.into, "memory", "\n".join(["| format | peak |", "|---|---|", *rows]))
+        put(parsed.into, "memory", "\n".join(["| format | peak |", "|---|---|", *rows]))
     sys.exit(1 if max(ratios.values()) > 3 else 0)
 
 

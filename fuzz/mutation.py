@@ -1,4 +1,4 @@
-"""Changes to bytes that parsers get wrong: sizes, counts, cuts, doubled and exchanged parts."""
+"""Mutations that often break parsers: sizes, counts, truncated, duplicated and exchanged parts."""
 
 import re
 import struct
@@ -7,7 +7,7 @@ from random import Random
 
 __all__ = ["mutated"]
 
-HEADER = 512  # bytes at the start that are changed as often as all the rest
+HEADER = 512  # bytes at the start that are changed as often as all the others together
 NUMBERS = (0, 1, 2, 3, 7, 8, 16, 127, 128, 255, 256, 1000, 4096, 32767, 32768, 65535, 65536)
 NUMBERS += (2**20, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 TEXTS = (b"", b"0", b"-1", b"1e999", b"nan", b"inf", b"1.5", b"99999999999999999999", b"\0", b"%d")
@@ -16,7 +16,7 @@ DIGITS = re.compile(rb"\d+")
 
 
 def mutated(content: bytes, others: Sequence[bytes], random: Random) -> bytes:
-    """The content with one change or several."""
+    """Apply one or more changes to the content."""
     result = bytearray(content)
     for _ in range(1 + min(int(random.expovariate(0.7)), 12)):
         random.choice(CHANGES)(result, others, random)
@@ -41,7 +41,7 @@ def _byte(content: bytearray, others: Sequence[bytes], random: Random) -> None:
 
 
 def _number(content: bytearray, others: Sequence[bytes], random: Random) -> None:
-    """A number of one to eight bytes, of those at which sizes overflow."""
+    """Replace one to eight bytes by a number near an overflow."""
     size = random.choice((1, 2, 4, 8))
     order = random.choice("<>")
     value = random.choice((*NUMBERS, len(content), len(content) - 1, len(content) + 1))
@@ -62,7 +62,7 @@ def _float(content: bytearray, others: Sequence[bytes], random: Random) -> None:
 
 
 def _digits(content: bytearray, others: Sequence[bytes], random: Random) -> None:
-    """A number in a text."""
+    """Replace a number in a text."""
     runs = [match.span() for match in DIGITS.finditer(content, 0, 4096)]
     if runs:
         start, stop = random.choice(runs)
@@ -102,7 +102,7 @@ def _fill(content: bytearray, others: Sequence[bytes], random: Random) -> None:
 
 
 def _exchange(content: bytearray, others: Sequence[bytes], random: Random) -> None:
-    """Two parts of equal length change places."""
+    """Exchange two parts of equal length."""
     size = random.choice((1, 4, 8, 32))
     first, second = sorted((_place(content, random), _place(content, random)))
     if first + size <= second and second + size <= len(content):
@@ -113,7 +113,7 @@ def _exchange(content: bytearray, others: Sequence[bytes], random: Random) -> No
 
 
 def _splice(content: bytearray, others: Sequence[bytes], random: Random) -> None:
-    """The start of this and the end of another file."""
+    """Join the start of this file and the end of another."""
     other = random.choice(others)
     place = _place(content, random)
     content[place:] = other[min(place, len(other)) :]

@@ -1,4 +1,4 @@
-"""`evaluate` over a small folder, for processes that are forked from one that has it imported."""
+"""Run `evaluate` on a small folder in a forked process."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ METHODS = ("a", "b")
 
 
 def make(folder: Path) -> None:
-    """Cases as label maps and probabilities, packed and mapped."""
+    """Write cases as label maps and probabilities, compressed and memory-mapped."""
     generator = np.random.default_rng(0)
     for name in ("truth", *METHODS):
         (folder / name).mkdir(parents=True)
@@ -29,7 +29,7 @@ def make(folder: Path) -> None:
 
 
 def arguments(folder: Path, out: str) -> list[str]:
-    """Of the command; with a page, so that there is more to write."""
+    """Arguments of the command, including a page, so that more files are written."""
     names = [str(folder / name) for name in ("truth", *METHODS)]
     return [
         "evaluate",
@@ -44,9 +44,10 @@ def arguments(folder: Path, out: str) -> list[str]:
 
 
 def evaluate(folder: Path, out: str, several: bool, limit: int | None, output: Connection) -> None:
-    """The command, in a process of its own; what it prints goes to a pipe.
+    """Run the command in a forked process; its output goes to a pipe.
 
-    With `several`, also small images go to worker processes; no file may grow beyond the limit.
+    With `several`, small images are also compared by worker processes. The limit applies to the
+    size of every file.
     """
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)

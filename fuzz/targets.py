@@ -1,7 +1,7 @@
-"""What is fuzzed: everything that parses bytes which somebody else wrote.
+"""The fuzzing targets: all code that parses external files.
 
-A target is a name (that of its seeds in `corpus`), what is done with a mutant, and the modules
-whose lines say how far the mutants came. Done with it means read it, touch all values, and use it.
+A target has a name (that of its seeds in `corpus`), a function that reads a mutant and uses all its
+values, and the modules whose executed lines are counted.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ import numpy as np
 
 __all__ = ["TARGETS", "Target"]
 
-LARGEST = 1 << 24  # values of a mutant that are looked at
+LARGEST = 1 << 24  # values of a mutant that are read
 
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input: what is done with a mutant, given its path, and by which modules.
+    """One kind of input: a function of the path of a mutant, and the tested modules.
 
-    The result of `use` is compared with that of the honest file where check sums cover it.
+    If checksums cover the file, the result of `use` is compared with that of the valid file.
     """
 
     name: str
@@ -46,7 +46,7 @@ def read_image(path: str) -> Any:
 
 
 def touched(path: str) -> None:
-    """Read a segmentation, and every value of it once."""
+    """Read all values of a segmentation once."""
     from probdice.files import read
     from probdice.files.lazy import blocks
 
@@ -55,14 +55,14 @@ def touched(path: str) -> None:
 
 
 def load_overlap_alone(path: str) -> None:
-    """Read an overlap, and compute nothing from it."""
+    """Read an overlap without computing anything."""
     from probdice import Overlap
 
     Overlap.load(path)
 
 
 def look_at(path: str) -> None:
-    """Read an image to look at, and every value of it once."""
+    """Read all values of a background image once."""
     from probdice.files import read_underlay
 
     np.asarray(read_underlay(path).array[...]).max(initial=0)
@@ -95,7 +95,7 @@ def read_comparison(path: str) -> Any:
         result = Comparison.from_json(text)
         repr(result)
         return result.to_json()
-    except ProbdiceError as error:  # which cannot know the name of the file
+    except ProbdiceError as error:  # does not include the file name
         raise FormatError(f"{path}: ", *error.args) from error
 
 
@@ -120,7 +120,7 @@ def read_answers(path: str) -> Any:
 
 
 def read_underlay(path: str) -> Any:
-    """Read an image to look at; photographs may be in colour."""
+    """Read a background image; photographs may be in colour."""
     from probdice.files import read_underlay
 
     underlay = read_underlay(path)
@@ -137,7 +137,7 @@ def _evaluate_command() -> Any:
 
 
 def read_configuration(path: str) -> Any:
-    """Take the options of `evaluate` from a file."""
+    """Read the options of `evaluate` from a file."""
     import typer
 
     from probdice.cli.configuration import load_configuration
@@ -149,17 +149,17 @@ def read_configuration(path: str) -> Any:
         raise FormatError(error.message.partition("\n")[0]) from error
 
 
-COMMON = ("files.sources", "files.meaning", "files.lazy", "files.damage")
+COMMON = ("files.sources", "files.interpretation", "files.lazy", "files.corrupt")
 
 TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
         Target("nifti", read_image, ("files.nifti", "files.headers", "files.packed")),
-        Target("npy", read_image, ("files.arrays", *COMMON)),
-        Target("npz", read_image, ("files.arrays",)),
-        Target("tiff", read_image, ("files.images",)),
-        Target("png", read_image, ("files.images",)),
-        Target("bmp", read_image, ("files.images",)),
+        Target("npy", read_image, ("files.numpy_files", *COMMON)),
+        Target("npz", read_image, ("files.numpy_files",)),
+        Target("tiff", read_image, ("files.raster",)),
+        Target("png", read_image, ("files.raster",)),
+        Target("bmp", read_image, ("files.raster",)),
         Target("matlab", read_image, ("files.matlab",)),
         Target("hdf5", read_image, ("files.hdf5",)),
         Target("zarr", read_image, ("files.zarr",)),
@@ -167,12 +167,12 @@ TARGETS: Mapping[str, Target] = {
         Target("metaimage", read_image, ("files.itk", "files.value_files")),
         Target("other_itk", read_image, ("files.itk",)),
         Target("dicom", read_image, ("files.dicom",)),
-        Target("strangers", read_image, ("files.strangers",)),
-        Target("names", read_names, ("files.names",)),
-        Target("overlap", load_overlap, ("overlaps",)),
-        Target("comparison", read_comparison, ("comparison_json",)),
+        Target("unsupported", read_image, ("files.unsupported",)),
+        Target("names", read_names, ("files.name_tables",)),
+        Target("overlap", load_overlap, ("method.overlap",)),
+        Target("comparison", read_comparison, ("comparison.json_form",)),
         Target("journal", load_evaluation, ("evaluation.journal", "evaluation.record")),
-        Target("photograph", read_underlay, ("files.underlays",)),
+        Target("photograph", read_underlay, ("files.background_images",)),
         Target("configuration", read_configuration, ("cli.configuration",)),
         Target("answers", read_answers, ("paper.answers",)),
     )

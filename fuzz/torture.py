@@ -1,9 +1,9 @@
-"""`python -m fuzz.torture`: random comparisons against tests/oracles.py, the slow twin.
+"""`python -m fuzz.torture`: check random comparisons with the reference implementation.
 
-A case is two segmentations, a mask and options that follow from the seed and the number of the
-case alone. Of every case the score is held against that of the twin, and one more check is made, of
-those in `CHECKS` at random. A failure is shrunk, while it stays a failure of the same check, and
-printed as the Python that shows it.
+The reference implementation is tests/oracles.py. The seed and the number of a case determine two
+segmentations, a mask and options. The score of every case is compared with that of the reference
+implementation, and one more check of `CHECKS` is chosen at random. A failing case is reduced as
+long as the same check fails, and printed as Python code.
 """
 
 import argparse
@@ -29,14 +29,14 @@ import oracles
 from probdice import Aitchison, Comparison, Overlap, Segmentation, compare, overlap, read, write
 from probdice.engine import blocks
 
-EXACT = 5e-6  # of sums over few pixels in float32
+EXACT = 5e-6  # tolerance of float32 sums over few pixels
 SUFFIXES = (".npy", ".npz", ".nii", ".nii.gz", ".mgz", ".tif", ".mha", ".nrrd", ".png")
 MERGES = ("none", "prediction", "reference", "both")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One comparison: arrays of integers are labels, of floating numbers probabilities."""
+    """One comparison: integer arrays are labels, floating arrays are probabilities."""
 
     reference: Any
     prediction: Any
@@ -61,7 +61,7 @@ class Case:
 
     @cached_property
     def rows(self) -> tuple[Any, Any]:
-        """Both sides as the oracle has them: regions that are not empty, pixels in the mask."""
+        """Both sides in the form of the oracle: non-empty regions, pixels in the mask."""
         p, q = (_rows(side, self.mask) for side in self.sides)
         return p[p.sum(1) > 0], q[q.sum(1) > 0]
 
@@ -76,7 +76,7 @@ class Case:
 
     @cached_property
     def unique(self) -> bool:
-        """Whether no other matching comes close."""
+        """Whether no other matching has nearly the same total."""
         totals = sorted(
             sum(self.table[pair] for pair in pairs)
             for pairs in oracles.all_pairings(*self.table.shape)
@@ -85,7 +85,7 @@ class Case:
         return len(totals) < 2 or totals[-1] - totals[-2] > 1e-5
 
     def shown(self) -> str:
-        """As Python."""
+        """The case as Python code."""
         aitchison = f"Aitchison({self.floor})" if self.similarity == "aitchison" else "Absolute()"
         return (
             f"reference = {_array(self.reference)}\nprediction = {_array(self.prediction)}\n"
@@ -124,7 +124,7 @@ def _segmentation(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
         p[..., 0] += p.sum(-1) == 0
         p /= p.sum(-1, keepdims=True)
     dtype = random.choice(["f2", "f4", ">f4", "f8"])
-    if dtype == "f2":  # fractions that it holds exactly
+    if dtype == "f2":  # fractions that the type represents exactly
         p = random.multinomial(512, p / p.sum(-1, keepdims=True)) / 512
     p = np.moveaxis(p, -1, 0).astype(dtype)
     return np.asfortranarray(p) if random.random() < 0.3 else np.ascontiguousarray(p)
@@ -148,9 +148,9 @@ def quietly(*sides: Any, **options: Any) -> Comparison:
         return compare(*sides, **options)
 
 
-# Checks: each yields what it found beside what it should be ------------------------------------
+# Checks: each yields actual and expected values ---------------------------------------------------
 
-Found = Iterator[tuple[Any, Any, float]]  # two arrays or numbers, and how far they may lie apart
+Found = Iterator[tuple[Any, Any, float]]  # two arrays or numbers, and the tolerance
 
 
 def weights(case: Case) -> Found:
@@ -191,7 +191,7 @@ def merging(case: Case) -> Found:
     p, q = case.rows
     meeting = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
     if np.any(meeting & (oracles.overlaps(p, q, case.f) < EXACT)):
-        return  # regions that meet below the floor alone: to the twin they meet, to us they do not
+        return  # regions that overlap only below the floor do so only for the oracle
     sides = {"both": ("prediction", "reference")}.get(case.merge, (case.merge,))
     pairs = oracles.match(*case.rows, case.f)
     matched, alone, joins = oracles.merge(*case.rows, case.f, pairs, sides)
@@ -298,7 +298,7 @@ def stored(case: Case) -> Found:
 
 
 def in_a_file(case: Case) -> Found:
-    """Labels and probabilities, and the overlap, come back from a file as they are."""
+    """Labels, probabilities and the overlap are unchanged after writing and reading."""
     with tempfile.TemporaryDirectory(dir=_memory()) as folder:
         file = f"{folder}/a.npz"
         case.result.overlap.save(file)
@@ -316,7 +316,7 @@ def in_a_file(case: Case) -> Found:
             write(f"{folder}/b{suffix}", segmentation)
             again = read(f"{folder}/b{suffix}")
             if again.crisp != segmentation.crisp or len(again.regions) != len(segmentation.regions):
-                continue  # floating numbers that are whole are labels to a file
+                continue  # whole floating numbers in a file are read as labels
             expected = segmentation.array if segmentation.crisp else segmentation.probabilities()
             values = again.array if again.crisp else again.probabilities()
             yield np.asarray(values).reshape(-1), np.asarray(expected).reshape(-1), 1e-7
@@ -333,7 +333,7 @@ def _memory() -> str | None:
 
 
 def _groups(result: Comparison) -> list[tuple[list[int], list[int]]]:
-    """The groups as indices of regions that are not empty."""
+    """The groups as indices of non-empty regions."""
     return [
         (
             sorted(result.reference_labels.index(label) for label in group.reference),
@@ -351,10 +351,10 @@ CHECKS: tuple[Callable[[Case], Found], ...] = (
 
 
 def failure_of(case: Case, check: Callable[[Case], Found]) -> str | None:
-    """What is wrong, or None."""
+    """The failure, or None."""
     try:
-        for found, expected, tolerance in check(case):
-            a, b = np.asarray(found, float), np.asarray(expected, float)
+        for actual, expected, tolerance in check(case):
+            a, b = np.asarray(actual, float), np.asarray(expected, float)
             if a.shape != b.shape:
                 return f"shape {a.shape}, expected {b.shape}"
             equal = (np.abs(a - b) <= tolerance) | (np.isnan(a) & np.isnan(b))
@@ -366,11 +366,11 @@ def failure_of(case: Case, check: Callable[[Case], Found]) -> str | None:
     return None
 
 
-# Shrinking -------------------------------------------------------------------------------------
+# Reduction -------------------------------------------------------------------------------------
 
 
 def shrunk(case: Case, check: Callable[[Case], Found]) -> Case:
-    """A simpler case that fails the same check."""
+    """Reduce a case while the same check fails."""
     kind = _kind(failure_of(case, check))
     while True:
         simpler = next((c for c in _simpler(case) if _kind(failure_of(c, check)) == kind), None)
@@ -380,12 +380,12 @@ def shrunk(case: Case, check: Callable[[Case], Found]) -> Case:
 
 
 def _kind(failure: str | None) -> str:
-    """The first word of a failure: the name of an exception, or what was found."""
+    """The first word of a failure, such as the name of an exception."""
     return failure.split()[0] if failure else ""
 
 
 def _simpler(case: Case) -> Iterator[Case]:
-    """Cases that are a little simpler."""
+    """Slightly simpler cases."""
     if case.mask is not None:
         yield replace(case, mask=None)
     for options in ({"merge": "none"}, {"workers": 1}, {"floor": 0.0}, {"similarity": "absolute"}):
@@ -421,21 +421,21 @@ SIDES = ("reference", "prediction")
 
 
 def main() -> None:
-    """Make cases until there are enough, or time is up."""
+    """Run cases until the count or the time limit is reached."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.torture", description=__doc__)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, help="a file for the counts so far")
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)
+    parser.add_argument("--log", type=Path, help="file for the counts so far")
+    parsed = parser.parse_args()
+    print(f"seed {parsed.seed}", flush=True)
     start = reported = time.monotonic()
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    for number in range(asked.first, asked.first + asked.cases):
-        case = case_of(asked.seed, number)
-        chosen = CHECKS[int(np.random.default_rng([asked.seed, number, 1]).integers(len(CHECKS)))]
+    for number in range(parsed.first, parsed.first + parsed.cases):
+        case = case_of(parsed.seed, number)
+        chosen = CHECKS[int(np.random.default_rng([parsed.seed, number, 1]).integers(len(CHECKS)))]
         for check in {score_of_the_groups, chosen}:
             failure = failure_of(case, check)
             counts[check.__name__] += 1
@@ -447,19 +447,19 @@ def main() -> None:
                 print(f"case {number}: {check.__name__}: {failure}")
                 print(f"{small.shown()}\n{check.__name__}: {failure_of(small, check)}", flush=True)
         now = time.monotonic()
-        last = number == asked.first + asked.cases - 1 or now - start > asked.seconds
+        last = number == parsed.first + parsed.cases - 1 or now - start > parsed.seconds
         if last or now - reported > 60:
             reported = now
-            cases = number + 1 - asked.first
-            print(f"{cases} cases from {asked.first}, {sum(counts.values())} checks, ", end="")
+            cases = number + 1 - parsed.first
+            print(f"{cases} cases from {parsed.first}, {sum(counts.values())} checks, ", end="")
             print(
                 f"{sum(failed.values())} failures {dict(failed)}, {now - start:.0f} s", flush=True
             )
-            if asked.log:
+            if parsed.log:
                 when = datetime.now(UTC).isoformat(timespec="seconds")
-                line = {"kind": "torture", "when": when, "seed": asked.seed, "cases": cases}
+                line = {"kind": "torture", "when": when, "seed": parsed.seed, "cases": cases}
                 line |= {"checks": sum(counts.values()), "faults": sum(failed.values())}
-                asked.log.write_text(json.dumps(line) + "\n")
+                parsed.log.write_text(json.dumps(line) + "\n")
         if last:
             break
     sys.exit(1 if failed else 0)

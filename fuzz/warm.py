@@ -1,4 +1,4 @@
-"""Importing this module evaluates a small folder once: what is forked afterwards starts at once."""
+"""Importing this module evaluates a small folder once, so that forked processes start quickly."""
 
 import os
 import sys

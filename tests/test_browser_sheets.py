@@ -52,7 +52,7 @@ def test_the_ranks_typed_on_a_sheet_are_read_by_rank(survey, visit, tmp_path):  
         assert fields.count() == len(rows) == 14
         for k, row in enumerate(rows):
             fields.nth(k).fill(str(strengths[row["segmentation"]]))
-        assert page.inner_text("#status") == "14 of 14 ranks are given."
+        assert page.inner_text("#status") == "14 of 14 ranks entered."
         file = f"answers-0{number}.csv"
         assert save(page, tmp_path / file) == file
         assert page.inner_text("#status") == f"Saved as {file}. Thank you!"

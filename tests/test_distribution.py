@@ -1,4 +1,4 @@
-"""What is released: the wheel works in an environment of its own, from another folder."""
+"""The wheel works in a separate environment, from another folder."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
-    """The sdist, and the wheel made from it; nothing is fetched."""
+    """Build the sdist, and the wheel from it, without network access."""
     out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
@@ -29,7 +29,7 @@ def dist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(dist, tmp_path_factory):
-    """A new environment with the wheel; the packages that it needs are those of this one.
+    """A new environment with the wheel; it uses the dependencies of this environment.
 
     They come in by a .pth file. Such a file is not read in the folders that it names, so that the
     editable installation of this environment stays out.
@@ -46,11 +46,11 @@ def installed(dist, tmp_path_factory):
 
 
 def plain():
-    """The environment without what would lead Python back to this checkout."""
+    """The environment variables without paths to this checkout."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
-def test_the_wheel_is_what_is_imported(installed, tmp_path):
+def test_the_installed_wheel_is_imported(installed, tmp_path):
     code = "import probdice; print(probdice.__file__)"
     done = subprocess.run(
         [installed / "bin" / "python", "-c", code],
@@ -77,7 +77,7 @@ def test_the_demonstration_runs_from_another_folder(installed, tmp_path):
     assert {"reference.nii.gz", "prediction.nii.gz", "page.html"} <= written
 
 
-def test_the_wheel_holds_the_package_and_its_data_alone(dist):
+def test_the_wheel_contains_only_the_package_and_its_data(dist):
     (wheel,) = dist.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"probdice"}
@@ -90,7 +90,7 @@ def test_the_wheel_holds_the_package_and_its_data_alone(dist):
     assert sources <= set(names)
 
 
-def test_the_sdist_has_the_tests_and_the_documentation(dist):
+def test_the_sdist_contains_the_tests_and_the_documentation(dist):
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[-1] for name in archive.getnames()}

@@ -1,4 +1,4 @@
-"""The documentation is complete and true: names, options, formats, fields, notes, claims."""
+"""The documentation lists all names, options, formats, fields and notes, and its claims hold."""
 
 import ast
 import doctest
@@ -105,7 +105,7 @@ def test_docstrings_have_one_attribute_per_entry():
     assert joined == []
 
 
-# -- true ----------------------------------------------------------------------------------------
+# -- claims ----------------------------------------------------------------------------------------
 
 
 def test_the_decisions_can_be_worked_by_hand():
@@ -114,13 +114,13 @@ def test_the_decisions_can_be_worked_by_hand():
     assert tried > 15 and failed == 0
 
 
-def test_every_number_is_deceived_both_ways():
+def test_every_number_is_misleading_in_both_directions():
     spots = extension("blind_spots")
     values = {name: case.numbers() for name, case in spots.CASES.items()}
     for number in spots.NUMBERS:
         for verdict in ("bad", "good"):
             assert any(
-                case.deceives(values[name][number])
+                case.misleads(values[name][number])
                 for name, case in spots.CASES.items()
                 if case.verdict == verdict
             ), (number, verdict)
@@ -133,7 +133,7 @@ def test_every_blind_spot_is_on_its_page():
         assert f'CASES["{name}"].figure()' in text and f'CASES["{name}"].table()' in text
 
 
-def test_every_answer_of_the_tree_leads_to_a_sentence_of_this_version():
+def test_every_answer_of_the_tree_links_to_a_sentence_with_this_version():
     text = page("explanation/which-number.md")
     questions, *sections = text.split("\n## ")
     anchors = [re.sub(r"[^\w ]", "", s.splitlines()[0]).lower().replace(" ", "-") for s in sections]
@@ -145,13 +145,13 @@ def test_every_answer_of_the_tree_leads_to_a_sentence_of_this_version():
 
 
 def test_pages_read_well_outside_the_site():
-    """GitHub shows targets such as (name)= and empty directives as they are."""
+    """GitHub displays targets such as (name)= and directives as plain text."""
     for name in ("README.md", "CONTRIBUTING.md", "docs/explanation/which-number.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert not re.search(r"^\(.+\)=$|^```\{", text, re.MULTILINE)
 
 
-def test_the_newest_heading_and_the_citation_have_the_version():
+def test_changelog_and_citation_have_the_current_version():
     newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
     cited = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert [newest] == cited == [probdice.__version__]
@@ -160,7 +160,7 @@ def test_the_newest_heading_and_the_citation_have_the_version():
 # -- the site ------------------------------------------------------------------------------------
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path):
+def test_broken_links_are_reported(tmp_path):
     check = tmp_path / "site"
     check.mkdir()
     (check / "index.html").write_text(
@@ -174,7 +174,7 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     finally:
         sys.path.pop(0)
     assert faults(check) == [
-        "index.html: loads https://elsewhere/a.png from elsewhere",
-        "index.html: a.html#there leads to no such place on that page",
-        "index.html: b.html leads to no file",
+        "index.html: loads https://elsewhere/a.png from another site",
+        "index.html: a.html#there: anchor not found",
+        "index.html: b.html: file not found",
     ]

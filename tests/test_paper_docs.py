@@ -23,6 +23,6 @@ def test_the_figures_exist_and_are_described() -> None:
         assert (PAGE.parent / address).stat().st_size > 10_000
 
 
-def test_what_it_says_was_measured() -> None:
+def test_the_stated_numbers_were_measured() -> None:
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert "314 of 318 places" in text and "314 of 318" in steep_claim(two_regions()).measured

@@ -79,8 +79,10 @@ def test_the_two_forms_at_known_points() -> None:
     assert forms.first[0, 4] == 1 and forms.second[0, 4] == 1  # all foreground
     assert forms.first[3, 0] == 0 and forms.second[3, 0] == 0.75
     assert forms.first[3, 1] == 1 and forms.second[3, 1] == 1  # equal
-    assert np.isnan(forms.first[4, 0]) and forms.second[4, 0] == 1  # all background: the corner
-    assert np.isnan(forms.first[3, 2]) and np.isnan(forms.second[3, 2])  # cannot occur
+    assert (
+        np.isnan(forms.first[4, 0]) and forms.second[4, 0] == 1
+    )  # all background: the undefined corner
+    assert np.isnan(forms.first[3, 2]) and np.isnan(forms.second[3, 2])  # impossible
 
 
 def test_f_of_two_regions_at_known_points() -> None:
@@ -183,8 +185,8 @@ def test_merging_of_probabilities_by_hand() -> None:
     assert gain == pytest.approx(0.32910048, abs=1e-7)
 
 
-def test_merging_wants_the_larger_side_as_prediction() -> None:
-    with pytest.raises(InputError, match="exchange the two"):
+def test_merging_needs_the_larger_side_as_prediction() -> None:
+    with pytest.raises(InputError, match="Exchange the two"):
         merged_pair(CRISP[1], CRISP[0])
 
 
@@ -193,7 +195,7 @@ def test_claims_about_f_hold() -> None:
     assert linear_claim(data).holds
     assert certainty_claim(data).holds
     claim = steep_claim(data)
-    # Next to the edges f₂ falls to 0 at once: the paper's statement has exceptions there.
+    # Next to the edges, f₂ falls to 0 in one step: the statement of the paper has exceptions there.
     assert not claim.holds and len(claim.exceptions) == 4
     assert claim.exceptions[0].startswith("reference 0.105, prediction moving towards 0")
     assert "larger than that of f₁ in 318" in claim.measured
@@ -230,13 +232,16 @@ def test_the_sweep_shows_every_degradation(small: dict[str, Segmentation]) -> No
     continuous = data.spearman("D2")[0, :5]
     np.testing.assert_allclose(continuous, -1)
     claim = falling_claim(data)
-    # One region without a partner makes D₂ 0, and it cannot fall any further.
+    # One unmatched region makes D₂ 0, and it cannot fall further.
     assert data.scores["D2"]["brain"]["split"][1:] == [0, 0, 0, 0]
-    assert "D₂, brain, split: ρ = −0.71; it never rises, but stands still" in claim.exceptions
+    assert (
+        "D₂, brain, split: ρ = −0.71; the score never rises, but is constant at some steps"
+        in claim.exceptions
+    )
     assert not claim.holds
 
 
-def test_the_sweep_refuses_what_it_does_not_know(small: dict[str, Segmentation]) -> None:
+def test_the_sweep_rejects_unknown_degradations(small: dict[str, Segmentation]) -> None:
     with pytest.raises(InputError, match="found melt"):
         sweep(small, strengths={"melt": (0, 1)})
 
@@ -246,7 +251,7 @@ def test_a_rise_is_an_exception() -> None:
     risen = replace(data, scores=data.scores | {"D1": {"stripes": {"blur": [1.0, 0.5, 0.75]}}})
     claim = falling_claim(risen)
     assert claim.exceptions == (
-        "D₁, stripes, blur: ρ = −0.50; it rises by at most 0.2500 from one strength to the next",
+        "D₁, stripes, blur: ρ = −0.50; the score rises by up to 0.2500 between two strengths",
     )
 
 
@@ -256,15 +261,15 @@ def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) 
     assert claim.holds and "1 of 1 merges over 1 pairs" in claim.measured
 
 
-def test_a_merge_that_lowers_dice_is_named() -> None:
-    # 3 belongs to nothing, but must go somewhere: a quarter of the pixels wrong either way.
+def test_a_merge_that_lowers_dice_is_an_exception() -> None:
+    # Merging 3 changes nothing: a quarter of the pixels is wrong in any case.
     reference = Segmentation.from_labels([1, 1, 1, 1, 1, 2, 2, 2])
     prediction = Segmentation.from_labels([1, 1, 1, 1, 3, 2, 2, 3])
     data = merged_pair(reference, prediction)
     assert data.steps[0].dice_after > data.steps[0].dice_before
     worse = replace(data, steps=(replace(data.steps[0], dice_after=0.1),))
     claim = merging_claim({"worse": worse})
-    assert not claim.holds and claim.exceptions[0].startswith("worse: 3 joins")
+    assert not claim.holds and claim.exceptions[0].startswith("worse: 3 is merged into")
 
 
 def test_where_the_rules_differ_both_are_shown() -> None:
@@ -288,7 +293,7 @@ def texts_of(figure: "Figure") -> str:
     return " ".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
 
 
-def test_drawings_say_what_they_show(
+def test_drawings_have_labels(
     tmp_path: Path, table: DegradationTable, small: dict[str, Segmentation]
 ) -> None:
     reference = nested_ellipses((24, 24), regions=3)
@@ -302,7 +307,7 @@ def test_drawings_say_what_they_show(
         "D₂ ": draw_degradation_table(table),
         "Spearman's ρ": draw_sweep(sweep(small, strengths={"blur": (0, 2), "permute": (0,)})),
         "weights": draw_pair_weight(pair_weight(reference, prediction, (0, 1))),
-        "joins": draw_merging(merged_pair(reference, prediction)),
+        " into ": draw_merging(merged_pair(reference, prediction)),
         "stand-in": draw_study(study),
     }
     for k, (words, figure) in enumerate(drawn.items()):
@@ -311,7 +316,7 @@ def test_drawings_say_what_they_show(
         assert (tmp_path / f"{k}.png").stat().st_size > 2000
 
 
-def test_names_from_outside_are_not_mathematics(tmp_path: Path) -> None:
+def test_dollars_in_names_are_escaped(tmp_path: Path) -> None:
     study = rank_study(
         [Answer("Ann", "$\\frac$", "a", 1), Answer("Ann", "$\\frac$", "b", 2)],
         [Scored("$\\frac$", "a", 0.9), Scored("$\\frac$", "b", 0.1)],

@@ -1,4 +1,4 @@
-"""The whole run, its page and sheets, the photographs, and the commands."""
+"""The run of the paper, its page and sheets, the photographs, and the commands."""
 
 import base64
 import csv
@@ -69,7 +69,9 @@ def test_progress_is_shown_to_the_end(out: Path, calls: list[tuple[str, int, int
     assert calls[-1] == ("done", calls[-1][2], calls[-1][2])
 
 
-def test_the_same_numbers_twice(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_are_reproducible(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unpainted(section: Section, _: Path) -> dict[str, str]:
         return {"name": section.name, "title": "", "caption": "", "address": ""}
 
@@ -79,7 +81,7 @@ def test_the_same_numbers_twice(out: Path, tmp_path: Path, monkeypatch: pytest.M
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
 
 
-def test_the_claims_hold_but_for_the_known_exceptions(out: Path) -> None:
+def test_the_claims_hold_except_for_the_known_exceptions(out: Path) -> None:
     claims = json.loads((out / "numbers.json").read_text())["claims"]
     held = {claim["name"]: claim["holds"] for claim in claims}
     assert held == {
@@ -88,16 +90,16 @@ def test_the_claims_hold_but_for_the_known_exceptions(out: Path) -> None:
         "f₂ falls faster near equality": False,
         "Contradicted certainty": True,
         "Both reduce to the crisp coefficient": True,
-        "Both fall as a degradation grows": False,
+        "Both fall with increasing degradation": False,
         "Unordered labels": True,
         "Merging raises the region's Dice": True,
     }
     falling = next(claim for claim in claims if "degradation" in claim["name"])
-    assert all(re.match(r"D₂, \w+, (split|merge): .* stands still", exception)
+    assert all(re.match(r"D₂, \w+, (split|merge): .* is constant", exception)
                for exception in falling["exceptions"])  # fmt: skip
 
 
-def test_the_study_is_that_of_the_rank_tool(out: Path) -> None:
+def test_the_study_equals_the_result_of_the_rank_command(out: Path) -> None:
     stored = json.loads((out / "numbers.json").read_text())
     for column in ("D1", "D2"):
         study = rank_study(
@@ -109,7 +111,7 @@ def test_the_study_is_that_of_the_rank_tool(out: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Tags and what they refer to."""
+    """Tags and their references."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -146,9 +148,9 @@ def test_pages_are_self_contained_and_strict(out: Path, name: str) -> None:
     assert "prefers-color-scheme: dark" in style
 
 
-def test_the_page_says_that_there_is_no_human_data(out: Path) -> None:
+def test_the_page_states_that_there_is_no_human_data(out: Path) -> None:
     text = (out / "index.html").read_text(encoding="utf-8")
-    assert "No human data here." in text
+    assert "This section contains no human data." in text
     assert "0.82" in text and "0.72" in text
     assert len(Page(text).addresses) == len(FIGURES)
 
@@ -171,7 +173,7 @@ def test_the_page_shows_both_rules_where_they_differ(out: Path) -> None:
 
 
 def page_of(text: str, claims: list[Claim]) -> str:
-    """A page in which every text from outside is the one given."""
+    """A page with this text in place of all external text."""
     figure = dict.fromkeys(("name", "title", "caption", "address"), text)
     values = {
         "title": text,
@@ -188,14 +190,14 @@ def page_of(text: str, claims: list[Claim]) -> str:
     return render("page.html", values, package="probdice.paper", style="templates/page.css")
 
 
-def test_what_comes_from_outside_is_escaped() -> None:
+def test_external_text_is_escaped() -> None:
     hostile = "<script>alert(1)</script>\"'"
     text = page_of(hostile, [Claim(hostile, hostile, hostile, False, (hostile,))])
     assert "<script" not in text
     assert "script" not in Page(text).tags
 
 
-def test_a_claim_that_fails_is_not_said_to_hold() -> None:
+def test_a_failed_claim_is_not_reported_as_holding() -> None:
     claims = [
         Claim("a", "", "", True),
         Claim("b", "", "", False, ("c",)),
@@ -207,7 +209,7 @@ def test_a_claim_that_fails_is_not_said_to_hold() -> None:
     assert "1 of\n3 claims hold" in text
 
 
-def test_sheets_are_shuffled_and_give_nothing_away(tmp_path: Path) -> None:
+def test_sheets_are_shuffled_and_hide_the_names_of_segmentations(tmp_path: Path) -> None:
     table = degradation_table({"<b>one</b>": stripes((12, 12)), "two": stripes((12, 12), seed=1)})
     written = write_survey(tmp_path / "a", table, people=3, seed=4)
     again = write_survey(tmp_path / "b", table, people=3, seed=4)
@@ -228,7 +230,7 @@ def test_sheets_are_shuffled_and_give_nothing_away(tmp_path: Path) -> None:
     assert len(set(orders)) == 3
 
 
-def test_filled_in_answers_go_through_the_rank_tool(tmp_path: Path) -> None:
+def test_the_rank_command_reads_completed_answers(tmp_path: Path) -> None:
     table = degradation_table({"one": stripes((12, 12))})
     write_survey(tmp_path, table, people=2)
     path = tmp_path / "answers.csv"
@@ -247,7 +249,7 @@ def test_filled_in_answers_go_through_the_rank_tool(tmp_path: Path) -> None:
     assert study.overall.pearson > 0.7
 
 
-def test_answers_may_be_a_folder_of_files(tmp_path: Path) -> None:
+def test_answers_can_be_a_folder_of_files(tmp_path: Path) -> None:
     for person in "ab":
         text = f"person,image,segmentation,rank\n{person},one,x,1\n{person},one,y,2\n"
         (tmp_path / f"answers-{person}.csv").write_text(text)
@@ -257,11 +259,11 @@ def test_answers_may_be_a_folder_of_files(tmp_path: Path) -> None:
         ("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("b", "y", 2)
     ]  # fmt: skip
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FormatError, match=r"empty: is a folder without a \.csv file"):
+    with pytest.raises(FormatError, match=r"empty: the folder contains no \.csv file"):
         read_rankings(tmp_path / "empty")
 
 
-def test_surveys_refuse_nobody(tmp_path: Path) -> None:
+def test_surveys_need_at_least_one_person(tmp_path: Path) -> None:
     table = degradation_table({"one": stripes((8, 8))})
     with pytest.raises(InputError, match="people must be at least 1"):
         write_survey(tmp_path, table, people=0)
@@ -301,7 +303,7 @@ def test_the_walker_is_probabilistic_and_never_certain() -> None:
     assert between.mean() > 0.02
 
 
-def test_sources_are_held_against_the_walker() -> None:
+def test_sources_are_compared_with_the_random_walker() -> None:
     pytest.importorskip("skimage")
     image = photograph("coffee", size=48)
     methods = {name: segment(image, 4) for name, segment in METHODS.items()}
@@ -315,7 +317,7 @@ def test_sources_are_held_against_the_walker() -> None:
     assert numbers["watershed"]["matched_score"] == by_the_paper
 
 
-def test_a_missing_extra_says_what_to_install(
+def test_the_error_of_a_missing_extra_names_the_installation_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "skimage", None)
@@ -344,7 +346,9 @@ def command() -> Command:
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
-def test_rank_shows_the_fit_and_the_papers(command: Command, out: Path, tmp_path: Path) -> None:
+def test_rank_prints_the_fit_and_the_values_of_the_paper(
+    command: Command, out: Path, tmp_path: Path
+) -> None:
     rankings, scores = out / "stand-in-rankings.csv", out / "scores.csv"
     plot, stored = tmp_path / "plot.svg", tmp_path / "study.json"
     words = ("--column", "D1", "--plot", plot, "--json", stored)
@@ -358,15 +362,15 @@ def test_rank_shows_the_fit_and_the_papers(command: Command, out: Path, tmp_path
     assert json.loads(printed.output)["overall"] == json.loads(stored.read_text())["overall"]
 
 
-def test_rank_refuses_in_plain_words(command: Command, out: Path, tmp_path: Path) -> None:
+def test_rank_reports_invalid_files(command: Command, out: Path, tmp_path: Path) -> None:
     rankings = out / "stand-in-rankings.csv"
     missing = command("rank", rankings, out / "scores.csv")
-    assert missing.exit_code == 1 and "has no column 'score'" in missing.output
+    assert missing.exit_code == 1 and "column 'score' is missing" in missing.output
     wrong = command("rank", rankings, out / "scores.csv", "--plot", tmp_path / "plot.gif")
     assert wrong.exit_code == 2
 
 
-def test_the_paper_command_says_what_it_does_and_wrote(
+def test_the_paper_command_prints_its_steps_and_output(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The rank tool: against a table worked by hand, against scipy, and what it refuses."""
+"""The rank study, compared with values worked by hand and with SciPy, and its errors."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan, sqrt
@@ -54,7 +54,7 @@ def test_a_table_with_ties_worked_by_hand() -> None:
 @pytest.mark.parametrize(
     "written", [(1, 2, 2, 4), (1, 2, 2, 3), (1, 2.5, 2.5, 4), (10, 20, 20, 40)]
 )
-def test_ties_count_the_same_however_they_are_written(written: tuple[float, ...]) -> None:
+def test_ties_are_equal_for_any_notation(written: tuple[float, ...]) -> None:
     study = rank_study(answers_of({"Ann": written}), scores_of((0.9, 0.8, 0.7, 0.6)))
     assert [point.human_rank for point in study.points] == [1, 2.5, 2.5, 4]
 
@@ -104,7 +104,7 @@ def _noisy(people: int, images: int = 4, seed: int = 3) -> tuple[list[Answer], l
     return answers, scores
 
 
-def test_intervals_are_seeded_and_hold_the_estimate() -> None:
+def test_intervals_are_seeded_and_contain_the_estimate() -> None:
     answers, scores = _noisy(people=12)
     first, again = (rank_study(answers, scores, repeats=300, seed=5) for _ in range(2))
     other = rank_study(answers, scores, repeats=300, seed=6)
@@ -134,7 +134,7 @@ def test_intervals_of_few_are_withheld() -> None:
     assert few.overall.slope_interval.reason == "fewer than 6 people and images"
 
 
-def test_people_may_leave_out_an_image() -> None:
+def test_people_may_skip_an_image() -> None:
     answers = answers_of({"Ann": (1, 2), "Bob": (2, 1)}) + answers_of({"Bob": (1, 2)}, "hat")
     study = rank_study(answers, scores_of((0.9, 0.1)) + scores_of((0.9, 0.1), "hat"))
     assert [point.human_rank for point in study.points] == [1.5, 1.5, 1, 2]
@@ -162,16 +162,16 @@ def test_a_stand_in_is_never_called_a_person() -> None:
     ("answers", "scores", "message"),
     [
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5, 0.1)), "'c' is missing"),
-        (answers_of({"Ann": (1, 2, 3)}), scores_of((0.9, 0.5)), "'c' of image 'cup' has none"),
+        (answers_of({"Ann": (1, 2, 3)}), scores_of((0.9, 0.5)), "'c' of image 'cup' has no score"),
         (answers_of({"Ann": (1, 2)}) * 2, scores_of((0.9, 0.5)), "'a' of image 'cup' twice"),
-        (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5)) * 2, "comes twice"),
+        (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5)) * 2, "occurs twice"),
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, np.nan)), "no finite score"),
-        (answers_of({"Ann": (1, 2)}), [], "there are none"),
-        ([], scores_of((0.9, 0.5)), "nobody ranked image 'cup'"),
+        (answers_of({"Ann": (1, 2)}), [], "the table is empty"),
+        ([], scores_of((0.9, 0.5)), "no person ranked image 'cup'"),
         (answers_of({"Ann": (1, 2)}), scores_of((1, 0)) + scores_of((1, 0), "hat"), "image 'hat'"),
     ],
 )
-def test_what_does_not_fit_is_named(
+def test_inconsistent_answers_and_scores_are_reported(
     answers: list[Answer], scores: list[Scored], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -194,7 +194,10 @@ def test_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"person,image,rank\n", "has no column 'segmentation'; found 'person', 'image', 'rank'"),
+        (
+            b"person,image,rank\n",
+            "column 'segmentation' is missing, found 'person', 'image', 'rank'",
+        ),
         (b"", "found nothing"),
         (b"person,image,segmentation,rank\n", "no row has a rank"),
         (b"person,image,segmentation,rank\nAnn,cup,a,first\n", "line 2: rank must be a number"),
@@ -203,7 +206,7 @@ def test_files_are_read(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "cannot be read as CSV"),
     ],
 )
-def test_files_that_do_not_fit_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_files_are_reported(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "rankings.csv"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=message) as caught:
@@ -211,6 +214,6 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path, content: bytes, message
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"nowhere\.csv: cannot be read: No such file"):
         read_scores(tmp_path / "nowhere.csv")

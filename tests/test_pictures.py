@@ -1,4 +1,4 @@
-"""What is drawn is what was given: positions, colours and values of the pictures."""
+"""Positions, colours and values in the pictures."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def soft(shape, regions, seed=0):
 
 
 class Sliced:
-    """An array that can only be sliced, and remembers the largest block it gave."""
+    """An array that can only be sliced; it records the size of the largest block read."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype, self.most = array, array.shape, array.dtype, 0
@@ -55,13 +55,13 @@ def test_corresponding_regions_share_a_colour_and_merged_ones_its_shades():
     assert shade == "#59A3CD"  # 0.65 × (0, 114, 178) + 0.35 × 255
 
 
-def test_a_region_without_a_partner_has_a_colour_of_its_own():
+def test_an_unmatched_region_has_its_own_colour():
     colours = colours_of(compare(*CRISP))
     assert len(set(colours.groups)) == 3
 
 
 @pytest.mark.parametrize("name", [0, "background", " Background "])
-def test_the_largest_region_is_grey_where_it_reads_as_background(name):
+def test_the_largest_region_is_grey_if_its_label_means_background(name):
     reference = Segmentation.from_probabilities(
         [[0.9, 0.8, 0.1], [0.1, 0.2, 0.9]], names=[name, "x"]
     )
@@ -69,7 +69,7 @@ def test_the_largest_region_is_grey_where_it_reads_as_background(name):
     assert NEUTRAL not in colours_of(compare([1, 1, 0], [4, 4, 5])).groups
 
 
-def test_groups_have_the_colours_that_the_sides_give_their_regions():
+def test_groups_have_the_colours_given_for_their_regions():
     reference = replace(Segmentation.from_labels([1, 1, 2, 2, 3]), colours={1: "#123456"})
     prediction = replace(
         Segmentation.from_labels([7, 7, 8, 8, 9]), colours={7: "#FFFFFF", 8: PALETTE[0]}
@@ -99,7 +99,7 @@ def test_red_green_and_blue_show_three_groups_and_no_more():
         colours_of(compare([1, 2, 3, 4], [1, 2, 3, 4]), "rgb")
 
 
-def test_every_eye_tells_the_colours_apart():
+def test_colours_are_distinct_for_colour_blind_vision():
     # Machado et al. 2009, severity 1: deuteranopia, protanopia; on linear light.
     kinds = [
         np.eye(3),
@@ -122,7 +122,7 @@ def test_every_eye_tells_the_colours_apart():
         assert apart.min() > all_of_them
 
 
-def test_more_groups_than_colours_take_turns():
+def test_colours_repeat_if_there_are_more_groups():
     labels = np.arange(1, 101)
     groups = colours_of(compare(labels, labels)).groups
     assert len(groups) == 100 and groups[64] == groups[0]
@@ -133,7 +133,7 @@ def test_more_groups_than_colours_take_turns():
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("sides", ["soft", "crisp", "mixed"])
-def test_a_view_holds_the_pixels_of_the_arrays(sides, order):
+def test_a_view_contains_the_pixels_of_the_arrays(sides, order):
     shape = (7, 9, 5)
     p = np.asarray(soft(shape, 3), order=order)
     q = np.asarray(soft(shape, 4, seed=1), order=order)
@@ -206,13 +206,13 @@ def test_the_worst_place_is_where_a_neighbourhood_differs():
     assert worst_place(look(same, (range(64), range(64)))) == (32, 32)
 
 
-# --- which way up
+# --- orientation
 
 
 @pytest.mark.parametrize("flip", [(1, 1, 1), (-1, -1, 1), (-1, 1, -1)])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_anatomy_is_shown_the_right_way_up(flip, order):
-    # One pixel at the patient's right, front and top, however the array lies.
+def test_images_with_geometry_are_shown_in_radiological_convention(flip, order):
+    # One pixel at the patient's right, front and top, for any orientation of the array.
     shape = np.array((4, 5, 6))
     body = np.zeros(shape, int)
     body[-1, -1, -1] = 1
@@ -242,7 +242,7 @@ def test_anatomy_is_shown_the_right_way_up(flip, order):
         )
 
 
-def test_an_array_without_anatomy_is_shown_as_it_is_printed():
+def test_arrays_without_geometry_are_shown_like_printed_arrays():
     (plane,) = planes_of(2, None)
     image = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(plane.drawn(image, 2), image)
@@ -285,7 +285,7 @@ def test_the_map_is_white_where_f_is_1_and_black_where_it_is_0():
     assert image.get_array().tolist() == [[1, 1], [0, 1]]
     assert image.get_clim() == (0, 1)
     assert image.cmap(1.0)[:3] == (1, 1, 1) and image.cmap(0.0)[:3] == (0, 0, 0)
-    assert len(figure.axes) == 2  # the other one is the scale
+    assert len(figure.axes) == 2  # the other one is the colour bar
 
 
 def test_a_volume_is_cut_through_the_worst_place_in_three_planes():
@@ -314,10 +314,10 @@ def drawn_lines(ax):
     }
 
 
-def test_matched_pairs_are_blue_and_merges_green_the_wider_the_higher_their_dice():
+def test_matched_pairs_are_blue_and_merges_green():
     result = compare(*CRISP, merge="both")
     ax = plot(result, "correspondence").axes[0]
-    # Reference 1 stands beside its two partners 7 and 5, with Dice 8/9; 2 beside 9, with 6/7.
+    # Reference 1 is next to 7 and 5, with Dice 8/9; 2 is next to 9, with 6/7.
     assert drawn_lines(ax) == pytest.approx(
         {
             (0.5, 0.0, MATCHED, "-"): 1 + 6 * 8 / 9,
@@ -331,11 +331,11 @@ def test_matched_pairs_are_blue_and_merges_green_the_wider_the_higher_their_dice
     assert dots == ["#0072B2", "#0072B2", "#59A3CD", "#E69F00", "#E69F00"]
 
 
-# METHOD §8: one pair of regions was joined, one region was split.
+# One pair of regions is joined, one region is split.
 BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 
-def test_merges_on_both_sides_are_drawn_between_regions_that_meet():
+def test_merges_on_both_sides_are_drawn_between_overlapping_regions():
     layout = arrange(compare(*BOTH, merge="both"))
     lines = [
         (link.reference.label, link.prediction.label, link.merged, link.dice, link.apart)
@@ -350,8 +350,8 @@ def test_merges_on_both_sides_are_drawn_between_regions_that_meet():
     assert [node.label for node in layout.nodes] == [1, 2, 5, 3, 6, 7]
 
 
-def test_regions_merged_on_both_sides_of_a_group_have_lines_only_where_they_meet():
-    # 1↔5; 6 and 2 join them, one after the other, and do not meet each other.
+def test_regions_merged_on_both_sides_have_lines_only_if_they_overlap():
+    # 1↔5; 6 and 2 are merged into them one after the other, and do not overlap.
     reference, prediction = [1] * 9 + [2] * 2, [6] * 3 + [5] * 8
     result = compare(reference, prediction, merge="both")
     assert [(merge.region, merge.into) for merge in result.merges] == [(6, (1,)), (2, (5, 6))]
@@ -368,11 +368,11 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted():
     assert styles == {(0, 0): "-", (1, 1): "--", (2, 2): "-"}
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["matched", "1 pair shares no pixel"]
-    assert arrange(result, 1).apart == 1  # also where it is not drawn
+    assert arrange(result, 1).apart == 1  # also if it is not drawn
     assert arrange(compare(*BOTH)).apart == 0
 
 
-def test_pairs_that_share_no_pixel_are_dashed_where_labels_or_a_mapping_say_so():
+def test_pairs_without_common_pixels_are_dashed_with_match_by_labels_or_mapping():
     result = compare([1, 1, 2, 2, 3], [1, 1, 3, 3, 2], match="labels")
     assert [link.apart for link in arrange(result).links] == [False, True, True]
     result = compare([1, 1, 2, 2], [5, 6, 7, 7], match={5: 1, 7: 1})
@@ -390,13 +390,13 @@ def test_a_drawing_of_the_correspondence_needs_no_images():
 
 
 @pytest.mark.parametrize("kind", ["overview", "map", "slices", "histogram"])
-def test_a_picture_of_the_pixels_of_a_detached_comparison_is_refused(kind):
+def test_drawing_pixels_of_a_detached_comparison_is_an_error(kind):
     result = compare(soft((2, 2), 2), soft((2, 2), 2, seed=1))
     with pytest.raises(NeedsImages, match="a picture of the pixels needs the images"):
         plot(result.detach(), kind)
 
 
-def test_a_line_whose_dice_is_not_known_is_drawn_all_the_same():
+def test_a_line_with_unknown_dice_is_drawn():
     values = soft((6, 7), 2)
     overlap = probdice.overlap(values, soft((6, 7), 2, seed=1), similarity="aitchison")
     result = overlap.compare()
@@ -404,7 +404,7 @@ def test_a_line_whose_dice_is_not_known_is_drawn_all_the_same():
     plot(result, "correspondence")
 
 
-def test_the_higher_their_dice_the_wider_the_line():
+def test_lines_with_higher_dice_are_wider():
     assert width_of(0) == 1 and width_of(1) == 7 and width_of(0.3) > width_of(0.2)
 
 
@@ -412,31 +412,31 @@ def test_the_higher_their_dice_the_wider_the_line():
 
 
 def test_the_matrix_is_in_the_order_of_the_matching():
-    # 1↔9 and 2↔7 are matched; 5 has no partner and stands beside 7, whose row is the second.
+    # 1↔9 and 2↔7 are matched; 5 is unmatched and next to 7, in the second row.
     result = compare([1, 1, 1, 2, 2, 2, 2, 2], [9, 9, 7, 7, 7, 7, 5, 5])
     matrix = matrix_of(result)
     assert [result.overlap.prediction.label(k) for k in matrix.order.prediction] == [9, 7, 5]
     assert (matrix.paired.reference, matrix.paired.prediction, matrix.step) == (2, 2, 1)
     nan = np.nan
-    expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of pairs that meet
+    expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of overlapping pairs
     np.testing.assert_allclose(matrix.cells, expected, atol=1e-12)
 
 
-def test_a_spare_region_stands_beside_the_one_it_shares_most_with():
-    # Reference 1 and 2; the prediction splits both, and its labels are in no order.
+def test_an_unmatched_region_is_next_to_the_region_it_overlaps_most():
+    # The prediction splits both reference regions; its labels are unordered.
     result = compare([1] * 9 + [2] * 9, [8] * 5 + [3] * 4 + [4] * 5 + [1] * 4)
     order = [result.overlap.prediction.label(k) for k in matrix_of(result).order.prediction]
     assert order == [8, 4, 3, 1]
 
 
-def test_of_probabilities_the_matrix_holds_the_fuzzy_dice_of_every_pair():
+def test_the_matrix_of_probabilities_contains_the_fuzzy_dice_of_every_pair():
     p, q = soft((5, 6), 3), soft((5, 6), 3, seed=1)
     result = compare(p, q, match="labels")
     expected = [[1 - np.abs(one - two).sum() / (one.sum() + two.sum()) for two in q] for one in p]
     np.testing.assert_allclose(matrix_of(result).cells, expected, atol=1e-12)
 
 
-def test_groups_are_outlined_and_numbers_written_where_there_is_room():
+def test_groups_are_outlined_and_numbers_written_if_they_fit():
     figure = plot(compare(*CRISP, merge="both"), "overlap")
     ax = figure.axes[0]
     written = {text.get_position(): text.get_text() for text in ax.texts}
@@ -450,12 +450,12 @@ def test_groups_are_outlined_and_numbers_written_where_there_is_room():
     assert figure.legends == []
 
 
-def test_regions_without_a_partner_are_behind_a_line_and_counted():
+def test_unmatched_regions_are_separated_by_a_line_and_counted():
     figure = plot(compare(*CRISP), "overlap")
     (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "-"]
     assert list(line.get_xdata()) == [1.5, 1.5]
     (text,) = figure.legends[0].get_texts()
-    assert text.get_text() == "without a partner, right of the line: 1 of the prediction"
+    assert text.get_text() == "unmatched, right of the line: 1 of the prediction"
 
 
 def test_a_cell_of_many_pairs_shows_the_largest_of_them():
@@ -475,14 +475,14 @@ def test_a_hundred_thousand_regions_need_no_table_of_all_pairs(monkeypatch):
         result.weights  # noqa: B018
     figure = plot(result, "overlap")
     ax = figure.axes[0]
-    assert ax.get_ylabel() == "reference: 100,000 regions, as matched"
+    assert ax.get_ylabel() == "reference: 100,000 regions, in matching order"
     assert max(ax.images[0].get_array().shape) <= 480
 
 
 # --- names
 
 
-def test_names_that_are_shortened_are_still_told_apart():
+def test_shortened_names_stay_distinct():
     names = ["Left-Cerebral-White-Matter", "Left-Cerebral-Cortex", "Left-Cerebral-Exterior", "x"]
     assert short_names(names, 14) == ["Left-C…-Matter", "Left-C…-Cortex", "Left-C…xterior", "x"]
     names = [f"the-same-beginning-{k}-and-the-same-end" for k in (1, 2)]
@@ -490,13 +490,13 @@ def test_names_that_are_shortened_are_still_told_apart():
 
 
 @pytest.mark.parametrize("most", [4, 8, 12])
-def test_no_two_names_are_shortened_to_one(most):
+def test_different_names_are_never_shortened_to_the_same(most):
     names = [f"{a * 30}{b * 30}{a * 30}" for a in "xy" for b in "pqrst"] + ["xxx…", "…1"]
     short = short_names(names, most)
     assert len(set(short)) == len(names) and max(map(len, short)) <= most
 
 
-def test_equal_names_stay_equal_and_lines_and_dollars_are_text():
+def test_equal_names_stay_equal_and_line_breaks_and_dollars_are_escaped():
     assert short_names(["a\nb", "$x$", "$x$"], 9) == ["a b", r"\$x\$", r"\$x\$"]
 
 
@@ -504,7 +504,7 @@ def test_equal_names_stay_equal_and_lines_and_dollars_are_text():
 
 
 def shifted(count, pixels=10):
-    """Regions in a row, and the same moved by one pixel more in every next region."""
+    """Regions in a row, and a copy in which each region is shifted one pixel further."""
     labels = np.repeat(np.arange(count), pixels)
     moved = labels.copy()
     for k in range(count - 1):
@@ -512,7 +512,7 @@ def shifted(count, pixels=10):
     return labels, moved
 
 
-def test_the_correspondence_of_many_regions_is_a_page_of_those_with_the_lowest_dice():
+def test_the_correspondence_of_many_regions_shows_the_lowest_dice_on_one_page():
     result = compare(*shifted(1500))
     figure = plot(result, "correspondence")
     width, height = figure.get_size_inches()
@@ -527,13 +527,13 @@ def test_the_correspondence_of_many_regions_is_a_page_of_those_with_the_lowest_d
     assert "46 of 1,500 groups, those with the lowest matched Dice" in title
 
 
-def test_few_regions_stay_in_their_order():
+def test_few_regions_keep_their_order():
     layout = arrange(compare(*shifted(20)), rows=46)
     assert [node.label for node in layout.nodes if node.side == "reference"] == list(range(20))
     assert layout.hidden == 0 and layout.floor is None
 
 
-def test_a_group_of_very_many_regions_leaves_room_for_others():
+def test_a_very_large_group_is_shortened():
     reference = np.repeat([1, 2], 500)
     prediction = np.concatenate([np.arange(500), np.full(500, 999)])
     prediction[:100] = 0
@@ -564,7 +564,7 @@ def test_a_picture_is_drawn_into_given_axes(kind, tmp_path):
     figure.savefig(tmp_path / "figure.svg")
 
 
-def test_a_picture_of_several_panels_takes_as_many_axes():
+def test_a_picture_with_several_panels_needs_one_axes_per_panel():
     from matplotlib.figure import Figure
 
     axes = Figure().subplots(2, 3)
@@ -572,25 +572,25 @@ def test_a_picture_of_several_panels_takes_as_many_axes():
     assert result.plot("overview", ax=axes[0]) is axes[0, 0].figure
     result.plot("slices", ax=list(axes[1]))
     assert [ax.get_xlabel() for ax in axes[1]] == ["axis 0", "axis 1", "axis 2"]
-    with pytest.raises(InputError, match="has 9 panels here: ax must be as many axes, found 6"):
+    with pytest.raises(InputError, match="has 9 panels, but ax has 6 axes"):
         result.plot("views", ax=axes)
 
 
-def test_the_size_of_a_figure_is_what_was_asked_for():
+def test_figsize_sets_the_size_of_the_figure():
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     for kind in ("overview", "correspondence", "overlap", "histogram", "slices"):
         assert plot(result, kind, figsize=(3.5, 2)).get_size_inches().tolist() == [3.5, 2]
     with pytest.raises(InputError, match="a width and a height in inches, found 3"):
         plot(result, "map", figsize=3)
-    with pytest.raises(InputError, match="give ax or figsize, not both"):
+    with pytest.raises(InputError, match="pass ax or figsize, not both"):
         plot(result, "map", ax=plot(result, "map").axes[0], figsize=(3, 3))
-    with pytest.raises(InputError, match="ax must be axes of Matplotlib, found int"):
+    with pytest.raises(InputError, match="ax must be Matplotlib axes, found int"):
         plot(result, "map", ax=3)
 
 
 @pytest.mark.parametrize("similarity", ["absolute", probdice.Aitchison(floor=0.01)])
 @pytest.mark.parametrize("side", ["reference", "prediction"])
-def test_labels_without_a_partner_among_probabilities_are_compared_alike(side, similarity):
+def test_unmatched_labels_are_compared_with_probabilities_in_one_group(side, similarity):
     labels = np.random.default_rng(0).integers(0, 9, (20, 30))
     pair = (labels, soft((20, 30), 3)) if side == "reference" else (soft((20, 30), 3), labels)
     result = compare(*pair, similarity=similarity)
@@ -603,16 +603,16 @@ def test_label_maps_of_many_regions_are_looked_up(other):
     labels = np.random.default_rng(0).integers(0, 1500, (400, 500))
     moved = np.roll(labels, 1, axis=0)
     result = compare(labels, moved if other == "labels" else soft((400, 500), 3))
-    look(result, (range(2), range(2)))  # compiled
+    look(result, (range(2), range(2)))  # compiles
     durations = []
     for _ in range(3):
         start = perf_counter()
         look(result, (range(400), range(500)))
         durations.append(perf_counter() - start)
-    assert min(durations) < 0.1  # it takes 0.01 s; one row a group would take 2 s
+    assert min(durations) < 0.1  # it takes 0.01 s; one row per group would take 2 s
 
 
-def test_no_picture_rounds_up_to_equality():
+def test_values_below_1_are_never_rounded_to_1():
     labels = np.repeat([1, 2], 20_000).reshape(200, 200)
     other = labels.copy()
     other[0, 0] = 2
@@ -628,7 +628,7 @@ def test_no_picture_rounds_up_to_equality():
     assert dice == ["0.99", "0.00", "0.99"]
 
 
-def test_f_along_the_slices_is_its_mean_over_each():
+def test_slices_shows_the_mean_of_f_per_slice():
     p, q = soft((4, 5, 6), 3), soft((4, 5, 6), 3, seed=1)
     mask = np.ones((4, 5, 6), bool)
     mask[2] = False
@@ -644,7 +644,7 @@ def test_f_along_the_slices_is_its_mean_over_each():
     np.testing.assert_allclose(means_along(view, 2)[5], np.nanmean(f[:, :, 5]), atol=1e-7)
 
 
-def test_the_histogram_holds_every_pixel_once():
+def test_the_histogram_counts_every_pixel_once():
     p, q = soft((40, 50), 3), soft((40, 50), 3, seed=1)
     result = compare(p, q)
     heights = [bar.get_height() for bar in plot(result, "histogram").axes[0].patches]
@@ -653,7 +653,7 @@ def test_the_histogram_holds_every_pixel_once():
 
 
 @pytest.mark.parametrize("similarity", ["absolute", probdice.Aitchison(floor=0.01)])
-def test_the_histogram_of_label_maps_is_how_many_pixels_agree(similarity):
+def test_the_histogram_of_label_maps_counts_agreeing_pixels(similarity):
     result = compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 7, 5, 5, 5, 5, 5], similarity=similarity)
     ax = plot(result.detach(), "histogram").axes[0]
     assert [bar.get_height() for bar in ax.patches] == [1 / 8, 7 / 8]
@@ -668,17 +668,17 @@ def test_images_of_any_number_of_axes_are_drawn(kind, shape, tmp_path):
     figure.savefig(tmp_path / "figure.png", dpi=40)
 
 
-def test_a_label_with_dollars_is_text(tmp_path):
+def test_dollars_in_a_label_are_escaped(tmp_path):
     reference = Segmentation.from_labels([[1, 2]], names={1: "$x", 2: "a\n$^b$ <i>"})
     for kind in ("overview", "correspondence", "overlap"):
         compare(reference, [[1, 2]]).plot(kind).savefig(tmp_path / f"{kind}.svg")
 
 
-def test_what_cannot_be_drawn_is_said():
+def test_impossible_pictures_raise_an_error():
     result = compare([[1, 2]], [[1, 2]])
     with pytest.raises(InputError, match="kind must be one of 'overview'"):
         plot(result, "pie")
-    with pytest.raises(InputError, match="volumes, found an image of shape"):
+    with pytest.raises(InputError, match="needs a volume with three axes, found shape"):
         plot(result, "views")
     with pytest.raises(InputError, match="index of a pixel of shape"):
         plot(result, "map", place=(5, 5))
@@ -686,7 +686,7 @@ def test_what_cannot_be_drawn_is_said():
         plot(result, "map", palette="jet")
 
 
-def test_nothing_is_shown_and_matplotlib_comes_only_when_asked():
+def test_figures_are_not_shown_and_matplotlib_is_imported_lazily():
     code = (
         "import sys, probdice, probdice.pictures\n"
         "assert 'matplotlib' not in sys.modules\n"

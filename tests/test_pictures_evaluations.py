@@ -1,4 +1,4 @@
-"""Pictures of an evaluation show its numbers: every case, every region, every pair of methods."""
+"""Pictures of an evaluation: cases, regions, pairs of methods, volumes and ranks."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ CASES = 8
 
 
 def moved(labels, k):
-    """Labels whose border lies k pixels further."""
+    """Labels with a boundary shifted by k pixels."""
     changed = labels.copy()
     changed[:, 10 : 10 + k] = 1
     return changed
@@ -27,7 +27,7 @@ def moved(labels, k):
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory) -> Evaluation:
-    """Two methods over eight cases of two labels; one is a pixel off, the other more and more."""
+    """Two methods over eight cases of two labels: constant and increasing errors."""
     folder = tmp_path_factory.mktemp("evaluation")
     labels = np.repeat([1, 2], 10).astype(np.uint8)[None, :, None].repeat(4, 0).repeat(3, 2)
     for name, shift in (("truth", lambda k: 0), ("near", lambda k: 1), ("far", lambda k: 2 + k)):
@@ -59,14 +59,14 @@ def test_every_case_of_every_method_is_a_dot(result):
     assert means == pytest.approx([19 / 20, np.mean([1 - (2 + k) / 20 for k in range(8)])])
 
 
-def test_another_measure_may_tell_them_apart(result):
+def test_another_measure_can_be_drawn(result):
     assert result.plot("distributions", measure="lowest_dice").axes[0].get_xlabel() == "lowest Dice"
     for kind in ("regions", "volumes"):
-        with pytest.raises(InputError, match="shows no measure: leave measure out"):
+        with pytest.raises(InputError, match="measure cannot be used with kind="):
             result.plot(kind, measure="score")
 
 
-def test_equal_values_are_stacked_to_both_sides():
+def test_equal_values_are_stacked_in_both_directions():
     values = np.array([0.5, 0.1, 0.5, np.nan, 0.5, 0.5])
     known, places = stacked(values, (0.0, 1.0))
     assert known.tolist() == [0.1, 0.5, 0.5, 0.5, 0.5]
@@ -84,13 +84,13 @@ def test_regions_are_ordered_by_their_mean_dice(result):
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["near", "far"]
 
 
-def test_what_does_not_fit_a_page_is_said(result):
+def test_labels_that_do_not_fit_on_a_page_are_reported(result):
     figure = plot_evaluation(result, "regions", figsize=(5, 1.7))
     title = figure.legends[0].get_title().get_text()
     assert title == "1 of 2 labels, those with the lowest mean Dice"
 
 
-def test_differences_are_those_of_the_same_case(result):
+def test_differences_are_computed_per_case(result):
     ax = result.plot("differences").axes[0]
     expected = [(1 + k) / 20 for k in range(CASES)]
     assert sorted(dots(ax)) == pytest.approx(expected)
@@ -105,7 +105,7 @@ def _only(result, method):
     return replace(result, records=records, methods={method: result.methods[method]})
 
 
-def test_volumes_are_those_of_both_sides_in_millilitres(result):
+def test_volumes_of_both_sides_are_in_millilitres(result):
     volumes = volumes_of(result, "near")
     # Ten columns of 4 × 3 pixels of 10 mm³, and one column more or less.
     assert volumes.unit == "mL"
@@ -143,22 +143,22 @@ def test_an_evaluation_is_drawn_into_given_axes(result, kind, tmp_path):
     figure.savefig(tmp_path / "figure.pdf")
 
 
-def test_volumes_take_axes_for_every_method(result):
+def test_volumes_needs_one_axes_per_method(result):
     from matplotlib.figure import Figure
 
     axes = Figure().subplots(1, 3)
     result.plot("volumes", ax=axes[:2])
-    with pytest.raises(InputError, match="has 2 panels here: ax must be as many axes, found 3"):
+    with pytest.raises(InputError, match="has 2 panels, but ax has 3 axes"):
         result.plot("volumes", ax=axes)
 
 
-def test_what_cannot_be_drawn_is_named(result):
+def test_impossible_pictures_of_an_evaluation_raise_an_error(result):
     with pytest.raises(InputError, match="kind must be one of 'distributions', 'regions'"):
         result.plot("violins")
 
 
-def test_labels_that_mean_something_else_in_every_case_have_no_regions(result):
+def test_regions_needs_labels_with_the_same_meaning_in_every_case(result):
     other = _only(result, "near")
     other.__dict__["labels_agree"] = False
-    with pytest.raises(InputError, match="needs labels that mean the same in every case"):
+    with pytest.raises(InputError, match="needs labels with the same meaning in every case"):
         other.plot("regions")

@@ -1,4 +1,4 @@
-"""README tells what happens: its example prints what it shows, and its links lead somewhere."""
+"""README, links between pages, and the architecture page are up to date."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ def test_there_is_an_example():
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES)
-def test_examples_print_what_is_shown(code, shown):
+def test_examples_print_the_output_shown(code, shown):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})
@@ -45,8 +45,21 @@ def test_links_lead_to_files(page):
         assert ((ROOT / page).parent / target).exists(), target
 
 
-def test_the_table_of_rooms_names_every_room():
-    from test_architecture import ROOMS
+def test_the_architecture_page_lists_the_packages_in_import_order():
+    from test_architecture import PACKAGES
 
-    table = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    assert [room for room in ROOMS if f"`{room}" not in table] == []
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("## Packages")[2].partition("## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == PACKAGES
+
+
+def test_the_architecture_page_names_modules_that_exist():
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:\w+/)*\w+\.py|\w+/(?:\w+/)*)`", page)
+    assert len(paths) > 20
+    missing = [
+        path
+        for path in paths
+        if not (ROOT / "src" / "probdice" / path).exists() and path != "tests/test_architecture.py"
+    ]
+    assert missing == []

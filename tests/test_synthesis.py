@@ -1,4 +1,4 @@
-"""Phantoms and degradations: what must hold for each, and values worked by hand."""
+"""Phantoms and degradations: common properties, and values worked by hand."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ from probdice.synthesis import (
 
 SHAPES = [(20, 26), (12, 14, 10)]
 STRENGTHS = {"split": 2, "merge": 2, "permute": 3}
-ROUNDING = 3e-7  # of a sum of a few float32 numbers
+ROUNDING = 3e-7  # error of a sum of a few float32 numbers
 
 
 def values_of(segmentation: Segmentation) -> NDArray[Any]:
@@ -57,14 +57,16 @@ def test_phantoms_are_probabilities(name: str, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", PHANTOMS)
-def test_phantoms_depend_on_the_seed_alone(name: str) -> None:
+def test_phantoms_depend_only_on_the_seed(name: str) -> None:
     first, again, other = (values_of(PHANTOMS[name]((40, 40), seed=seed)) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("phantom", [nested_ellipses, voronoi, touching_cells, stripes])
-def test_phantoms_have_as_many_regions_as_asked(phantom: Callable[..., Segmentation]) -> None:
+def test_phantoms_have_the_requested_number_of_regions(
+    phantom: Callable[..., Segmentation],
+) -> None:
     values = values_of(phantom((64, 64), regions=5, softness=0, doubt=0))
     assert set(np.unique(values)) == {0, 1}
     assert (values.reshape(5, -1).sum(axis=1) > 0).all()
@@ -110,10 +112,10 @@ def test_doubt_is_spread_evenly() -> None:
         ({"doubt": 1}, "doubt"),
     ],
 )
-def test_phantoms_refuse_what_makes_no_sense(arguments: dict[str, Any], message: str) -> None:
+def test_phantoms_reject_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         voronoi(**arguments)
-    with pytest.raises(InputError, match="from 0 to 1"):
+    with pytest.raises(InputError, match="between 0 and 1"):
         soften([0, 2], 2)
 
 
@@ -131,7 +133,7 @@ def test_degradations_keep_probabilities(name: str, shape: tuple[int, ...]) -> N
     np.testing.assert_allclose(sums(spoilt), 1, atol=ROUNDING)
     assert spoilt.geometry is geometry
     assert not np.array_equal(values, before)
-    assert np.array_equal(values_of(reference), before)  # what was given is left alone
+    assert np.array_equal(values_of(reference), before)  # the input is unchanged
 
 
 @pytest.mark.parametrize("name", DEGRADATIONS)
@@ -145,7 +147,7 @@ def test_degradations_are_the_identity_at_strength_0(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEGRADATIONS)
-def test_degradations_repeat(name: str) -> None:
+def test_degradations_are_reproducible(name: str) -> None:
     reference = voronoi((24, 24), regions=6)
     strength = STRENGTHS.get(name, 1.5)
     first, again, other = (
@@ -158,13 +160,13 @@ def test_degradations_repeat(name: str) -> None:
 
 @pytest.mark.parametrize("strength", [-1, np.nan, np.inf])
 @pytest.mark.parametrize("name", DEGRADATIONS)
-def test_degradations_refuse_a_strength_that_is_none(name: str, strength: float) -> None:
+def test_degradations_reject_an_invalid_strength(name: str, strength: float) -> None:
     with pytest.raises(InputError, match="strength must be"):
         DEGRADATIONS[name](stripes((8, 8)), strength)
 
 
 @pytest.mark.parametrize("degrade", [split, merge, permute])
-def test_counted_degradations_refuse_parts(degrade: Callable[..., Segmentation]) -> None:
+def test_counted_degradations_reject_fractions(degrade: Callable[..., Segmentation]) -> None:
     with pytest.raises(InputError, match="whole number"):
         degrade(stripes((8, 8)), 1.5)
 
@@ -177,7 +179,7 @@ def test_small_strengths_change_little(name: str) -> None:
 
 
 @pytest.mark.parametrize("degrade", [blur, deform])
-def test_what_is_constant_stays_so(degrade: Callable[..., Segmentation]) -> None:
+def test_constant_probabilities_stay_constant(degrade: Callable[..., Segmentation]) -> None:
     constant = np.stack([np.full((9, 9), p, np.float32) for p in (0.2, 0.3, 0.5)])
     np.testing.assert_allclose(values_of(degrade(constant, 3.0)), constant, rtol=1e-6)
 
@@ -210,7 +212,7 @@ def test_noise_has_its_strength_in_log_ratios() -> None:
     assert log_ratio.mean() == pytest.approx(0, abs=0.02)
 
 
-def test_noise_leaves_certainty_alone() -> None:
+def test_noise_does_not_change_certain_pixels() -> None:
     certain = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]])
     values = values_of(noise(certain, 2.0))
     assert values[:, :2].tolist() == [[1, 0], [0, 1]]
@@ -240,7 +242,7 @@ def test_grow_takes_in_proportion_and_shrink_gives_to_the_nearest() -> None:
     assert shrunk.tolist() == [[1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]]
 
 
-def test_a_lone_region_can_neither_grow_nor_shrink() -> None:
+def test_a_single_region_can_neither_grow_nor_shrink() -> None:
     alone = np.ones((1, 5))
     assert values_of(grow(alone, 2)).tolist() == alone.tolist()
     assert values_of(shrink(alone, 2)).tolist() == alone.tolist()
@@ -303,7 +305,7 @@ def test_label_maps_and_arrays_become_probabilities() -> None:
     assert blur(named, 1.0).regions == ("left", "right")
 
 
-def test_probabilities_follow_how_a_segmentation_is_read() -> None:
+def test_probabilities_use_the_options_of_the_segmentation() -> None:
     foreground = Segmentation.from_probabilities([0.25, 1.0], axis=None)
     assert probabilities(foreground)[0].tolist() == [[0.75, 0.0], [0.25, 1.0]]
     logits = Segmentation.from_logits([[0.0], [np.log(3)]])
@@ -316,14 +318,14 @@ def test_probabilities_follow_how_a_segmentation_is_read() -> None:
     assert probabilities(scaled)[0].tolist() == [[0.25], [0.75]]
 
 
-def test_what_cannot_be_probabilities_is_refused() -> None:
+def test_invalid_probabilities_are_rejected() -> None:
     with pytest.raises(InputError, match=r"probabilities sum to 0\.75 at pixel"):
         blur([[0.5, 0.25], [0.5, 0.5]], 1)
     with pytest.raises(InputError, match=r"^segmentation: must contain labels"):
         blur(np.array(["a", "b"]), 1)
 
 
-def test_ignored_labels_are_refused() -> None:
+def test_ignored_labels_are_rejected() -> None:
     with pytest.raises(InputError, match="ignores labels"):
         blur(Segmentation.from_labels([1, 255], ignore=[255]), 1)
 

@@ -2,8 +2,8 @@
 A first comparison
 ==================
 
-Two segmentations of one image: three wavy bands against four, in another order and with other
-numbers. Nothing but the two arrays is given.
+Compare two segmentations of one image. The reference has three wavy bands; the prediction has four,
+in a different order and with different labels. `compare` needs only the two arrays.
 """
 
 import probdice
@@ -15,6 +15,6 @@ result = probdice.compare(reference, prediction)
 result
 
 # %%
-# The score is the mean over all pixels of the similarity of the two probability vectors. Region 3
-# of the prediction is spare: it was split off a band that the reference has as one.
+# The score is the mean, over all pixels, of the similarity of the two probability vectors. Region 3
+# of the prediction is unmatched: it is part of a band that is one region in the reference.
 figure = result.plot("overview")

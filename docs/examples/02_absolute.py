@@ -2,8 +2,8 @@
 The absolute similarity
 =======================
 
-One minus half the sum of absolute differences: linear in the probabilities, and at home with
-zeros. It is the default.
+The absolute similarity is one minus half the sum of absolute differences. It is linear in the
+probabilities and needs no special rule for zeros. It is the default.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ print(f([0.9, 0.1], [0.8, 0.2]))
 print(f([0.2, 0.3, 0.5], [0.1, 0.6, 0.3]))
 
 # %%
-# With two regions it falls evenly with the difference, wherever the reference lies.
+# With two regions, it falls linearly with the difference, for any value of the reference.
 p = np.linspace(0, 1, 201)
 curves = Figure(figsize=(7, 3.2), layout="constrained")
 axes = curves.subplots()

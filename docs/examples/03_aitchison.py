@@ -2,8 +2,8 @@
 The aitchison similarity
 ========================
 
-From the Aitchison distance, which compares ratios: it tells 0.999 from 0.99, where the absolute
-similarity sees next to no difference.
+The aitchison similarity is computed from the Aitchison distance, which compares ratios. It
+distinguishes 0.999 from 0.99, which are almost equal for the absolute similarity.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ import probdice
 absolute, aitchison = probdice.Absolute(), probdice.Aitchison()
 for sure in (0.99, 0.999, 0.9999):
     p, q = [0.99, 0.01], [sure, 1 - sure]
-    print(f"0.99 against {sure}: absolute {absolute(p, q):.4f}, aitchison {aitchison(p, q):.4f}")
+    print(f"0.99 vs {sure}: absolute {absolute(p, q):.4f}, aitchison {aitchison(p, q):.4f}")
 
 # %%
-# It falls fastest next to equality, all the more where the reference is nearly certain, and is 0
-# where certainty is contradicted.
+# It falls fastest close to equality, especially where the reference is nearly certain. It is 0
+# where one side has probability 0 and the other does not.
 p = np.linspace(0, 1, 401)
 curves = Figure(figsize=(7, 3.2), layout="constrained")
 axes = curves.subplots()
@@ -29,8 +29,8 @@ axes.set(xlabel="prediction of the first region", ylabel="similarity", ylim=(0, 
 axes.legend()
 
 # %%
-# Between two images: the same regions, blurred by half a pixel. The absolute similarity sees the
-# boundaries, the aitchison similarity also the small probabilities elsewhere.
+# Compare two images with the same regions, one of them blurred. The absolute similarity is lower at
+# the boundaries; the aitchison similarity also reflects small probabilities elsewhere.
 from probdice.synthesis import blur, brain_section
 
 reference = brain_section()

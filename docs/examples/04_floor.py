@@ -2,9 +2,9 @@
 A floor under small probabilities
 =================================
 
-Under the aitchison similarity, a region that one side rules out and the other does not is
-infinitely far. Real maps are full of exact zeros: a floor raises them, and the score says
-something again. The floor is part of the result: write it down with the score.
+With the aitchison similarity, the distance is infinite if a region has probability 0 on one side
+only. Real maps contain many exact zeros. A floor raises them, so that the distance is finite.
+Report the floor with the score, because the score depends on it.
 """
 
 from matplotlib.figure import Figure
@@ -18,11 +18,11 @@ strict = probdice.compare(reference, prediction, similarity="aitchison")
 print(f"without a floor: {strict.score:.3f}")
 
 # %%
-# Black are the pixels that one side rules out and the other does not.
+# Pixels are black where a region has probability 0 on one side only.
 overview = strict.plot("overview")
 
 # %%
-# With a floor they are far, and no longer infinitely so:
+# With a floor, their distance is large but finite:
 floors = [10**-k for k in range(1, 9)]
 scores = [
     probdice.compare(reference, prediction, similarity=probdice.Aitchison(floor=floor)).score

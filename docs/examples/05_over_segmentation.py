@@ -1,9 +1,10 @@
 """
-Merging what a prediction split
-===============================
+Merge an over-segmentation
+==========================
 
-The prediction found the right boundaries and some more. After matching alone every piece but one
-of each region is left over; ``merge="prediction"`` joins them, and says what each join gained.
+The prediction has the right boundaries and some additional ones. Matching alone leaves all pieces
+of a region but one unmatched. ``merge="prediction"`` merges them and reports the gain of each
+merge.
 """
 
 import probdice
@@ -15,17 +16,17 @@ prediction = split(deform(reference, 2.0), 4, seed=1)
 result = probdice.compare(reference, prediction, merge="prediction")
 print(f"matched score {result.matched_score:.3f}, score {result.score:.3f}")
 for merge in result.merges:
-    print(f"prediction {merge.region} joins reference {merge.into}: {merge.gain:+.3f}")
+    print(f"prediction {merge.region} is merged into reference {merge.into}: {merge.gain:+.3f}")
 
 # %%
-# Pieces of one region now have its colour.
+# All pieces of a region now have its colour.
 overview = result.plot("overview")
 
 # %%
-# Who belongs to whom: matched pairs in blue, merged regions in green.
+# Corresponding regions: matched pairs in blue, merged regions in green.
 correspondence = result.plot("correspondence")
 
 # %%
-# Without merging, the explained share of the reference says the same: a prediction that only splits
-# determines it nearly wholly.
+# The explained share of the reference needs no merging. It is nearly 1 for a prediction that only
+# splits regions.
 print({side: round(share, 3) for side, share in result.explained.items()})

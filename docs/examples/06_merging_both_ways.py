@@ -1,9 +1,10 @@
 """
-Merging both ways
-=================
+Merge regions of both sides
+===========================
 
-One image may be over-segmented in one place and under-segmented in another. ``merge="both"`` lets
-spare regions of either side join; best gain first, so that the order of numbers does not matter.
+A prediction may be over-segmented in one place and under-segmented in another. ``merge="both"``
+merges unmatched regions of both sides. The best gain comes first, so the order of labels does not
+matter.
 """
 
 import numpy as np
@@ -21,8 +22,8 @@ for merge in ("none", "prediction", "reference", "both"):
     print(f"{merge:10} score {result.score:.3f}   adjusted {result.adjusted_score:.3f}")
 
 # %%
-# A merged score is never the whole answer: a prediction of one region fits any reference. So does
-# chance, and the adjusted score has no value.
+# Do not report a score with merging alone: a prediction with a single region scores 1 against any
+# reference. Its chance score is also 1, so the adjusted score is undefined.
 nothing = np.zeros_like(reference)
 result_of_nothing = probdice.compare(reference, nothing, merge="both")
 print(f"score {result_of_nothing.score}, adjusted {result_of_nothing.adjusted_score:.2f}")

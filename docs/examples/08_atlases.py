@@ -2,8 +2,8 @@
 Two atlases of different granularity
 ====================================
 
-One atlas has four parcels, another has fourteen, and none shares a name. Which fine parcels make
-up a coarse one, and does the fine atlas respect its boundaries?
+One atlas has four parcels, the other has fourteen, and they share no names. Which fine parcels form
+a coarse parcel, and do the boundaries agree?
 """
 
 import probdice
@@ -21,8 +21,8 @@ for group in result.groups:
     print(", ".join(group.reference), "=", *group.prediction, f"  Dice {group.dice:.3f}")
 
 # %%
-# How much of one atlas the other determines. The fine one determines the coarse one almost
-# wholly; the other way round, the coarse one cannot say which of its parts a pixel is in.
+# The share of one atlas that the other explains. The fine atlas determines the coarse one almost
+# completely. The coarse atlas does not determine in which fine parcel a pixel lies.
 print({side: round(share, 3) for side, share in result.explained.items()})
 
 # %%

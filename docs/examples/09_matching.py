@@ -1,9 +1,9 @@
 """
-Which region is which
-=====================
+Matching rules
+==============
 
-Four ways to say it: by the largest total overlap, by the paper's rule, by equal labels, or as you
-say.
+Regions can be matched by the largest total overlap, by the paper's rule, by equal labels, or by
+pairs that you specify.
 """
 
 import probdice
@@ -17,13 +17,13 @@ for match in ("overlap", "paper", "labels", {3: 1}):
     print(f"{match!s:10} score {result.score:.3f}   groups {pairs}")
 
 # %%
-# The paper's rule pairs what is left, though it shares no pixel; by equal labels little agrees. A
-# comparison says what it noticed:
+# The paper's rule also pairs regions that share no pixel. With equal labels, few pixels agree.
+# Notes report such findings:
 for note in probdice.compare(reference, prediction, match="paper").notes:
     print(note)
 
 # %%
-# The Dice of every pair of regions that meets, in the order of the matching:
+# The Dice of every pair of overlapping regions, ordered by the matching:
 from probdice.synthesis import permute, voronoi
 
 cells = voronoi(regions=6)

@@ -1,9 +1,9 @@
 """
-How much of a score is chance
-=============================
+Correct a score for chance
+==========================
 
-The score of knowing nothing depends on how large regions are. The adjusted score takes it out: 1
-is equal, 0 is what independent pixels score.
+The score of two independent segmentations depends on the sizes of the regions. The adjusted score
+corrects for it: 1 means equal, 0 means the score of independent pixels.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ import probdice
 rng = np.random.default_rng(0)
 shares = np.linspace(0.5, 0.99, 12)
 scores, adjusted, chance = [], [], []
-for share in shares:  # two label maps that know nothing of each other
+for share in shares:  # two independent label maps
     reference, prediction = rng.random((2, 200, 200)) > share
     result = probdice.compare(reference, prediction)
     scores.append(result.score)
@@ -30,8 +30,8 @@ axes.set(xlabel="share of the background", ylim=(-0.05, 1.05))
 axes.legend()
 
 # %%
-# Unrelated *images* are not independent pixels: they are smooth. Two patterns that have nothing
-# to do with each other still share large pieces by accident.
+# The pixels of unrelated *images* are not independent, because images are smooth. Two unrelated
+# patterns still share large areas by chance.
 from scipy import ndimage
 
 

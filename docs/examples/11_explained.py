@@ -1,10 +1,10 @@
 """
-What one side explains of the other
-===================================
+Explained shares
+================
 
-A number that asks for no correspondence: the share of one side's variance that the other
-determines. It stays at 1 for the reference when regions are only split, for the prediction when
-they are only joined.
+The explained share is the share of one side's variance that the other side determines. It needs no
+correspondence. That of the reference stays 1 if regions are only split; that of the prediction
+stays 1 if regions are only joined.
 """
 
 import probdice
@@ -24,7 +24,7 @@ for name, prediction in changes.items():
     print(f"{name:20} score {result.score:.2f}   explained {of_reference:.2f}, {of_prediction:.2f}")
 
 # %%
-# It does not see confidence; the score does.
+# It does not depend on confidence; the score does.
 for doubt in (0.0, 0.3, 0.6):
     result = probdice.compare(reference, voronoi(regions=6, doubt=doubt))
     shares = [round(share, 2) for share in result.explained.values()]

@@ -2,8 +2,9 @@
 One correspondence for a data set
 =================================
 
-Clusters of one model mean the same in every image. The overlaps of all images add up, so that
-which cluster is which class is found once, on all of them, and every image is scored by that.
+The clusters of a model have the same meaning in every image. Overlaps of images can be added, so
+clusters and classes are matched once, on all images, and every image is scored with that
+correspondence.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 import probdice
 from probdice.synthesis import brain_section, deform, split
 
-names = np.array([4, 0, 5, 2, 1, 3])  # what the clusters happen to be called
+names = np.array([4, 0, 5, 2, 1, 3])  # arbitrary labels of the clusters
 
 
 def case(seed):
@@ -26,12 +27,12 @@ learnt = total.compare(merge="prediction")
 learnt
 
 # %%
-# Every image by that correspondence, and by one of its own:
+# Score each image with the common correspondence, and with its own:
 for reference, prediction in cases[:4]:
     together = probdice.compare(reference, prediction, match=learnt)
     alone = probdice.compare(reference, prediction, merge="prediction")
-    print(f"one for all {together.score:.3f}   its own {alone.score:.3f}")
+    print(f"common {together.score:.3f}   own {alone.score:.3f}")
 
 # %%
-# The sum is a small table that can be saved and loaded.
+# The sum is a small table. Save it with ``save`` and load it with ``Overlap.load``.
 figure = learnt.plot("correspondence")

@@ -2,7 +2,7 @@
 Instances: found, missed, split and merged
 ==========================================
 
-Cells are counted one by one: which were found, and how well.
+Each cell is an instance. The comparison counts detected, missed and false instances.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ import probdice
 from probdice.synthesis import deform, touching_cells
 
 cells = touching_cells((160, 160), regions=20, seed=2)
-by_hand = cells.array.argmax(axis=0)
-found = deform(cells, 4.0, seed=3).array.argmax(axis=0)
-found[found == 6] = 0  # missed
-found[found == 8] = 9  # perhaps merged with a neighbour
+annotated = cells.array.argmax(axis=0)
+detected = deform(cells, 4.0, seed=3).array.argmax(axis=0)
+detected[detected == 6] = 0  # missed
+detected[detected == 8] = 9  # may be merged with a neighbour
 
-result = probdice.compare(by_hand, found)
+result = probdice.compare(annotated, detected)
 detection = result.detection(background=0)
 print(
-    f"found {detection.true_positives}, false {detection.false_positives}, "
+    f"detected {detection.true_positives}, false {detection.false_positives}, "
     f"missed {detection.misses}"
 )
 print(
@@ -32,10 +32,10 @@ print(
 overview = result.plot("overview")
 
 # %%
-# How much depends on the threshold:
+# The F1 score depends on the threshold:
 thresholds = np.linspace(0.3, 0.95, 14)
 values = [result.detection(background=0, threshold=t).f1 for t in thresholds]
 curve = Figure(figsize=(7, 3), layout="constrained")
 axes = curve.subplots()
 axes.plot(thresholds, values, marker="o")
-axes.set(xlabel="Jaccard index from which a cell counts as found", ylabel="F1", ylim=(0, 1.02))
+axes.set(xlabel="Jaccard threshold for a detected cell", ylabel="F1", ylim=(0, 1.02))

@@ -1,9 +1,9 @@
 """
-Lesions: every component with a score of its own
-================================================
+Lesions: one score per component
+================================
 
-One label, many lesions. A large one drowns the small ones in any mean over pixels; by connected
-components each counts once.
+One label contains many lesions. In a mean over pixels, a large lesion dominates small ones. With
+connected components, each lesion counts once.
 """
 
 import numpy as np
@@ -24,12 +24,12 @@ for component in scores.components:
     print(f"{component.reference_volume:6.0f} pixels: Dice {component.dice:.3f}")
 
 # %%
-# As instances, each component a region of its own:
+# Compare the components as instances:
 both = [
     probdice.Segmentation.from_labels(side).components(background=0)
     for side in (reference, prediction)
 ]
 one_by_one = probdice.compare(*both)
 detection = one_by_one.detection(background=0)
-print(f"found {detection.true_positives}, missed {detection.misses}")
+print(f"detected {detection.true_positives}, missed {detection.misses}")
 figure = one_by_one.plot("overview")

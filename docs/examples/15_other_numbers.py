@@ -1,9 +1,9 @@
 """
-The field's other numbers
-=========================
+Other metrics
+=============
 
-Rand, variation of information, covering, κ, mean IoU and others come from the same table, without
-another look at the pixels.
+Rand index, variation of information, covering, κ, mean IoU and others are computed from the same
+overlap, without another pass over the pixels.
 """
 
 import probdice
@@ -20,7 +20,7 @@ print(result.indices())
 figure = result.plot("overview")
 
 # %%
-# How each falls as the boundaries move:
+# The metrics get worse as the boundaries move:
 for strength in (0, 2, 4, 8):
     moved = deform(reference, strength).array.argmax(axis=0)
     indices = probdice.compare(labels[0], moved).indices()

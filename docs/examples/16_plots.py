@@ -1,9 +1,9 @@
 """
-Every kind of picture
+All kinds of pictures
 =====================
 
-``result.plot(kind)`` gives a Matplotlib figure to save or to change. Here are those of the
-demonstration, a volume of four tissues against seven regions.
+``result.plot(kind)`` returns a Matplotlib figure to save or to edit. These figures show the
+comparison of ``probdice demo``: a volume of four tissues and a prediction with seven regions.
 """
 
 import probdice
@@ -17,15 +17,15 @@ overview = result.plot("overview")
 views = result.plot("views")
 
 # %%
-# Which region is which:
+# Corresponding regions:
 correspondence = result.plot("correspondence")
 
 # %%
-# The Dice of every pair of regions that meets:
+# The Dice of every pair of overlapping regions:
 overlap = result.plot("overlap")
 
 # %%
-# The similarity along the slices, over the pixels, and at every pixel:
+# The similarity per slice, its histogram, and the similarity map:
 slices = result.plot("slices")
 histogram = result.plot("histogram")
 similarity = result.plot("map", place=(32, 36, 30))

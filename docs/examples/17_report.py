@@ -1,9 +1,10 @@
 """
-A page to look at
-=================
+An HTML report
+==============
 
-``result.report(path)`` writes one HTML file that needs no network: scores, correspondence, slices
-of both sides and of their similarity on the scan that they are of, with a read-out at every pixel.
+``result.report(path)`` writes one HTML file that needs no network. It shows scores, the
+correspondence, and slices of both sides and of their similarity on the segmented scan, with the
+values of each pixel.
 """
 
 import tempfile
@@ -17,7 +18,7 @@ from probdice.synthesis import demo_pair
 reference, prediction = demo_pair()
 result = probdice.compare(reference, prediction, merge="prediction")
 
-# What the segmentations are of: grey values of the tissues, with noise.
+# The segmented scan: grey values of the tissues, with noise.
 scan = np.tensordot([0.0, 0.3, 0.6, 0.9], reference.array, axes=1)
 scan = scan + np.random.default_rng(0).normal(scale=0.05, size=scan.shape)
 
@@ -26,7 +27,8 @@ result.report(page, title="A brain-like phantom and an over-segmentation of it",
 print(f"{page.stat().st_size / 1e6:.1f} MB")
 
 # %%
-# It looks like this; a live one is part of :doc:`the first tutorial </tutorials/tissue-maps>`.
+# This is a screenshot; :doc:`the first tutorial </tutorials/tissue-maps>` contains an interactive
+# one.
 #
 # .. image:: ../images/report.png
 #    :alt: The report: scores, correspondence, and slices of both sides and of their similarity

@@ -2,8 +2,8 @@
 In a training loop
 ==================
 
-``RegionDice`` is a metric of torchmetrics. A tiny network learns to tell stripes apart; its
-probabilities are scored as they are, without an argmax.
+``RegionDice`` is a torchmetrics metric. A tiny network learns to segment stripes. The metric scores
+its probabilities directly, without an argmax.
 """
 
 import torch
@@ -34,10 +34,10 @@ for _ in range(60):
     metric.reset()
 
 # %%
-# The labels are right long before the network is sure of them: the score sees the difference.
+# The labels are right long before the probabilities are close to 1. The score shows the difference.
 curves = Figure(figsize=(7, 3.2), layout="constrained")
 axes = curves.subplots()
 axes.plot(scores, label="score of the probabilities")
-axes.plot(accuracies, label="labels that agree")
+axes.plot(accuracies, label="accuracy of the labels")
 axes.set(xlabel="step", ylim=(0, 1.02))
 axes.legend()

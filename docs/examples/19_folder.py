@@ -2,8 +2,8 @@
 A folder of cases, two methods
 ==============================
 
-``evaluate`` compares every case of every method, and says at the end what can be concluded: means
-with intervals, paired differences, ranks.
+``evaluate`` compares every case of every method, and computes means with 95 % confidence intervals,
+paired differences and ranks.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ evaluation = probdice.evaluate(
 for method, summary in evaluation.summaries("adjusted_score").items():
     print(
         f"{method}: {summary.mean:.3f} over {summary.n} cases, "
-        f"95 % interval {summary.interval.low:.3f} to {summary.interval.high:.3f}"
+        f"95 % CI {summary.interval.low:.3f}–{summary.interval.high:.3f}"
     )
 for difference in evaluation.differences("adjusted_score"):
     names = f"{difference.first} − {difference.second}"

@@ -1,9 +1,9 @@
 """
-How scores fall as a segmentation gets worse
-============================================
+Scores of degraded segmentations
+================================
 
-``probdice.synthesis`` has phantoms and ways to spoil them, each with a strength that starts at 0,
-where nothing changes.
+``probdice.synthesis`` contains phantoms and degradations. Each degradation has a strength; strength
+0 changes nothing.
 """
 
 from matplotlib.figure import Figure
@@ -17,9 +17,9 @@ curves = Figure(figsize=(9, 3.4), layout="constrained")
 left, right = curves.subplots(1, 2, sharey=True)
 for axes, similarity in ((left, "absolute"), (right, "aitchison")):
     for name in ("blur", "deform", "noise", "grow"):
-        spoil = synthesis.DEGRADATIONS[name]
+        degrade = synthesis.DEGRADATIONS[name]
         scores = [
-            probdice.compare(reference, spoil(reference, s), similarity=similarity).score
+            probdice.compare(reference, degrade(reference, s), similarity=similarity).score
             for s in strengths
         ]
         axes.plot(strengths, scores, marker="o", label=name)
@@ -27,5 +27,5 @@ for axes, similarity in ((left, "absolute"), (right, "aitchison")):
 left.legend()
 
 # %%
-# The strongest of them:
+# The strongest deformation:
 figure = probdice.compare(reference, synthesis.deform(reference, 4)).plot("overview")

@@ -1,8 +1,9 @@
 """
-Files, names and places
-=======================
+Files, names and geometry
+=========================
 
-Probabilities in one file a region against a label map with names, on one grid in millimetres.
+Compare probabilities, stored in one file per region, with a label map that has names. Both have the
+same grid in millimetres.
 """
 
 import os
@@ -23,7 +24,7 @@ atlas = probdice.read("labels.nii.gz", names=["background", "csf", "grey", "whit
 print(tissues, atlas, sep="\n")
 
 # %%
-# Equal names correspond; volumes are in pixels and millilitres.
+# Equal names correspond. Volumes are in voxels and millilitres.
 result = probdice.compare(atlas, tissues, match="labels")
 result.to_frame()[["reference", "dice", "reference_ml", "prediction_ml"]].round(3)
 

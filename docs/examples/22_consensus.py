@@ -1,10 +1,10 @@
 """
-What several raters agree on
-============================
+Consensus of several raters
+===========================
 
-Four people outlined the same image, each with numbers of their own; one is careless. ``consensus``
-finds the regions they have in common and what is probable of each; ``agreement`` says how well they
-agree.
+Four raters (annotators) segment the same image with different labels; one of them is inaccurate.
+``consensus`` finds their common regions and the probability of each. ``agreement`` measures
+inter-rater agreement.
 """
 
 import probdice
@@ -21,18 +21,18 @@ consensus = probdice.consensus(raters, method="staple")
 print(consensus)
 
 # %%
-# The probability of every region, and where the raters are at odds:
+# The probability of every region, and where the raters disagree:
 picture = consensus.plot()
 
 # %%
-# Who agrees with whom. The careless one stands out, and "each against the mean of the others" is
-# what a method as good as a rater may be expected to reach.
+# Agreement of all pairs. The inaccurate rater stands out. "Each against the mean of the others" is
+# the score that a method reaches if it is as good as a rater.
 agreement = probdice.agreement(raters)
 print(agreement)
 matrix = agreement.plot()
 
 # %%
-# A prediction is then compared with the consensus as with any reference.
+# Compare a prediction with the consensus as with any reference.
 prediction = deform(image, 4.0, seed=9)
 result = probdice.compare(consensus.segmentation, prediction)
 print(f"score {result.score:.3f}, adjusted {result.adjusted_score:.3f}")

@@ -1,9 +1,9 @@
 """
-Can the probabilities be trusted?
-=================================
+Calibration of probabilities
+============================
 
-Of the pixels that a prediction is 80 % sure of, 80 % should be right. Four predictions have the
-same most probable labels everywhere and differ in how sure they are.
+Of the pixels with a predicted probability of 80 %, 80 % should be right. The four predictions have
+the same most probable label at every pixel, but different probabilities.
 """
 
 import probdice
@@ -14,9 +14,9 @@ network = deform(brain_section(softness=2.0), 4.0).array.astype(float)
 
 results = {}
 for power in (0.5, 1, 2, 8):
-    surer = network**power / (network**power).sum(axis=0)
+    sharpened = network**power / (network**power).sum(axis=0)
     result = probdice.compare(
-        truth, probdice.Segmentation.from_probabilities(surer), match="labels"
+        truth, probdice.Segmentation.from_probabilities(sharpened), match="labels"
     )
     calibration = results[power] = result.calibration()
     print(
@@ -25,7 +25,7 @@ for power in (0.5, 1, 2, 8):
     )
 
 # %%
-# The score rises as a prediction gets surer of what is mostly right; the calibration error has its
-# least value where sureness and truth agree. How sure it is, and how often right, where it is too
-# sure:
+# The score rises as the probabilities of mostly right labels rise. The calibration error is
+# smallest where probabilities match frequencies. The reliability diagram of an overconfident
+# prediction:
 figure = results[8].plot()

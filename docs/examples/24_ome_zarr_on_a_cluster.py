@@ -2,9 +2,9 @@
 OME-Zarr on a cluster
 =====================
 
-Two volumes in chunked stores, compared by the workers of a Dask cluster: chunks are read where they
-are needed, and only small tables travel. Here the cluster is two threads of this machine; the same
-lines run on hundreds.
+The workers of a Dask cluster compare two volumes in chunked stores. Each worker reads the chunks
+that it needs and returns only small tables. The cluster of this example is two threads of one
+machine; the same code runs on a large cluster.
 """
 
 import tempfile
@@ -22,13 +22,13 @@ for name, side in (("reference", reference), ("prediction", prediction)):
 print(probdice.read(f"{folder}/reference.zarr"))
 
 # %%
-# With a client, every pass runs on its cluster; without one, on the threads of this process. The
-# result is the same.
+# With a client, every pass runs on its cluster. Without one, it runs on threads of this process.
+# The result is the same.
 paths = f"{folder}/reference.zarr", f"{folder}/prediction.zarr"
 with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"):
     on_a_cluster = probdice.compare(*paths, merge="prediction")
-here = probdice.compare(*paths, merge="prediction")
-print(on_a_cluster.score, here.score)
+local = probdice.compare(*paths, merge="prediction")
+print(on_a_cluster.score, local.score)
 
 # %%
-figure = here.plot("views")
+figure = local.plot("views")

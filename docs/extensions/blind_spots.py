@@ -1,8 +1,7 @@
-"""What each number does not see: pairs of segmentations that deceive it, made by `synthesis`.
+"""Blind spots of each number: synthetic pairs of segmentations for which it is misleading.
 
-`CASES` are the pairs, each with a verdict of ours. A number is deceived where it is high though
-the segmentation is bad, or low though it is good. The tests hold that every number is deceived
-both ways.
+`CASES` are the pairs, each with our verdict. A number is misleading if it is high for a bad
+segmentation or low for a good one. The tests check that every number is misleading in both ways.
 """
 
 import math
@@ -21,7 +20,7 @@ from probdice.synthesis import brain_section, split, stripes, touching_cells, vo
 
 __all__ = ["CASES", "NUMBERS", "Case", "Overview", "Table"]
 
-HIGH, LOW = 0.9, 0.6  # from where a number praises, and up to where it blames
+HIGH, LOW = 0.9, 0.6  # from here a value is high, and up to here it is low
 Pair = tuple[Segmentation, Segmentation]
 Labels = NDArray[np.int64]
 
@@ -42,23 +41,21 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """Two segmentations, and what a person says of them."""
+    """Two segmentations and a verdict."""
 
     title: str
     verdict: Literal["bad", "good"]
     make: Callable[[], Pair]
 
     def numbers(self) -> dict[str, float]:
-        """Every number of `NUMBERS`; NaN where it has no value."""
+        """All numbers of `NUMBERS`; NaN where undefined."""
         reference, prediction = self.make()
         plain = compare(reference, prediction)
         indices = plain.indices(background=0)
         detection = plain.detection(background=0)
         merged = compare(reference, prediction, merge="both")
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ProbdiceWarning
-            )  # of infinite distances: they are meant
+            warnings.simplefilter("ignore", ProbdiceWarning)  # infinite distances are intended
             aitchison = compare(reference, prediction, similarity="aitchison")
         values = (
             plain.score,
@@ -75,8 +72,8 @@ class Case:
         )
         return dict(zip(NUMBERS, map(float, values), strict=True))
 
-    def deceives(self, value: float) -> bool:
-        """Whether a number says the opposite of the verdict."""
+    def misleads(self, value: float) -> bool:
+        """Whether a number contradicts the verdict."""
         return value >= HIGH if self.verdict == "bad" else value <= LOW
 
     def figure(self) -> Figure:
@@ -84,7 +81,7 @@ class Case:
         return compare(*self.make(), match="labels").plot("overview")
 
     def table(self) -> "Table":
-        """All numbers, those that deceive marked."""
+        """All numbers; misleading ones are marked."""
         return Table(self)
 
 
@@ -95,21 +92,21 @@ class Table:
     case: Case
 
     def _repr_html_(self) -> str:
-        says = "high, though bad" if self.case.verdict == "bad" else "low, though good"
+        says = "high but bad" if self.case.verdict == "bad" else "low but good"
         rows = []
         for name, value in self.case.numbers().items():
-            deceived = self.case.deceives(value)
+            misleading = self.case.misleads(value)
             shown = "–" if math.isnan(value) else f"{value:.2f}"
-            mark = f"<strong>{shown}</strong>" if deceived else shown
+            mark = f"<strong>{shown}</strong>" if misleading else shown
             rows.append(
                 f"<tr><th scope='row'>{escape(NUMBERS[name])}</th><td>{mark}</td>"
-                f"<td>{says if deceived else ''}</td></tr>"
+                f"<td>{says if misleading else ''}</td></tr>"
             )
         return f"<table class='table numbers'><tbody>{''.join(rows)}</tbody></table>"
 
 
 class Overview:
-    """For every number, the cases that deceive it, as HTML."""
+    """For every number, the cases in which it is misleading, as HTML."""
 
     def _repr_html_(self) -> str:
         values = {name: case.numbers() for name, case in CASES.items()}
@@ -120,12 +117,12 @@ class Overview:
                 links = [
                     f"<a href='#{name}'>{escape(case.title.lower())}</a>"
                     for name, case in CASES.items()
-                    if case.verdict == verdict and case.deceives(values[name][number])
+                    if case.verdict == verdict and case.misleads(values[name][number])
                 ]
                 cells.append(f"<td>{', '.join(links)}</td>")
             rows.append(f"<tr><th scope='row'>{escape(called)}</th>{''.join(cells)}</tr>")
-        head = "<th scope='col'>number</th><th scope='col'>high, though bad</th>"
-        head += "<th scope='col'>low, though good</th>"
+        head = "<th scope='col'>number</th><th scope='col'>high but bad</th>"
+        head += "<th scope='col'>low but good</th>"
         return (
             f"<table class='table'><thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(rows)}</tbody></table>"
@@ -144,7 +141,7 @@ def _labels(reference: Labels, prediction: Labels) -> Pair:
 
 
 def _large_background() -> Pair:
-    """Small cells in a wide field, most of them missed."""
+    """Small cells on a large background, most of them missed."""
     reference = np.zeros((96, 96), np.int64)
     reference[36:60, 36:60] = _hard(touching_cells((24, 24), regions=6))
     prediction = np.where(reference == 2, 2, 0)
@@ -158,7 +155,7 @@ def _one_region() -> Pair:
 
 
 def _every_pixel() -> Pair:
-    """Squares of 4 × 4 pixels, without regard to the image."""
+    """Squares of 4 × 4 pixels, independent of the image."""
     reference = _hard(voronoi((96, 96), regions=5)) + 1
     rows, columns = np.indices(reference.shape) // 4
     return _labels(reference, rows * 24 + columns + 1)
@@ -171,7 +168,7 @@ def _joined() -> Pair:
 
 
 def _missed() -> Pair:
-    """A small but important region is not there."""
+    """A small but important region is missing."""
     tissue = _hard(brain_section((96, 96)))
     reference = tissue.copy()
     reference[60:67, 26:33] = 4
@@ -198,7 +195,7 @@ def _grown() -> Pair:
 
 
 def _swapped() -> Pair:
-    """Left is called right."""
+    """The labels of left and right are exchanged."""
     tissue = _hard(brain_section((96, 96)))
     right = np.indices(tissue.shape)[1] >= 48
     reference = np.where(tissue == 3, 3 + right, np.minimum(tissue, 2))
@@ -206,13 +203,13 @@ def _swapped() -> Pair:
 
 
 def _renumbered() -> Pair:
-    """The same regions under other numbers."""
+    """The same regions with different labels."""
     reference = _hard(voronoi((96, 96), regions=5)) + 1
     return _labels(reference, reference % 5 + 1)
 
 
 def _tiny() -> Pair:
-    """Specks of 2 × 2 pixels, each found one pixel off."""
+    """Specks of 2 × 2 pixels, each shifted by one pixel."""
     reference = np.zeros((96, 96), np.int64)
     prediction = reference.copy()
     for number, (row, column) in enumerate(np.ndindex(5, 5), 1):
@@ -238,7 +235,7 @@ def _split() -> Pair:
 
 
 def _barely_sure() -> Pair:
-    """Right everywhere, and 55 % sure of it."""
+    """Right everywhere, with a probability of 55 %."""
     reference = _hard(stripes((96, 96), regions=4))
     one_hot = np.eye(4)[reference].transpose(2, 0, 1)
     return (
@@ -248,7 +245,7 @@ def _barely_sure() -> Pair:
 
 
 def _over_confident() -> Pair:
-    """A reference that is 60 % sure, a prediction that is 99 % sure."""
+    """A reference with probability 60 %, a prediction with 99 %."""
     one_hot = np.eye(4)[_hard(stripes((96, 96), regions=4))].transpose(2, 0, 1)
     reference, prediction = (sure * one_hot + (1 - sure) / 4 for sure in (0.4, 0.98))
     return (
@@ -258,7 +255,7 @@ def _over_confident() -> Pair:
 
 
 def _certain() -> Pair:
-    """Equal but for a thousandth, which the prediction rounds to 0."""
+    """Equal except for 0.001, which the prediction rounds to 0."""
     one_hot = np.eye(4)[_hard(stripes((96, 96), regions=4))].transpose(2, 0, 1)
     reference = 0.996 * one_hot + 0.001
     return Segmentation.from_probabilities(reference), Segmentation.from_probabilities(one_hot)

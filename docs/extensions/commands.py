@@ -1,4 +1,4 @@
-"""The directive `command-reference`: every command and option, from the command line itself."""
+"""Directive `command-reference`: document all commands and options from their definitions."""
 
 from typing import Any
 
@@ -14,22 +14,22 @@ __all__ = ["command_pages", "setup"]
 
 
 class CommandReference(SphinxDirective):
-    """A section for every command: its usage, its help, and a table of its options."""
+    """One section per command: usage, help, and a table of options."""
 
     def run(self) -> list[nodes.Node]:
-        made = nodes.section()
-        made.document = self.state.document
+        section = nodes.section()
+        section.document = self.state.document
         self.state.nested_parse(
             StringList(command_pages().splitlines(), "probdice --help"),
             self.content_offset,
-            made,
+            section,
             match_titles=True,
         )
-        return made.children
+        return section.children
 
 
 def command_pages() -> str:
-    """All commands, as MyST."""
+    """All commands as MyST Markdown."""
     lines: list[str] = []
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         arguments = [entry for entry in command.params if not entry.opts[0].startswith("-")]
@@ -62,7 +62,7 @@ def _default(entry: Any) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """Help as one paragraph of Markdown, in which nothing means more than it says."""
+    """Help text as one paragraph of escaped Markdown."""
     words = " ".join((text or "").split())
     for sign in "\\|*_<[":
         words = words.replace(sign, f"\\{sign}")

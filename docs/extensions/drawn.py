@@ -1,7 +1,7 @@
-"""Figures of a gallery script: those that its variables hold.
+"""Gallery scraper: save the figures that the variables of a script hold.
 
-`Comparison.plot` gives figures that pyplot does not know of, so that the gallery's own search
-would miss them.
+`Comparison.plot` returns figures that are not registered with pyplot, so the scraper of
+sphinx-gallery does not find them.
 """
 
 from typing import Any
@@ -15,14 +15,16 @@ DPI = 110
 
 
 def figures_of_a_block(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Save every figure that no earlier block had, and show them in their order."""
+    """Save the figures that are new in this block, in order."""
     names = block_vars["example_globals"]
     shown = names.setdefault("__shown__", set())
     paths, titles = [], []
     for name, value in list(names.items()):
         if isinstance(value, Figure) and id(value) not in shown:
             shown.add(id(value))
-            names.setdefault("__kept__", []).append(value)  # so that no other gets its identity
+            names.setdefault("__kept__", []).append(
+                value
+            )  # keep a reference, so that its id is not reused
             path = next(block_vars["image_path_iterator"])
             value.savefig(path, dpi=DPI, format="png", bbox_inches="tight", facecolor="white")
             paths.append(path)

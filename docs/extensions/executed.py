@@ -1,14 +1,14 @@
-"""Directives that run what a page shows while it is built, so that every output on it is real.
+"""Directives that run the code of a page during the build and show its actual output.
 
 ``command``
-    Shell commands, one a line, in a folder of the page's own; each with what it printed.
+    Shell commands, one per line, in a folder of the page. Shows each command with its output.
 ``run``
-    Python, in a namespace of the page's own and in the same folder; with what it printed and the
-    figure or the table that its last line is. ``:hide:`` shows the output alone.
+    Python code, in a namespace of the page and in the same folder. Shows the code, its output, and
+    the figure or table of its last line. ``:hide:`` shows only the output.
 ``page``
     An HTML file that an earlier block wrote, in a frame and as a link.
 
-A command that fails, or a warning of Python, ends the build.
+The build stops if a command fails or Python emits a warning.
 """
 
 import ast
@@ -33,17 +33,17 @@ import probdice
 
 __all__ = ["setup"]
 
-COLUMNS = 84  # of the terminal that commands believe to have; as many as a page shows
+COLUMNS = 84  # terminal width for commands: what fits on a page
 DPI = 110
 
 
 class Executed(SphinxDirective):
-    """What the three have in common: where a page works."""
+    """Base class: folder and variables of a page."""
 
     has_content = True
 
     def folder(self) -> Path:
-        """The folder that the blocks of this page share, empty at its first block."""
+        """The folder that all blocks of this page share; it is emptied before the first block."""
         folder = Path(self.env.srcdir) / "_build" / "work" / self.env.docname
         if "executed" not in self.env.temp_data:
             shutil.rmtree(folder, ignore_errors=True)
@@ -58,14 +58,14 @@ class Executed(SphinxDirective):
         return self.env.temp_data["executed"]  # type: ignore[no-any-return]
 
     def block(self, text: str, language: str) -> nodes.literal_block:
-        """A listing."""
+        """A literal block."""
         listing = nodes.literal_block(text, text, language=language)
         self.set_source_info(listing)
         return listing
 
 
 class Command(Executed):
-    """Shell commands and what they print."""
+    """Shell commands and their output."""
 
     option_spec: ClassVar = {"exit": directives.nonnegative_int, "hide": directives.flag}
 
@@ -92,7 +92,7 @@ class Command(Executed):
 
 
 class Run(Executed):
-    """Python and what it prints, draws or gives."""
+    """Python code with its printed output, figure or value."""
 
     option_spec: ClassVar = {"hide": directives.flag, "alt": directives.unchanged_required}
 
@@ -119,7 +119,7 @@ class Run(Executed):
         return made
 
     def figure(self, figure: Figure) -> nodes.image:
-        """The figure as an image of the page, with words for those who do not see it."""
+        """Save the figure as an image with alternative text."""
         if "alt" not in self.options:
             raise ExtensionError(f"{self.env.docname}: the figure at {self.lineno} needs :alt:")
         count = self.names().setdefault("__figures__", [])
@@ -131,9 +131,9 @@ class Run(Executed):
 
 
 class Page(Executed):
-    """A page that was written, in a frame."""
+    """An HTML page in a frame."""
 
-    site: Path  # the folder that the whole is built into
+    site: Path  # the output folder of the build
     required_arguments = 1
     has_content = False
     option_spec: ClassVar = {"title": directives.unchanged_required}
@@ -148,13 +148,13 @@ class Page(Executed):
         title = self.options.get("title", f"The page {written.name}")
         html = (
             f'<iframe class="shown-page" src="{address}" title="{title}" loading="lazy"></iframe>'
-            f'<p><a href="{address}">Open this page by itself</a></p>'
+            f'<p><a href="{address}">Open this page in full</a></p>'
         )
         return [nodes.raw("", html, format="html")]
 
 
 def _value_of(source: str, names: dict[str, Any], place: str) -> Any:
-    """Run it; the value of its last line, if that is an expression."""
+    """Run the code and return the value of its last line if that is an expression."""
     tree = ast.parse(source, place)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, place, "exec"), names)
@@ -164,17 +164,17 @@ def _value_of(source: str, names: dict[str, Any], place: str) -> Any:
 
 
 def _framed(html: str) -> str:
-    """An output that may be wider than the page; it can be scrolled by keys as well."""
+    """Wrap wide output in a scrollable element that accepts keyboard focus."""
     return f'<div class="output" role="region" aria-label="Output" tabindex="0">{html}</div>'
 
 
 def _environment() -> dict[str, str]:
-    """A plain terminal in which `probdice` is the one that builds this page."""
-    here = str(Path(sys.executable).parent)
+    """Environment of a plain terminal in which `probdice` is the version being documented."""
+    scripts = str(Path(sys.executable).parent)
     return os.environ | {
         "COLUMNS": str(COLUMNS),
         "NO_COLOR": "1",
-        "PATH": here + os.pathsep + os.environ.get("PATH", ""),
+        "PATH": scripts + os.pathsep + os.environ.get("PATH", ""),
         "PYTHONPATH": str(Path(probdice.__file__).parent.parent),
         "PYTHONWARNINGS": "error",
     }

@@ -1,8 +1,8 @@
 """Draw the questions of explanation/which-number.md as a tree.
 
-The page has them as a nested list, which reads well as plain Markdown: a question has one item for
-yes and one for no, and an answer is another question or a link to the section about a number. The
-site shows a drawing of the list instead, once for wide screens and once for narrow ones.
+The page contains a nested list, which is readable as plain Markdown. A question has one item for
+yes and one for no; an item is another question or a link to the section about a number. The site
+shows a drawing of the list instead, one for wide screens and one for narrow ones.
 """
 
 import textwrap
@@ -38,11 +38,11 @@ class Question:
     no: "Question | Leaf"
 
 
-LETTER = {Question: 7.4, Leaf: 8.6}  # width of a letter, at most on average: leaves are bold
+LETTER = {Question: 7.4, Leaf: 8.6}  # upper bound of the mean width of a letter; leaves are bold
 
 
 def draw_list(app: Sphinx, doctree: nodes.document) -> None:
-    """Replace the first list of the page by drawings of it."""
+    """Replace the first list of the page by drawings."""
     if app.env.docname != PAGE:
         return
     questions = next(doctree.findall(nodes.bullet_list))
@@ -54,7 +54,7 @@ def draw_list(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _read(item: nodes.Node, answer: str) -> Question | Leaf:
-    """One item of the list, whose text starts with the answer that leads to it."""
+    """Parse one item of the list; its text starts with the answer to the previous question."""
     text = item[0].astext()
     if not text.startswith(answer):
         raise ValueError(f"{PAGE}: expected an item that starts with {answer!r}, found {text!r}")
@@ -71,7 +71,7 @@ def _drawn(tree: Question | Leaf, width: int, name: str) -> str:
     bottom = _draw(tree, "", 0, 8, width, step, shapes)
     return (
         f'<svg class="{name}" viewBox="0 0 {width} {bottom}" role="group" '
-        f'aria-label="A tree of questions that ends in the number to report">'
+        f'aria-label="Decision tree: questions that lead to the number to report">'
         f"{''.join(shapes)}</svg>"
     )
 
@@ -85,7 +85,7 @@ def _draw(
     step: int,
     shapes: list[str],
 ) -> float:
-    """Draw a node and all below it; where the next one may begin."""
+    """Draw a node and its children, and return the top of the next node."""
     left = 8 + depth * step
     lines = textwrap.wrap(
         (f"{answer}: " if answer else "") + node.text, int((width - left - 24) / LETTER[type(node)])
@@ -106,12 +106,12 @@ def _draw(
         return bottom
     shapes.append(box)
     spine = left + step / 2 - 2
-    for said, child in (("Yes", node.yes), ("No", node.no)):
+    for answer_text, child in (("Yes", node.yes), ("No", node.no)):
         middle = bottom + 16
         shapes.append(
             f'<path class="branch" d="M{spine} {top + height} V{middle} H{left + step}"/>'
         )
-        bottom = _draw(child, said, depth + 1, bottom, width, step, shapes)
+        bottom = _draw(child, answer_text, depth + 1, bottom, width, step, shapes)
     return bottom
 
 

@@ -1,6 +1,6 @@
-"""The paper, reproduced: its figures, its claims as checks, and its study.
+"""Reproduction of the paper: its figures, its claims as checks, and its study.
 
-`run_paper` does all of it at once. `rank_study` holds people's ranks against scores.
+`run_paper` runs everything. `rank_study` compares human ranks with scores.
 """
 
 from probdice.paper.answers import Answer, Scored, read_rankings, read_scores

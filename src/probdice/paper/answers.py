@@ -1,4 +1,4 @@
-"""What people answered and what was scored, in CSV files."""
+"""Read and write answers and scores as CSV files."""
 
 import csv
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ RANKING = ("person", "image", "segmentation", "rank")
 
 @dataclass(frozen=True)
 class Answer:
-    """A rank that a person gave; 1 is most similar to the reference."""
+    """A rank given by a person; 1 is most similar to the reference."""
 
     person: str
     image: str
@@ -34,15 +34,15 @@ class Scored:
 
 
 def read_rankings(path: str | PathLike[str]) -> list[Answer]:
-    """Answers from a CSV file with columns person, image, segmentation and rank, or from several.
+    """Read answers from a CSV file, or from all .csv files of a folder.
 
-    Of a folder all files that end in .csv are read. Rows with an empty rank were not answered and
-    are left out; other columns are not read.
+    The columns are person, image, segmentation and rank; other columns are ignored. Rows with an
+    empty rank are skipped.
     """
     folder = Path(path)
     files = sorted(folder.glob("*.csv")) if folder.is_dir() else [folder]
     if not files:
-        raise FormatError(f"{path}: is a folder without a .csv file")
+        raise FormatError(f"{path}: the folder contains no .csv file")
     answers = [
         Answer(person, image, segmentation, _number(rank, "rank", place))
         for file in files
@@ -55,7 +55,7 @@ def read_rankings(path: str | PathLike[str]) -> list[Answer]:
 
 
 def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Scored]:
-    """Scores from a CSV file with columns image, segmentation and `column`."""
+    """Read scores from a CSV file with columns image, segmentation and `column`."""
     scores = [
         Scored(image, segmentation, _number(score, column, place))
         for place, (image, segmentation, score) in _rows(path, ("image", "segmentation", column))
@@ -66,13 +66,13 @@ def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Sco
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table that `read_rankings` or `read_scores` reads."""
+    """Write a table that `read_rankings` or `read_scores` reads."""
     with replacing(path) as partial:
         partial.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")
 
 
 def _rows(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The cells of some columns, row by row, each row with the place it stands at."""
+    """The cells of some columns per row, each with the file and line for messages."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -80,7 +80,7 @@ def _rows(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, 
             missing = [name for name in columns if name not in header]
             if missing:
                 raise FormatError(
-                    f"{path}: has no column {', '.join(map(repr, missing))}; found "
+                    f"{path}: column {', '.join(map(repr, missing))} is missing, found "
                     f"{', '.join(map(repr, header)) or 'nothing'}"
                 )
             return [

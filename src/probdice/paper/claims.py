@@ -1,4 +1,4 @@
-"""The paper's claims, each checked by measuring it."""
+"""Measurements that check each claim of the paper."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FLOAT32_ROUNDING = 2e-6
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, what was measured, whether that agrees, and where it does not."""
+    """A statement of the paper, the measurement, whether it holds, and the exceptions."""
 
     name: str
     statement: str
@@ -25,12 +25,12 @@ class Claim:
 
 
 def forms_claim(forms: figures.Plane) -> Claim:
-    """S₁ has no value where all is background, S₂ is 1 there."""
+    """S₁ is undefined where everything is background; S₂ is 1 there."""
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
-        "Where both segmentations are all background the S₁ form is undefined and varies rapidly "
-        "nearby; the S₂ form is 1 there.",
+        "If both segmentations contain only background, the S₁ form is undefined. It varies "
+        "rapidly nearby; the S₂ form is 1 there.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step of "
         f"{forms.ticks[1]:g} away S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
         bool(np.isnan(s1)) and s2 == 1,
@@ -41,24 +41,24 @@ def linear_claim(data: figures.Plane) -> Claim:
     """f₁ is linear on either side of equality."""
     bends = np.diff(data.first, n=2, axis=1)
     rows, columns = np.indices(bends.shape)
-    away = columns + 1 != rows  # the three points do not straddle equality
+    away = columns + 1 != rows  # all three points lie on one side of equality
     largest = float(np.abs(bends[away]).max())
     return Claim(
         "f₁ is linear",
         "As the prediction's probability moves away from the reference's, f₁ varies linearly.",
         f"Largest second difference on either side of equality: {largest:.1g} "
-        f"({away.sum()} places).",
+        f"({away.sum()} points).",
         largest < ROUNDING,
     )
 
 
 def steep_claim(data: figures.Plane) -> Claim:
-    """f₂ falls faster than f₁, and fastest, next to equality."""
+    """f₂ falls fastest near equality, and faster there than f₁."""
     points = len(data.ticks)
     step = max(round(0.05 * (points - 1)), 1)
     inner = np.arange(2 * step + 1, points - 2 * step - 1)
     once, twice = (np.stack([inner - k * step, inner + k * step]) for k in (1, 2))
-    near = 1 - data.second[inner, once]  # the first fall towards 0, and towards 1
+    near = 1 - data.second[inner, once]  # the first decrease towards 0 and towards 1
     far = data.second[inner, once] - data.second[inner, twice]
     straight = 1 - data.first[inner, once]
     width = float(data.ticks[step])
@@ -72,8 +72,8 @@ def steep_claim(data: figures.Plane) -> Claim:
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
         f"Over the first {width:g} of probability f₂ falls by {near.min():.3f} to "
         f"{near.max():.3f}, f₁ by {straight.max():.3f}; over the next {width:g} f₂ falls by "
-        f"{far.min():.3f} to {far.max():.3f}. The first fall of f₂ is the larger of its two "
-        f"in {(near > far).sum()} of {near.size} places, and larger than that of f₁ in "
+        f"{far.min():.3f} to {far.max():.3f}. The first decrease of f₂ is larger than the second "
+        f"in {(near > far).sum()} of {near.size} points, and larger than that of f₁ in "
         f"{(near > straight).sum()}.",
         not exceptions,
         exceptions,
@@ -81,18 +81,18 @@ def steep_claim(data: figures.Plane) -> Claim:
 
 
 def certainty_claim(data: figures.Plane) -> Claim:
-    """f₂ is 0 where certainty is contradicted, and 1 where it is shared."""
+    """f₂ is 0 if only one side is certain, and 1 if both are certain of the same region."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )
     shared = float(data.second[0, 0]), float(data.second[-1, -1])
     return Claim(
         "Contradicted certainty",
-        "f₂ is 0 if one segmentation is certain and the other is not of the same mind. (The paper "
-        "says: if either is certain; but then f₂ could not reduce to the crisp coefficient. We "
-        "let certainty that is shared count as equal.)",
-        f"Largest f₂ of {edges.size} pairs with one certain side that the other contradicts: "
-        f"{edges.max():g}. Both certain of the same: {shared[0]:g} and {shared[1]:g}.",
+        "f₂ is 0 if one segmentation is certain and the other is not certain of the same region. "
+        "(The paper states: if either is certain. But then f₂ would not reduce to the crisp "
+        "coefficient. Here, two equal certain vectors have f₂ = 1.)",
+        f"Largest f₂ of {edges.size} pairs with one certain and one different side: "
+        f"{edges.max():g}. Both certain of the same region: {shared[0]:g} and {shared[1]:g}.",
         float(edges.max()) == 0 and shared == (1, 1),
     )
 
@@ -116,7 +116,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
     return Claim(
         "Both reduce to the crisp coefficient",
         "With all probabilities 0 or 1, D₁ and D₂ are the crisp multi-region coefficient: the "
-        "fraction of pixels that carry the same label.",
+        "fraction of pixels with the same label.",
         f"Largest difference of D₁ or D₂ from that fraction over {len(differences) // 2} pairs of "
         f"crisp segmentations, given as one-hot probabilities: {max(differences):.1g}.",
         max(differences) < ROUNDING,
@@ -124,7 +124,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
 
 
 def falling_claim(measured: figures.Sweep) -> Claim:
-    """Both scores fall as each degradation grows."""
+    """Both scores fall as the strength of each degradation increases."""
     exceptions, total = [], 0
     for coefficient, images in measured.scores.items():
         correlations = measured.spearman(coefficient).ravel()
@@ -137,14 +137,14 @@ def falling_claim(measured: figures.Sweep) -> Claim:
                 continue
             rise = float(np.diff(scores).max())
             manner = (
-                f"rises by at most {rise:.4f} from one strength to the next"
+                f"rises by up to {rise:.4f} between two strengths"
                 if rise > ROUNDING
-                else "never rises, but stands still"
+                else "never rises, but is constant at some steps"
             )
             name, rho = f"D{figures.SUBSCRIPTS[coefficient]}", figures.signed(correlation)
-            exceptions.append(f"{name}, {image}, {kind}: ρ = {rho}; it {manner}")
+            exceptions.append(f"{name}, {image}, {kind}: ρ = {rho}; the score {manner}")
     return Claim(
-        "Both fall as a degradation grows",
+        "Both fall with increasing degradation",
         "Both coefficients drop as the segmentation deviates further from the reference.",
         f"Spearman's ρ of score and strength is exactly −1 in {total - len(exceptions)} of {total} "
         f"sequences (image × degradation × coefficient).",
@@ -154,7 +154,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
 
 
 def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) -> Claim:
-    """Exchanged labels change nothing once regions are matched."""
+    """After matching, exchanged labels change nothing."""
     lowest = min(
         figures.compared(
             reference, permute(reference, 10, seed=seed), similarity, match="paper"
@@ -164,18 +164,18 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
     )
     return Claim(
         "Unordered labels",
-        "Matching finds which region is which, whatever their labels.",
-        f"Lowest D₁ or D₂ of an image against itself with its labels shuffled, over "
+        "Matching finds the corresponding regions for any labels.",
+        f"Lowest D₁ or D₂ of an image and the same image with shuffled labels, over "
         f"{len(references)} images: {lowest:.12g}.",
         lowest == 1,
     )
 
 
 def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
-    """Merging spare regions raises the Dice of the region they join."""
+    """Merging unmatched regions raises the Dice of the region they are merged into."""
     steps = [(name, step) for name, data in measured.items() for step in data.steps]
     exceptions = tuple(
-        f"{name}: {step.region} joins {step.into}, Dice {step.dice_before:.4f} → "
+        f"{name}: {step.region} is merged into {step.into}, Dice {step.dice_before:.4f} → "
         f"{step.dice_after:.4f}, similarity {step.similarity_before:.4f} → "
         f"{step.similarity_after:.4f}"
         for name, step in steps
@@ -186,8 +186,8 @@ def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
     never_lower = all(after >= before - FLOAT32_ROUNDING for before, after in scores)
     return Claim(
         "Merging raises the region's Dice",
-        "Adding the parts of an over-segmented region together improves the coefficient with "
-        "the region they were cut from.",
+        "Merging the parts of an over-segmented region improves the coefficient with the "
+        "original region.",
         f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(measured)} pairs raised "
         f"the Dice of their region, by {np.mean(gains):.4f} on average. "
         f"{'No' if never_lower else 'Some'} score fell by merging: "

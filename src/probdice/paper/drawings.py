@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from their data: white is 1 and black is 0, as in the paper."""
+"""Draw the figures of the paper: white is 1 and black is 0, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ MARKERS = "os^Dv<>ph*"
 
 
 def draw_dice_forms(data: figures.Plane) -> "Figure":
-    """Both forms side by side; what cannot occur is hatched, the undefined corner ringed."""
+    """Both forms side by side; impossible values are hatched, the undefined corner is circled."""
     figure = blank(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
@@ -38,7 +38,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
         place.set_ylabel("b: fraction background in both")
         label = {"boxstyle": "round,pad=0.2", "ec": "none"}
         place.text(
-            0.66, 0.66, "cannot occur", **CENTRED | {"fontsize": 10}, bbox=label | {"fc": ground}
+            0.66, 0.66, "impossible", **CENTRED | {"fontsize": 10}, bbox=label | {"fc": ground}
         )
         place.plot([0], [1], "o", ms=11, mfc="none", mec=RED, mew=2, clip_on=False, zorder=5)
         text = f"all background: {corner}"
@@ -48,7 +48,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
 
 
 def draw_two_regions(data: figures.Plane) -> "Figure":
-    """f₁ and f₂ over all pairs of probabilities, and along rows of a fixed reference."""
+    """f₁ and f₂ for all pairs of probabilities, and for fixed references."""
     figure = blank(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
     for place, values, title in (
@@ -63,7 +63,7 @@ def draw_two_regions(data: figures.Plane) -> "Figure":
         for values, line, name in ((data.first, "--", "f₁"), (data.second, "-", "f₂")):
             label = f"{name}, reference {reference:g}"
             axes[2].plot(data.ticks, values[row], line, color=colour, label=label)
-    axes[2].set(title="a reference held fixed", ylabel="similarity", xlim=(0, 1), ylim=(0, 1.02))
+    axes[2].set(title="fixed reference", ylabel="similarity", xlim=(0, 1), ylim=(0, 1.02))
     for place in axes:
         place.set_xlabel("prediction: probability of region 1")
     axes[2].grid(alpha=0.3)
@@ -77,7 +77,7 @@ def draw_pixel_similarities(
     predictions: Sequence[Segmentation],
     results: Mapping[str, Sequence[Comparison]],
 ) -> "Figure":
-    """The reference, and for each prediction its picture and f by each coefficient."""
+    """The reference, and each prediction with f₁ and f₂."""
     figure = blank(9.6, 2.55 * len(predictions) + 0.2)
     axes = figure.subplots(len(predictions), 4, squeeze=False)
     show(axes[0, 0], blended(reference), "reference")
@@ -94,7 +94,7 @@ def draw_pixel_similarities(
 
 
 def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
-    """Every image and its degraded versions, with D₁ and D₂ beneath."""
+    """Every image and its degraded versions, with D₁ and D₂ below."""
     rows, columns = len(data.references), len(figures.VERSIONS) + 1
     figure = blank(1.62 * columns, 1.86 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -123,12 +123,12 @@ def draw_sweep(data: figures.Sweep) -> "Figure":
         place.set_title(f"D{digit}: Spearman's ρ of score and strength")
         place.set_xticks(range(len(data.strengths)), data.strengths)
         place.set_yticks(range(len(images)), images)
-    figure.colorbar(image, ax=list(axes), label="ρ (−1: falls throughout)", shrink=0.9)
+    figure.colorbar(image, ax=list(axes), label="ρ (−1: falls at every step)", shrink=0.9)
     return figure
 
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
-    """Ranks by score against average human ranks, with the line of best fit and the paper's."""
+    """Ranks by score and average human ranks, with the regression line and the paper's slope."""
     figure = blank(8.4, 5.2)
     place = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
@@ -136,7 +136,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
     ends = np.array([min(x.min(), y.min()) - 0.4, max(x.max(), y.max()) + 0.4])
     for k, image in enumerate(study.images):
         of_image = np.array([point.image == image for point in study.points])
-        # A little apart, or points of several images would hide each other.
+        # Points are shifted slightly, so that those of several images do not hide each other.
         turn = 2 * np.pi * k / len(study.images)
         apart = 0.1 if len(study.images) > 1 else 0.0
         place.scatter(
@@ -172,14 +172,14 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
 
 
 def blank(width: float, height: float) -> "Figure":
-    """A figure with nothing on it, in inches."""
+    """An empty figure; the size is in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def colours(count: int) -> NDArray[np.float64]:
-    """A colour for each of `count` regions: red, green and blue for three, as in the paper."""
+    """One colour per region: red, green and blue for three regions, as in the paper."""
     if count <= 3:
         return np.eye(3)[:count] * 0.92
     cycle = NEUTRAL, *PALETTE
@@ -187,14 +187,14 @@ def colours(count: int) -> NDArray[np.float64]:
 
 
 def blended(segmentation: Segmentation) -> NDArray[np.float64]:
-    """Every pixel the mean of its regions' colours, by their probabilities."""
+    """The colour of every pixel: the mean of region colours weighted by probability."""
     values, regions = probabilities(segmentation)
     picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)
     return np.asarray(np.clip(picture, 0, 1), np.float64)
 
 
 def show(place: Any, picture: NDArray[Any], title: str, **options: Any) -> Any:
-    """A picture without ticks."""
+    """Show an image without ticks."""
     image = place.imshow(picture, **{"interpolation": "nearest"} | options)
     place.set_xticks([])
     place.set_yticks([])
@@ -203,7 +203,7 @@ def show(place: Any, picture: NDArray[Any], title: str, **options: Any) -> Any:
 
 
 def add_scale(figure: Any, image: Any, axes: list[Any], label: str) -> None:
-    """A scale from black, 0, to white, 1."""
+    """Add a colour bar from black (0) to white (1)."""
     bar = figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1])
     bar.set_label(label)
@@ -231,9 +231,9 @@ def _summary(fit: Fit) -> str:
         )
         lines.append(f"{name} {figures.signed(value)}{brackets}")
         lines += [f"   the paper: {paper}"] if paper else []
-    return "\n".join([*lines, "in brackets: 95 % bootstrap", "points are drawn a little apart"])
+    return "\n".join([*lines, "in brackets: 95 % bootstrap CI", "points are shifted slightly"])
 
 
 def _plain(text: str) -> str:
-    """Text from outside, in which Matplotlib must not look for mathematics."""
+    """Escape dollar signs, which Matplotlib interprets as mathematics."""
     return text.replace("$", r"\$")

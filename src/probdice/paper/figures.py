@@ -1,4 +1,4 @@
-"""What the figures show, computed: one function each, from our own comparisons."""
+"""Compute the data of the figures, one function per figure."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,11 @@ Rule = Literal["paper", "overlap", "labels"]
 
 COEFFICIENTS = {"D1": "absolute", "D2": "aitchison"}  # the similarity of each coefficient
 SUBSCRIPTS = {"D1": "₁", "D2": "₂"}
-PIXELS_OF_BLUR, PIXELS_OF_DEFORMATION, NOISE = 0.8, 1.5, 0.25  # one unit of strength of each
+PIXELS_OF_BLUR, PIXELS_OF_DEFORMATION, NOISE = (
+    0.8,
+    1.5,
+    0.25,
+)  # of strength 1
 STRENGTHS: dict[str, tuple[float, ...]] = {
     "blur": (0, 0.5, 1, 2, 3, 4, 6, 8),
     "deform": (0, 1, 2, 3, 4, 6, 8, 10),
@@ -31,7 +35,7 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
     "shrink": (0, 0.5, 1, 1.5, 2, 3, 4, 5),
     "split": (0, 1, 2, 3, 4),
     "merge": (0, 1, 2, 3),
-}  # at which every degradation is measured
+}  # strengths at which every degradation is measured
 
 
 def compared(
@@ -42,20 +46,20 @@ def compared(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """A comparison without the warning about contradicted certainty, which is expected here."""
+    """A comparison without the warning about infinite distances, which are expected here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
 
 
 def signed(value: float) -> str:
-    """Two digits with a minus sign that is one; a dash for NaN."""
+    """Two decimals with a typographic minus sign; a dash for NaN."""
     return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Two functions over the unit square: `ticks` along both axes, rows are upwards."""
+    """Two functions over the unit square; `ticks` are along both axes, rows go upwards."""
 
     ticks: Floats
     first: Floats
@@ -66,7 +70,7 @@ def dice_forms(points: int = 201) -> Plane:
     """S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
 
     a is the fraction of pixels that are foreground in both (columns), b of background in both
-    (rows). NaN where the two sum to more than 1, and S₁ where everything is background.
+    (rows). Both are NaN where a + b > 1, and S₁ is NaN where everything is background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
@@ -77,7 +81,7 @@ def dice_forms(points: int = 201) -> Plane:
 
 
 def two_regions(points: int = 201) -> Plane:
-    """f₁ and f₂ for two regions: rows the reference's probability, columns the prediction's."""
+    """f₁ and f₂ for two regions; rows are the reference, columns the prediction."""
     probability = np.linspace(0, 1, points)
     vectors = np.stack([probability, 1 - probability])
     sides = vectors[:, :, None], vectors[:, None, :]
@@ -86,7 +90,7 @@ def two_regions(points: int = 201) -> Plane:
 
 @dataclass(frozen=True)
 class Version:
-    """One column of the table: how much of each degradation, and the strength of it all."""
+    """One column of the table: the amount of each degradation, and the total strength."""
 
     name: str
     strength: float
@@ -102,20 +106,20 @@ VERSIONS = (
     Version("blur 3.2", 4, blur=4 * PIXELS_OF_BLUR),
     Version("deform 7.5", 5, deform=5 * PIXELS_OF_DEFORMATION),
     Version("noise 1.5", 6, noise=6 * NOISE),
-    # The three kinds as three directions: together they make up a strength of 7.
+    # The three kinds are orthogonal directions with a total strength of 7.
     Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
-)  # of every image, by rising strength
+)  # of every image, by increasing strength
 
 
 def degraded(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
-    """One version of a segmentation: deformed, then blurred, then made noisy."""
+    """Deform a segmentation, then blur it, then add noise."""
     spoilt = deform(reference, version.deform, seed=seed)
     return noise(blur(spoilt, version.blur), version.noise, seed=seed + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DegradationTable:
-    """Images by name, their degraded versions, and the scores by D₁ and D₂: an image a row."""
+    """Images by name, their degraded versions, and D₁ and D₂; one row per image."""
 
     references: Mapping[str, Segmentation]
     predictions: Mapping[str, tuple[Segmentation, ...]]
@@ -175,10 +179,10 @@ def sweep(
     strengths: Mapping[str, Sequence[float]] = STRENGTHS,
     seed: int = 0,
 ) -> Sweep:
-    """Degrade every image with every degradation at rising strength, and score the result.
+    """Degrade every image with every degradation at increasing strength, and score the result.
 
-    Labels are taken as corresponding, except where regions were split or merged: there the
-    score is that after matching alone.
+    Equal labels correspond, except where regions were split or merged. There, regions are matched
+    without merging.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():
@@ -197,7 +201,7 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class PairWeight:
-    """How the weight of a pair of regions comes about: their auxiliary segmentations and f."""
+    """The weight of a pair of regions: their auxiliary segmentations and f."""
 
     reference: Segmentation
     prediction: Segmentation
@@ -220,7 +224,7 @@ def pair_weight(
     *,
     similarity: str = "absolute",
 ) -> PairWeight:
-    """The weight of a pair of regions (the first that is matched), and of all pairs."""
+    """The weight of the first matched pair of regions, and of all pairs."""
     result = compared(reference, prediction, similarity, match="paper")
     matched = tuple(
         (group.reference[0], group.prediction[0])
@@ -235,7 +239,7 @@ def pair_weight(
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One spare region that joined a group, and what that did to the group."""
+    """One merged region, and the Dice and similarity of its group before and after."""
 
     region: Label
     into: Label
@@ -247,7 +251,7 @@ class MergeStep:
 
 @dataclass(frozen=True, eq=False)
 class MergedPair:
-    """A comparison, the pairs that were matched (reference first), and the merges after it."""
+    """A comparison, its matched pairs (reference first), and its merges."""
 
     reference: Segmentation
     prediction: Segmentation
@@ -262,13 +266,13 @@ def merged_pair(
     *,
     similarity: str = "absolute",
 ) -> MergedPair:
-    """The paper's correspondence with over-segmentation merged, and Dice around each merge.
+    """The correspondence by the paper's rule with merging, and Dice before and after each merge.
 
     The reference must not have more regions than the prediction.
     """
     result = compared(reference, prediction, similarity, match="paper", merge="prediction")
     if len(result.reference_labels) > len(result.prediction_labels):
-        raise InputError("reference has more regions than prediction: exchange the two")
+        raise InputError("The reference has more regions than the prediction. Exchange the two.")
     merged = {merge.region for merge in result.merges}
     members = {
         group.reference[0]: [label for label in group.prediction if label not in merged]
@@ -289,7 +293,7 @@ def merged_pair(
 
 
 def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
-    """The binary segmentation of some regions together against the sum of all others."""
+    """The binary segmentation of some regions and the sum of all others."""
     values, regions = probabilities(segmentation)
     chosen = np.array([label in labels for label in regions])
     return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])

@@ -1,4 +1,4 @@
-"""Drawings of how regions come to correspond: weights, matching, merging, and their sources."""
+"""Draw how regions are matched: weights, matching, merging, and sources of regions."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def draw_pair_weight(data: PairWeight) -> "Figure":
-    """Both sides, the graph between their regions, and what one edge of it weighs."""
+    """Both sides, the graph between their regions, and the weight of one edge."""
     figure = blank(11.5, 6.2)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.08, 1])).tolist()
     left, middle, right = top.subplots(1, 3, width_ratios=[1, 1.25, 1])
@@ -63,7 +63,7 @@ def draw_pair_weight(data: PairWeight) -> "Figure":
 
 
 def draw_merging(data: MergedPair) -> "Figure":
-    """Both sides, which regions correspond, and Dice before and after each merge."""
+    """Both sides, corresponding regions, and Dice before and after each merge."""
     figure = blank(11.5, 7.6)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.5, 1])).tolist()
     left, middle, right = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
@@ -101,7 +101,7 @@ def draw_sources(
 
 
 def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tuple[Label, ...]:
-    """A picture with its labels, each well inside of where its region is the likeliest."""
+    """An image with labels, each placed well inside the area where its region is most probable."""
     from scipy import ndimage
 
     show(place, blended(segmentation), title)
@@ -122,7 +122,7 @@ def _graph(
     right: tuple[Label, ...],
     edges: Mapping[tuple[Label, Label], tuple[str, float]],
 ) -> None:
-    """A circle for each region in two columns, and lines of some colour and width between them."""
+    """Two columns of circles, one per region, and lines between them."""
     heights = []
     for x, labels in ((0.0, left), (1.0, right)):
         heights.append({label: 1 - (k + 0.5) / len(labels) for k, label in enumerate(labels)})
@@ -138,7 +138,7 @@ def _graph(
 
 
 def _draw_steps(place: Any, data: MergedPair) -> None:
-    """For every merge a bar from the Dice before it to the Dice after it."""
+    """One bar per merge, from the Dice before to the Dice after it."""
     for y, step in enumerate(reversed(data.steps)):
         dice = step.dice_before, step.dice_after
         place.plot(dice, [y, y], color=GREEN, lw=5, alpha=0.35)
@@ -146,11 +146,11 @@ def _draw_steps(place: Any, data: MergedPair) -> None:
             place.plot([value], [y], "o", color=colour, ms=8, label=name if y == 0 else None)
         text = f"{dice[0]:.4f} → {dice[1]:.4f}"
         place.text(max(dice) + 0.02, y, text, va="center", fontsize=9)
-    names = [f"{step.region} joins {step.into}" for step in reversed(data.steps)]
+    names = [f"{step.region} into {step.into}" for step in reversed(data.steps)]
     place.set_yticks(range(len(names)), names)
     place.set_xticks([0, 0.25, 0.5, 0.75, 1])
     place.set(ylim=(-0.6, max(len(names) - 0.4, 0.6)), xlim=(0, 1.22))
-    place.set_xlabel("Dice of the region of the reference, before and after the merge")
+    place.set_xlabel("Dice of the reference region before and after the merge")
     place.grid(alpha=0.3, axis="x")
     if data.steps:
         place.legend(loc="lower left", fontsize=9)

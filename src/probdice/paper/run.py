@@ -1,4 +1,4 @@
-"""The whole paper at once: figures, numbers and a page in a folder."""
+"""Run all experiments of the paper and write figures, numbers and a page."""
 
 import json
 from collections.abc import Callable
@@ -36,23 +36,23 @@ def run_paper(
     Parameters
     ----------
     out : path
-        The folder to write to; it is made if it does not exist.
+        The output folder; it is created if it does not exist.
     seed : int, optional
         The same seed gives the same numbers.
     survey : bool, optional
-        Also write the sheets to repeat the study with people, to the folder ``survey``.
+        Also write sheets to repeat the study with people, to the folder ``survey``.
     people : int, optional
-        How many sheets.
+        The number of sheets.
     progress : callable, optional
-        Called with what comes next, how many steps are done, and how many there are.
+        Called with the next step, the number of finished steps, and the number of all steps.
 
     Returns
     -------
     Path
-        The page, ``index.html``. Beside it are ``numbers.json``, ``scores.csv``,
+        The page, ``index.html``. The same folder contains ``numbers.json``, ``scores.csv``,
         ``stand-in-rankings.csv`` and the folder ``figures``.
     """
-    require_extra()  # at once, not after a minute
+    require_extra()  # fail immediately, not after a minute
     out = Path(out)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     steps, total = count(), 12 + survey
@@ -73,16 +73,16 @@ def run_paper(
         ("f₁ and f₂ of two regions", sections.similarities),
         ("f₁ and f₂ at every pixel", lambda: sections.pixels(seed)),
         ("the table of degradations", lambda: sections.table(table)),
-        ("scores as degradations grow", lambda: sections.falling(references, seed)),
+        ("scores by strength of degradation", lambda: sections.falling(references, seed)),
         ("the weight of a pair", lambda: sections.weights(references, seed)),
         ("matching and merging", lambda: sections.merging(references, methods, seed)),
         ("sources of unordered regions", lambda: sections.sources(image, methods)),
     ):
         announce(what)
         figures.append(make())
-    announce("both rules of matching")
+    announce("both matching rules")
     rules = sections.both_rules(references, methods, seed)
-    announce("the study, on a stand-in")
+    announce("the study with a stand-in for people")
     studies = {name: stand_in_study(table, name, seed=seed) for name in COEFFICIENTS}
     study_figures = [sections.study(name, study) for name, study in studies.items()]
     answers = [asdict(answer) for answer in stand_in_answers(table)]
@@ -118,7 +118,7 @@ def run_paper(
 
 
 def _painted(section: Section, out: Path) -> dict[str, str]:
-    """A section as the page shows it, its figure also in a file."""
+    """A section for the page; its figure is also written to a file."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     with replacing(out / "figures" / f"{section.name}.png") as partial:

@@ -1,4 +1,4 @@
-"""The sections of the page: what each one draws, claims and counts."""
+"""The sections of the page: figures, claims and numbers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -25,7 +25,7 @@ Segmentations = Mapping[str, Segmentation]
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One figure with its caption, and the claims and numbers that go with it."""
+    """One figure with its caption, claims and numbers."""
 
     name: str
     title: str
@@ -42,8 +42,8 @@ def forms() -> Section:
         "dice-forms",
         "The two forms of the crisp coefficient",
         "Every pair of binary segmentations lies in the lower left triangle. S₁, the classical "
-        "coefficient of one foreground, has no value where everything is background, and takes "
-        "every value from 0 to 1 next to that corner. S₂, the fraction of agreeing pixels, is 1 "
+        "coefficient of one foreground, is undefined where everything is background, and takes "
+        "all values from 0 to 1 near that corner. S₂, the fraction of agreeing pixels, is 1 "
         "there.",
         drawings.draw_dice_forms(data),
         (claims.forms_claim(data),),
@@ -56,9 +56,9 @@ def similarities() -> Section:
     return Section(
         "two-regions",
         "f₁ and f₂ of two regions",
-        "f₁ falls evenly with the difference of the probabilities. f₂ falls most next to equality, "
-        "the more so where the reference is nearly certain, and is 0 along the edges, where one "
-        "side is certain and the other is not.",
+        "f₁ falls linearly with the difference of the probabilities. f₂ falls fastest near "
+        "equality, especially where the reference is nearly certain. It is 0 along the edges, "
+        "where one side is certain and the other is not.",
         drawings.draw_two_regions(data),
         (claims.linear_claim(data), claims.steep_claim(data), claims.certainty_claim(data)),
     )
@@ -75,7 +75,7 @@ def pixels(seed: int) -> Section:
         "pixel-similarities",
         "f₁ and f₂ at every pixel",
         "Red, green and blue are the probabilities of the three regions. f₁ is low where "
-        "boundaries differ; f₂ also sees the small differences everywhere else.",
+        "boundaries differ; f₂ also reflects small differences elsewhere.",
         drawings.draw_pixel_similarities(reference, predictions, results),
         numbers={
             "pixels": {name: [result.score for result in row] for name, row in results.items()}
@@ -91,9 +91,9 @@ def table(data: DegradationTable) -> Section:
     return Section(
         "degradation-table",
         "Seven images, seven degraded versions of each",
-        "Blur and deformation in pixels, noise as the standard deviation of the log-ratios; the "
-        "known strength, 1 to 7, rises from left to right. D₂ answers to noise far more than D₁ "
-        "does.",
+        "Blur and deformation are in pixels; noise is the standard deviation of the log-ratios. "
+        "The known strength, 1 to 7, increases from left to right. D₂ is far more sensitive to "
+        "noise than D₁.",
         drawings.draw_degradation_table(data),
         (claims.crisp_claim(data),),
         {"table": numbers},
@@ -101,15 +101,15 @@ def table(data: DegradationTable) -> Section:
 
 
 def falling(references: Segmentations, seed: int) -> Section:
-    """Scores as every degradation grows."""
+    """Scores by strength of each degradation."""
     data = figures.sweep(references, seed=seed)
     correlations = {name: data.spearman(name).tolist() for name in COEFFICIENTS}
     return Section(
         "sweep",
-        "Do the scores fall as a degradation grows?",
-        "Spearman's correlation of score and strength; −1 where the score falls at every step. "
-        "Split and merged regions are scored after matching alone: under Aitchison a single "
-        "region without a partner already makes the score 0, and it cannot fall further.",
+        "Do the scores fall with increasing degradation?",
+        "Spearman's correlation of score and strength is −1 if the score falls at every step. "
+        "Split and merged regions are scored without merging. With Aitchison, a single unmatched "
+        "region already makes the score 0, and it cannot fall further.",
         drawings.draw_sweep(data),
         (claims.falling_claim(data),),
         {"sweep": {"strengths": data.strengths, "scores": data.scores, "spearman": correlations}},
@@ -117,16 +117,16 @@ def falling(references: Segmentations, seed: int) -> Section:
 
 
 def weights(references: Segmentations, seed: int) -> Section:
-    """How the weight of a pair comes about."""
+    """The weight of a pair of regions."""
     data = figures.pair_weight(*shuffled(seed=seed))
     numbers = {"pair": data.pair, "weight": data.weight, "weights": data.weights.tolist()}
     return Section(
         "pair-weight",
-        "How the weight of a pair comes about",
-        f"Region {data.pair[0]} of the reference and region {data.pair[1]} of the prediction each "
-        f"against the sum of the others (white is 1), their similarity f at every pixel, and the "
-        f"weight of the edge: 1 − mean f = {data.weight:.4f}. The matching takes the edges of "
-        f"least total weight.",
+        "The weight of a pair of regions",
+        f"Reference region {data.pair[0]} and prediction region {data.pair[1]}, each as a binary "
+        f"segmentation with the sum of the others (white is 1), their similarity f at every pixel, "
+        f"and the weight of the edge: 1 − mean f = {data.weight:.4f}. The matching selects the "
+        f"edges with the least total weight.",
         correspondence.draw_pair_weight(data),
         (claims.permutation_claim(references, seed=seed),),
         {"pair weight": numbers},
@@ -134,7 +134,7 @@ def weights(references: Segmentations, seed: int) -> Section:
 
 
 def merging(references: Segmentations, methods: Segmentations, seed: int) -> Section:
-    """A correspondence with over-segmentation merged."""
+    """A correspondence with merged over-segmentation."""
     cup = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
     measured = {"coffee, watershed": cup} | {
         name: figures.merged_pair(reference, over_segmented(reference, seed=seed))
@@ -149,10 +149,10 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
     }
     return Section(
         "merging",
-        "A correspondence, with over-segmentation merged",
-        "A photograph of a cup by watershed (prediction) and by normalised cuts (reference). "
-        "Every region of the reference is matched with one of the prediction; each spare region "
-        "then joins the group whose similarity gains most, the largest gain first.",
+        "A correspondence with merged over-segmentation",
+        "A photograph of a cup, segmented by watershed (prediction) and by normalised cuts "
+        "(reference). Every reference region is matched to one prediction region. Each unmatched "
+        "region is then merged into the group with the largest gain, the largest gain first.",
         correspondence.draw_merging(cup),
         (claims.merging_claim(measured),),
         {"merges": numbers},
@@ -160,7 +160,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
 
 
 def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
-    """Where unordered regions come from."""
+    """Sources of unordered regions."""
     results = {
         method: compared(methods["random walker"], segmentation, match="paper", merge="both")
         for method, segmentation in methods.items()
@@ -168,34 +168,34 @@ def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
     numbers = {method: _scores(result) for method, result in results.items()}
     return Section(
         "sources",
-        "Where unordered regions come from",
+        "Sources of unordered regions",
         "The methods that the paper names, each compared with the probabilities of the random "
-        "walker: D₁ after matching alone, after merging on either side, and the merged score "
-        "above chance. Colours only number the regions of one picture.",
+        "walker: D₁ without merging, D₁ after merging both sides, and the merged score adjusted "
+        "for chance. Colours distinguish the regions within one picture only.",
         correspondence.draw_sources(image, methods, results),
         numbers={"sources": numbers},
     )
 
 
 def study(coefficient: str, study: Study) -> Section:
-    """The study, on a stand-in for people."""
+    """The study with a stand-in for people."""
     name, fit = f"D{SUBSCRIPTS[coefficient]}", study.overall
     return Section(
         f"study-{coefficient.lower()}",
         f"Ranks by {name} and the stand-in",
         f"Each point is one degraded segmentation. Slope {fit.slope:.2f}, Pearson "
-        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; the three agree where both sides are "
-        f"ranks without ties. Whatever lies near the paper's values does so by chance: how much "
-        f"blur counts as much as so much noise is our choice of units.",
-        drawings.draw_study(study, title=f"{name} against a stand-in: no human data"),
+        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; the three are equal for ranks "
+        f"without ties. Any agreement with the paper's values is coincidental, because the units "
+        f"that relate blur, deformation and noise are our choice.",
+        drawings.draw_study(study, title=f"{name} and a stand-in: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )
 
 
 def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> dict[str, Any]:
-    """The pairs of this page that correspond differently by the paper's rule and by overlap.
+    """The pairs of this page that the paper's rule and overlap match differently.
 
-    Of each, under both rules: the lowest matched Dice, and the scores.
+    For each pair and both rules: the lowest matched Dice, and the scores.
     """
     walker, cuts = methods["random walker"], methods["normalised cuts"]
     examples = {"watershed and normalised cuts": (cuts, methods["watershed"])}
@@ -222,14 +222,14 @@ def _lowest_matched(result: Comparison) -> float:
 
 
 def stand_in_answers(table: DegradationTable) -> list[Answer]:
-    """Ranks by known degradation strength, in the place of people's; never to be called human."""
+    """Ranks by known degradation strength, instead of human ranks; never label them as human."""
     return [
         Answer(STAND_IN, image, version.name, version.strength) for image, version, _ in table.cells
     ]
 
 
 def stand_in_study(table: DegradationTable, coefficient: str, *, seed: int = 0) -> Study:
-    """Ranks by score against those of the stand-in."""
+    """Compare ranks by score with those of the stand-in."""
     scores = [
         Scored(image, version.name, scores[coefficient]) for image, version, scores in table.cells
     ]

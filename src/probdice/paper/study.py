@@ -1,7 +1,7 @@
-"""The paper's study: do ranks by score follow the ranks that people give?
+"""The paper's study: do ranks by score agree with human ranks?
 
-People rank some segmentations of an image from the most to the least similar to a reference;
-their average rank is held against the rank by score.
+People rank segmentations of an image from the most to the least similar to a reference. Their
+average rank is compared with the rank by score.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,31 +20,31 @@ from probdice.paper.answers import Answer, Scored
 
 Floats = NDArray[np.float64]
 
-PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # of the line of best fit, as the paper reports them
-# Takes the place of a person where there is no human data; nothing may call it one.
+PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # of the regression line, as reported in the paper
+# Replaces a person if there is no human data; must never be labelled as a person.
 STAND_IN = "known degradation strength (stand-in, not a person)"
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How the ranks by score follow the average ranks of people.
+    """Regression of ranks by score on average human ranks.
 
     Attributes
     ----------
     slope : float
-        Slope of the line of best fit of rank by score against average human rank.
+        Slope of the regression line of rank by score on average human rank.
     intercept : float
         Intercept of that line.
     pearson : float
-        Pearson's correlation; NaN where one of the two ranks never changes.
+        Pearson's correlation; NaN if one of the two ranks is constant.
     spearman : float
-        Spearman's correlation; NaN likewise.
+        Spearman's correlation; NaN if one of the two ranks is constant.
     slope_interval : Interval
-        Percentile bootstrap interval of the slope.
+        95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval
-        Percentile bootstrap interval of Pearson's correlation.
+        The same for Pearson's correlation.
     spearman_interval : Interval
-        Percentile bootstrap interval of Spearman's correlation.
+        The same for Spearman's correlation.
     """
 
     slope: float
@@ -69,7 +69,7 @@ class RankedPoint:
 
 @dataclass(frozen=True)
 class Study:
-    """Average human ranks against ranks by score.
+    """Average human ranks and ranks by score.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Study:
     overall : Fit
         The fit over all points, as in the paper.
     people : tuple of str
-        Who answered.
+        The people who answered.
     """
 
     points: tuple[RankedPoint, ...]
@@ -90,19 +90,19 @@ class Study:
 
     @property
     def stand_in(self) -> bool:
-        """Whether nobody answered, and a stand-in takes the place of people."""
+        """Whether a stand-in replaces people, because there are no answers."""
         return self.people == (STAND_IN,)
 
     @property
     def title(self) -> str:
-        """How much was ranked, and by whom."""
+        """The number of ranked segmentations, images and people, as text."""
         who = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
         who = "a stand-in, not by people" if self.stand_in else who
         images = "1 image" if len(self.images) == 1 else f"{len(self.images)} images"
         return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain types; what is not a number is None."""
+        """The study as plain types; NaN becomes None."""
         content = {
             "people": self.people,
             "stand_in": self.stand_in,
@@ -117,26 +117,26 @@ class Study:
 def rank_study(
     answers: Iterable[Answer], scores: Iterable[Scored], *, repeats: int = 2000, seed: int = 0
 ) -> Study:
-    """Hold average human ranks against ranks by score, per image and overall.
+    """Compare average human ranks with ranks by score, per image and overall.
 
-    Every person's answers are ranked afresh within an image, so that ties share the mean of
-    their places however they were written; so are the scores, the highest first. The line of
-    best fit and the correlations are those between the two kinds of rank.
+    The answers of each person are ranked again within an image, so that ties share their mean rank.
+    Scores are ranked in the same way, the highest first. The regression line and the correlations
+    relate these two kinds of ranks.
 
-    The bootstrap draws people, with replacement, for the intervals of one image; and people and
-    whole images for the overall intervals, since the segmentations of an image are ranked
-    against each other and do not vary alone. With fewer than 6 of either there is no interval.
+    For the confidence intervals of one image, the bootstrap resamples people. For the overall
+    intervals, it resamples people and whole images, because the segmentations of an image are
+    ranked relative to each other. With fewer than 6 people or images there is no interval.
 
     Parameters
     ----------
     answers : iterable of Answer
-        Each person must have ranked all scored segmentations of an image, or none of them.
+        Each person must have ranked all scored segmentations of an image, or none.
     scores : iterable of Scored
         One score for every segmentation.
     repeats : int, optional
         Number of bootstrap samples.
     seed : int, optional
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Examples
     --------
@@ -173,10 +173,10 @@ def rank_study(
 
 
 def spearman(x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> float:
-    """Spearman's rank correlation; NaN where one of the two never changes."""
+    """Spearman's rank correlation; NaN if one of the two is constant."""
     from scipy.stats import rankdata
 
-    # Rounded, since numbers that are equal on paper may differ in their last digits.
+    # Round, because mathematically equal numbers may differ in their last digits.
     return _pearson(rankdata(np.round([x, y], 12), axis=1))
 
 
@@ -187,7 +187,7 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """The fit over some images, given as columns of the ranks, with bootstrap intervals."""
+    """The fit over some images (columns of the ranks) with bootstrap confidence intervals."""
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
     if max(len(ranks), len(images)) < FEWEST:
@@ -205,7 +205,7 @@ def _fit(
 
 
 def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
-    """Slope and intercept of the line of best fit, Pearson's and Spearman's correlation."""
+    """Slope and intercept of the regression line, Pearson's and Spearman's correlation."""
     if human.size == 0 or not np.ptp(human):
         return nan, nan, nan, nan
     # Not linregress and pearsonr: their p-values would make the bootstrap four times slower.
@@ -216,23 +216,23 @@ def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
 
 
 def _pearson(rows: Floats) -> float:
-    """The correlation of two rows; NaN where one of them never changes."""
+    """The correlation of two rows; NaN if one of them is constant."""
     return float(np.asarray(np.corrcoef(rows))[0, 1]) if np.ptp(rows, axis=1).all() else nan
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """The mean of every column over the people who answered it; NaN where none did."""
+    """The mean of every column over the people who answered; NaN without answers."""
     answered = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
     counts = answered.sum(axis=0)
     np.divide(np.where(answered, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
-    return np.round(means, 12)  # equal on paper: equal here
+    return np.round(means, 12)  # mathematically equal numbers must be equal
 
 
 def _interval(values: Floats) -> Interval:
     values = values[np.isfinite(values)]
     if values.size == 0:
-        return Interval(nan, nan, "withheld", "no sample has a value")
+        return Interval(nan, nan, "withheld", "no bootstrap sample has a value")
     low, high = np.percentile(values, [2.5, 97.5])
     return Interval(float(low), float(high), "percentile", "people and images are drawn together")
 
@@ -245,17 +245,17 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
         if not isfinite(entry.score):
             raise InputError(f"{which} has no finite score")
         if entry.segmentation in images.setdefault(entry.image, {}):
-            raise InputError(f"{which} comes twice")
+            raise InputError(f"{which} occurs twice")
         images[entry.image][entry.segmentation] = entry.score
     if not images:
-        raise InputError("scores: there are none")
+        raise InputError("scores: the table is empty")
     return images
 
 
 def _rank_table(
     answers: Iterable[Answer], images: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], Floats]:
-    """The people, and their ranks afresh: a row a person, a column a segmentation."""
+    """The people and their new ranks: one row per person, one column per segmentation."""
     from scipy.stats import rankdata
 
     given: dict[str, dict[tuple[str, str], float]] = {}
@@ -263,7 +263,7 @@ def _rank_table(
         key = answer.image, answer.segmentation
         which = f"{answer.segmentation!r} of image {answer.image!r}"
         if answer.segmentation not in images.get(answer.image, {}):
-            raise InputError(f"scores: {which} has none, but {answer.person!r} ranked it")
+            raise InputError(f"scores: {which} has no score, but {answer.person!r} ranked it")
         if key in given.setdefault(answer.person, {}):
             raise InputError(f"rankings: {answer.person!r} ranked {which} twice")
         given[answer.person][key] = answer.rank
@@ -282,5 +282,5 @@ def _rank_table(
     answered = {image for ranks in given.values() for image, _ in ranks}
     if answered != set(images):
         lacking = ", ".join(repr(image) for image in images if image not in answered)
-        raise InputError(f"rankings: nobody ranked image {lacking}")
+        raise InputError(f"rankings: no person ranked image {lacking}")
     return list(given), np.array(rows)

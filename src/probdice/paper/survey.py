@@ -1,4 +1,4 @@
-"""Sheets to repeat the study with: what to hand to people, and a table for their answers."""
+"""Write the sheets of the study for people, and a table for their answers."""
 
 import base64
 import json
@@ -19,30 +19,30 @@ LETTERS = "ABCDEFG"  # one for each version
 GUIDE = """How to repeat the study
 
 1. Give every person one of the sheets, sheet-01.html and on, on screen or printed. Each has its
-   own order of images and of segmentations. Do not say what the study is about.
-2. On screen, people type their ranks into the sheet and save them: the sheet makes a file, such as
-   answers-01.csv. Put these files into a folder of their own, here called answers.
-   From paper, write the ranks into answers.csv, in the row of the person, the image and the letter
-   (1 is most similar to the reference; equal ranks are allowed), and use answers.csv in place of
-   the folder. Leave a whole image empty where a person did not answer it.
-3. Hold the answers against the scores:
+   own order of images and of segmentations. Do not explain the purpose of the study.
+2. On screen, people type their ranks into the sheet and save them as a file, such as
+   answers-01.csv. Put these files into one folder, for example answers.
+   For printed sheets, write the ranks into answers.csv, in the row of the person, the image and the
+   letter (1 is most similar to the reference; equal ranks are allowed), and use answers.csv instead
+   of the folder. If a person did not answer an image, leave all its ranks empty.
+3. Compare the answers with the scores:
 
    probdice rank answers scores.csv --column D1
    probdice rank answers scores.csv --column D2
 
-answers.csv names the segmentation behind each letter, and so does what a sheet saves: keep both
-from people who are still to answer.
+answers.csv and the saved files name the segmentation of each letter. Do not show them to people who
+have not answered yet.
 """
 
 
 def write_survey(
     folder: str | Path, table: DegradationTable, *, people: int = 25, seed: int = 0
 ) -> list[Path]:
-    """Write a sheet for each person, a table for their answers, the scores and a guide.
+    """Write one sheet per person, a table for the answers, the scores and instructions.
 
-    The order of images and segmentations differs from person to person. A sheet saves the ranks
-    that are typed into it as `read_rankings` reads them; what is behind its letters it holds
-    encoded, so that nobody reads it in passing.
+    Each person has a different order of images and segmentations. A sheet saves its ranks in the
+    format of `read_rankings`. The names of the segmentations are encoded in the sheet, so that they
+    are not readable in its source.
     """
     if people < 1:
         raise InputError(f"people must be at least 1, found {people}")
@@ -89,7 +89,7 @@ def write_survey(
 
 
 def write_scores(path: Path, table: DegradationTable) -> None:
-    """The scores of a table, as `probdice rank` reads them."""
+    """The scores of a table in the format of `probdice rank`."""
     rows = [
         (image, version.name, *(repr(score) for score in scores.values()))
         for image, version, scores in table.cells
@@ -98,12 +98,12 @@ def write_scores(path: Path, table: DegradationTable) -> None:
 
 
 def data_address(png: bytes) -> str:
-    """A picture as an address that holds all of it."""
+    """An image as a data URL."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
 def _picture(segmentation: Segmentation) -> str:
-    """A segmentation in all its colours: it is to be judged."""
+    """A segmentation in full colours."""
     from PIL import Image
 
     buffer = BytesIO()

@@ -1,7 +1,7 @@
-"""What the paper's figures are made of: phantoms, and photographs by the methods the paper names.
+"""Images of the paper's figures: phantoms, and photographs segmented by the paper's methods.
 
-The photographs ship with scikit-image. Each method gives regions in no agreed order; the random
-walker gives their probabilities too.
+The photographs are part of scikit-image. Each method returns regions in arbitrary order; the random
+walker also returns their probabilities.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from probdice.synthesis import degradations, phantoms
 
 Image = NDArray[np.float64]
 
-# Inside scikit-image's own package: they need no download.
+# Part of the scikit-image package: no download needed.
 PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket")
-DOUBT = 0.02  # share of every pixel that the random walker leaves undecided
+DOUBT = 0.02  # share of probability spread evenly over all regions
 
 
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
-    """The seven references of the table: four phantoms, and three photographs by random walker."""
+    """The seven references of the table: four phantoms and three photographs by random walker."""
     shape = (size, size)
     drawn = {
         "ellipses": phantoms.nested_ellipses(shape, seed=seed + 1),
@@ -49,7 +49,7 @@ def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Se
 
 
 def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
-    """A reference of four regions, and the same deformed, with its labels exchanged."""
+    """A reference with four regions, and a deformed copy with exchanged labels."""
     reference = phantoms.voronoi((96, 96), regions=4, seed=seed + 3)
     return reference, degradations.permute(
         degradations.deform(reference, 6, seed=seed), 5, seed=seed + 1
@@ -57,13 +57,13 @@ def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
 
 
 def over_segmented(reference: Segmentation, *, seed: int = 0) -> Segmentation:
-    """A prediction with three regions more than the reference, in another order."""
+    """A reference, and a prediction with three more regions in a different order."""
     spoilt = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
     return degradations.permute(degradations.noise(spoilt, 0.2, seed=seed), 10, seed=seed)
 
 
 def photograph(name: str, *, size: int = 112) -> Image:
-    """One of `PHOTOGRAPHS` in colour, from 0 to 1, its longer side `size` pixels."""
+    """One of `PHOTOGRAPHS` in colour, from 0 to 1; its longer side has `size` pixels."""
     if name not in PHOTOGRAPHS:
         raise InputError(f"name must be one of {', '.join(PHOTOGRAPHS)}, found {name!r}")
     image = _skimage("util").img_as_float64(getattr(_skimage("data"), name)())
@@ -78,13 +78,13 @@ def photograph(name: str, *, size: int = 112) -> Image:
 def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
     """Probabilities of Grady's random walker, from seeds in the middle of the k-means clusters.
 
-    The walker is certain at its seeds; a little doubt, spread evenly over all regions, keeps
-    Aitchison distances finite.
+    The walker is certain at its seeds. A small probability for all regions keeps Aitchison
+    distances finite.
     """
     smooth = _smoothed(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
-    for k in range(regions):  # of every cluster, the third that is nearest to its middle
+    for k in range(regions):  # of every cluster, the third nearest to its centre
         near = distances <= np.quantile(distances[labels == k], 1 / 3)
         markers[near & (labels == k)] = k + 1
     full = _skimage("segmentation").random_walker(
@@ -117,7 +117,7 @@ def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentati
 
 
 def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Basins of the gradient, flooded from the largest flat places, twice as many as `regions`."""
+    """Watershed of the gradient from the largest flat areas, twice as many as `regions`."""
     from scipy import ndimage
 
     smooth = _smoothed(image, 2.0)
@@ -132,7 +132,7 @@ def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
 
 
 def k_means(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Clusters of colour and, less, of place."""
+    """Clusters of colour and, with less weight, of position."""
     return _numbered(_clusters(_smoothed(image, 1.0), regions, seed)[0])
 
 
@@ -142,11 +142,11 @@ METHODS: dict[str, Callable[..., Segmentation]] = {
     "Felzenszwalb–Huttenlocher": felzenszwalb,
     "watershed": watershed,
     "k-means": k_means,
-}  # each is called with a photograph, a number of regions and a seed
+}  # called with a photograph, a number of regions and a seed
 
 
 def require_extra() -> None:
-    """Say what to install where scikit-image is missing."""
+    """Raise an error that names the extra if scikit-image is missing."""
     try:
         import_module("skimage")
     except ImportError:
@@ -156,7 +156,7 @@ def require_extra() -> None:
 
 
 def _skimage(module: str) -> Any:
-    """A module of scikit-image, which is an extra."""
+    """Import a module of scikit-image, which is an optional dependency."""
     require_extra()
     return import_module(f"skimage.{module}")
 
@@ -172,13 +172,13 @@ def _lab(image: Image) -> Image:
 
 
 def _numbered(labels: NDArray[Any]) -> Segmentation:
-    """A label map with the numbers from 1."""
+    """A label map with consecutive labels from 1."""
     _, numbers = np.unique(labels, return_inverse=True)
     return Segmentation.from_labels(numbers.reshape(labels.shape).astype(np.int64) + 1)
 
 
 def _clusters(image: Image, count: int, seed: int) -> tuple[NDArray[np.int64], Image]:
-    """Clusters of colour and, less, of place: labels, and distances to the middles."""
+    """Clusters of colour and, with less weight, of position: labels and distances to centres."""
     from scipy.cluster.vq import kmeans2
 
     rows, columns = np.indices(image.shape[:2]) * (25 / max(image.shape[:2]))

@@ -1,6 +1,6 @@
-"""Pictures of a comparison, as Matplotlib figures that belong to nobody.
+"""Pictures of a comparison, as Matplotlib figures.
 
-Nothing is shown or saved unasked: figures are made without pyplot, so no window knows of them.
+Figures are created without pyplot, so they are neither shown nor saved automatically.
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ def plot(
     Parameters
     ----------
     comparison : Comparison
-        What `compare` found.
+        The result of `compare`.
     kind : str, optional
-        "overview": reference, prediction and f side by side; "regions": the first two; "map": f
-        alone, white 1 and black 0; "views": all three in three orthogonal planes of a volume;
-        "correspondence": which region is which, matched pairs in blue and merges in green, the
-        wider the higher their Dice, and dashed where a pair shares no pixel, on one page: of more
-        regions than that holds, those with the lowest Dice; "overlap": the Dice of every pair of
-        regions that meets, in the order of the matching, for any number of regions; "slices": f
-        along the slices; "histogram": f over the pixels, for label maps how many agree.
+        "overview": reference, prediction and f side by side. "regions": reference and prediction.
+        "map": f, white is 1 and black is 0. "views": reference, prediction and f in three
+        orthogonal planes of a volume. "correspondence": matched pairs in blue and merges in green;
+        wider lines have a higher Dice, and dashed lines join regions that share no pixel. If not
+        all regions fit on one page, it shows the groups with the lowest Dice. "overlap": the Dice
+        of every pair of overlapping regions, ordered by the matching. "slices": the mean of f per
+        slice. "histogram": the distribution of f over the pixels; for label maps, how many agree.
     ax : Axes or several, optional
-        Where to draw: axes of a figure of yours, as many as the picture has panels ("overview"
-        has 3, "regions" 2, "views" 9, "slices" one an axis of the image, the others 1). A new
-        figure by default.
+        Axes to draw on, one per panel ("overview" has 3 panels, "regions" 2, "views" 9, "slices"
+        one per axis of the image, the others 1). A new figure by default.
     figsize : (float, float), optional
-        Width and height of the new figure in inches; chosen to suit its content by default.
+        Width and height of the new figure in inches; depends on the content by default.
     place : sequence of int, optional
-        Index of the pixel through which a volume is cut; where the two differ most by default.
+        Index of the pixel that the slices of a volume go through; where the two sides differ most
+        by default.
     palette : {"given", "safe", "rgb"}, optional
-        Colours as files and tables of names give them; colours that colour-blind people tell
-        apart too; or up to three regions as red, green and blue. They are blended by probability.
+        Colours from files and label tables; colour-blind safe colours; or red, green and blue for
+        up to three regions. Colours are blended by probability.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The new figure, or that of `ax`. Save it with its `savefig`.
+        The new figure, or the figure of `ax`. Save it with `savefig`.
 
     Examples
     --------

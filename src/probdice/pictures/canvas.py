@@ -1,4 +1,4 @@
-"""What is asked of a picture, and the axes it is drawn into: new ones, or those that are given."""
+"""The arguments of `plot`, and the axes of a picture: new or given by the user."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["QUIET", "Canvas", "Request", "canvas_for", "request_of", "tidy"]
 
-QUIET = "#555555"  # of words beside a picture
+QUIET = "#555555"  # colour of text next to a picture
 DPI = 120
 
 
 @dataclass(frozen=True)
 class Request:
-    """What `plot` was asked for.
-
-    `axes` are those to draw into, or None for a new figure.
-    """
+    """The validated arguments of `plot`; `axes` is None for a new figure."""
 
     kind: str
     axes: "tuple[Axes, ...] | None" = None
@@ -35,22 +32,23 @@ class Request:
 
 @dataclass(frozen=True)
 class Canvas:
-    """The axes of a picture, row by row, and whether the figure around them is ours."""
+    """The axes of a picture, row by row; `own` is whether the figure was created here."""
 
     figure: "Figure"
     axes: "tuple[Axes, ...]"
     own: bool
 
     def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
-        """About the width and the height of the only axes, with so much around them if ours."""
+        """Approximate width and height of the axes, without the margin `around` of an own
+        figure."""
         if self.own:
             width, height = self.figure.get_size_inches()
             return max(width - around[0], 0.5), max(height - around[1], 0.5)
         box, dpi = self.axes[0].get_window_extent(), self.figure.dpi
         return box.width / dpi, box.height / dpi
 
-    def say(self, text: str) -> None:
-        """A line above the picture: over our figure, or over the first of the given axes."""
+    def add_title(self, text: str) -> None:
+        """Add a line above the figure if it is own, otherwise above the first axes."""
         if self.own:
             self.figure.suptitle(text, fontsize=9, color=QUIET)
         elif text:
@@ -59,8 +57,8 @@ class Canvas:
             first.set_title(f"{text}\n{above}" if above else text, fontsize=9)
 
     def legend(self, handles: "list[Artist]", *, columns: int, title: str | None = None) -> None:
-        """A legend below the picture: below our figure, or below the last of the given axes."""
-        look: dict[str, Any] = {
+        """Add a legend below the figure if it is own, otherwise below the last axes."""
+        properties: dict[str, Any] = {
             "handles": handles,
             "ncols": max(min(columns, len(handles)), 1),
             "frameon": False,
@@ -69,14 +67,14 @@ class Canvas:
             "title_fontsize": 8,
         }
         if self.own:
-            legend = self.figure.legend(loc="outside lower center", **look)
+            legend = self.figure.legend(loc="outside lower center", **properties)
         else:
             ax = self.axes[-1]
-            legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), **look)
+            legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), **properties)
         legend.get_title().set_multialignment("center")
 
     def _wrapped(self, text: str) -> str:
-        """Lines that are not wider than the figure, or than the given axes and half as much."""
+        """Wrap text to the width of the figure, or to 1.5 times the width of given axes."""
         width = self.figure.get_figwidth() if self.own else 1.5 * self.inches()[0]
         return "\n".join(
             line for part in text.splitlines() for line in wrap(part, max(int(width / 0.07), 12))
@@ -91,9 +89,9 @@ def request_of(
     place: Sequence[int] | None = None,
     palette: Palette = "safe",
 ) -> Request:
-    """A request, checked."""
+    """Validate the arguments of `plot`."""
     if ax is not None and figsize is not None:
-        raise InputError("figsize is the size of a new figure: give ax or figsize, not both")
+        raise InputError("figsize is the size of a new figure: pass ax or figsize, not both")
     if figsize is not None:
         try:
             width, height = (float(length) for length in figsize)
@@ -113,10 +111,10 @@ def canvas_for(
     columns: int = 1,
     heights: Sequence[float] | None = None,
 ) -> Canvas:
-    """The given axes, if there are as many as the picture has panels; else those of a new figure.
+    """The given axes, or those of a new figure.
 
-    `size` is that of the figure in inches where none was asked for, `heights` are those of the
-    rows, relative to each other.
+    `size` is the default size of the figure in inches. `heights` are the relative heights of the
+    rows. An `InputError` is raised if the number of given axes is not the number of panels.
     """
     from matplotlib.figure import Figure
 
@@ -124,8 +122,8 @@ def canvas_for(
         if len(request.axes) != rows * columns:
             panels = "panel" if rows * columns == 1 else "panels"
             raise InputError(
-                f"kind={request.kind!r} has {rows * columns} {panels} here: ax must be as many "
-                f"axes, found {len(request.axes)}"
+                f"kind={request.kind!r} has {rows * columns} {panels}, but ax has "
+                f"{len(request.axes)} axes. Pass one axes per panel."
             )
         return Canvas(request.axes[0].figure.figure, request.axes, False)
     figure = Figure(figsize=request.figsize or size, layout="constrained", dpi=DPI)
@@ -135,17 +133,17 @@ def canvas_for(
 
 
 def tidy(ax: "Axes") -> None:
-    """Axes without a frame, with small numbers."""
+    """Remove the top and right spines and use small tick labels."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
 
 
 def _given(ax: "Axes | Iterable[Axes]") -> "tuple[Axes, ...]":
-    """One of Matplotlib's axes, or several in any nesting, as one row."""
+    """Flatten axes or nested sequences of axes."""
     from matplotlib.axes import Axes
 
     if isinstance(ax, Axes):
         return (ax,)
     if isinstance(ax, Iterable) and not isinstance(ax, str):
         return tuple(one for several in ax for one in _given(several))
-    raise InputError(f"ax must be axes of Matplotlib, found {type(ax).__name__}")
+    raise InputError(f"ax must be Matplotlib axes, found {type(ax).__name__}")

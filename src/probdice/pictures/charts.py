@@ -1,4 +1,4 @@
-"""Pictures of the numbers: the correspondence, and how f is spread."""
+"""Charts of the correspondence and of the distribution of f."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
-SAMPLED = 2**21  # pixels whose f is looked at
+SAMPLED = 2**21  # pixels, at most, of which f is drawn
 BINS = 50
 APART = 0, (2.0, 1.5)  # dashes of a pair that shares no pixel
-PAGE = 9.0  # inches: a drawing of the correspondence is no taller
-AROUND = 1.1  # inches of it that are headings and legend
-ROOMY, CLOSE = 0.42, 0.17  # inches of a row with its volume below the name, or beside it
-LONGEST = 24  # characters of a name
-SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # where the columns stand
+PAGE = 9.0  # inches: maximum height of the correspondence
+AROUND = 1.1  # inches for headings and legend
+ROOMY, CLOSE = 0.42, 0.17  # inches per row with the volume below the name, or next to it
+LONGEST = 24  # characters per name
+SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
 
 
 def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
-    """Two columns of regions; matched pairs in blue, merges in green, the wider the higher Dice."""
+    """Two columns of regions with lines: matched pairs in blue, merges in green."""
     height = _height(request)
     layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
     roomy = layout.rows * ROOMY <= height - AROUND
@@ -76,11 +76,11 @@ def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_slices(comparison: Comparison, request: Request) -> Figure:
-    """The mean of f over every slice, along each axis."""
+    """The mean of f per slice, along each axis."""
     view = _sampled(comparison)
     axes = len(view.ranges)
     if axes == 0:
-        raise InputError("kind='slices' needs an image with an axis")
+        raise InputError("kind='slices' needs an image with at least one axis")
     canvas = canvas_for(request, (6.4, 1.7 * axes + 0.4), rows=axes)
     planes = planes_of(axes, images_of(comparison).reference.geometry)
     names = {plane.across(axes): plane.name for plane in planes}
@@ -98,15 +98,14 @@ def draw_slices(comparison: Comparison, request: Request) -> Figure:
         )
         ax.set_ylabel("mean f")
         tidy(ax)
-    _say_sampled(canvas, view)
+    _report_sampling(canvas, view)
     return canvas.figure
 
 
 def draw_histogram(comparison: Comparison, request: Request) -> Figure:
-    """How many pixels have which f.
+    """The distribution of f over the pixels.
 
-    Between label maps f is 0 or 1 and nothing else, so there are two bars, whose heights are known
-    without the images.
+    For two label maps f has only two values. The picture then has two bars and needs no images.
     """
     if comparison.overlap.crisp:
         return _draw_agreement(comparison, request)
@@ -130,15 +129,15 @@ def draw_histogram(comparison: Comparison, request: Request) -> Figure:
     )
     ax.set(xlim=(0, 1), yscale="log", xlabel="f", ylabel="share of the pixels")
     tidy(ax)
-    _say_sampled(canvas, view)
+    _report_sampling(canvas, view)
     return canvas.figure
 
 
 def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
-    """The pixels of two label maps that agree and those that do not."""
+    """The shares of pixels where two label maps agree and differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
-    unit = comparison.overlap.unit  # what a pixel costs that does not agree: 1 but for a floor
+    unit = comparison.overlap.unit  # 1 − f of a pixel that differs: 1 without a floor
     differing = round((1 - comparison.score) * comparison.pixels / unit)
     names = [f"f = {1 - unit:.2g}\ndiffer", "f = 1\nagree"]
     counts = [differing, comparison.pixels - differing]
@@ -160,7 +159,7 @@ def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
 
 
 def means_along(view: View, axis: int) -> NDArray[np.float64]:
-    """The mean of f over each slice across an axis; NaN where a slice has no pixel in Ω."""
+    """The mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
     across = tuple(k for k in range(view.f.ndim) if k != axis)
     count = view.inside.sum(axis=across)
     total = np.where(view.inside, view.f, 0).sum(axis=across, dtype=np.float64)
@@ -174,7 +173,7 @@ def _sampled(comparison: Comparison) -> View:
 
 
 def _height(request: Request) -> float:
-    """What there is for a drawing, in inches."""
+    """The available height in inches."""
     if request.axes is not None:
         ax = request.axes[0]
         return float(ax.get_window_extent().height / ax.figure.dpi) + AROUND / 2
@@ -182,7 +181,7 @@ def _height(request: Request) -> float:
 
 
 def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
-    """What lines mean, and what found no room."""
+    """Add a legend of the lines, and report groups that do not fit."""
     from matplotlib.lines import Line2D
 
     handles: list[Artist] = [Line2D([], [], color=MATCHED, linewidth=3, label="matched")]
@@ -192,33 +191,33 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
         share = "pair shares" if layout.apart == 1 else "pairs share"
         text = f"{layout.apart:,} {share} no pixel"
         handles.append(Line2D([], [], color=MATCHED, linewidth=3, linestyle=APART, label=text))
-    lines = ["the wider, the higher the Dice of the group"]
+    lines = ["wider lines: higher Dice of the group"]
     if layout.hidden:
         total = len(comparison.groups)
         left_out = f"{total - layout.hidden:,} of {total:,} groups"
         if layout.floor is not None:
             left_out = (
-                f"{left_out}, those with the lowest matched Dice; all other matched groups "
+                f"{left_out}, those with the lowest matched Dice; the other matched groups have "
                 f"{decimal(layout.floor)} or more"
             )
         lines.append(left_out)
-        spare = {side: len(labels) for side, labels in comparison.unmatched.items()}
-        counts = [f"{count:,} of the {side}" for side, count in spare.items() if count]
+        unmatched = {side: len(labels) for side, labels in comparison.unmatched.items()}
+        counts = [f"{count:,} of the {side}" for side, count in unmatched.items() if count]
         if counts:
             lines.append(f"unmatched: {' and '.join(counts)}")
     canvas.legend(handles, columns=3, title="\n".join(lines))
 
 
-def _say_sampled(canvas: Canvas, view: View) -> None:
+def _report_sampling(canvas: Canvas, view: View) -> None:
     steps = sorted({indices.step for indices in view.ranges} - {1})
     if steps:
-        canvas.say(f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis")
+        canvas.add_title(f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis")
 
 
 def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -> None:
-    """The heading of a column, and the names and volumes of its regions."""
+    """Write the heading of a column, and the names and volumes of its regions."""
     at, align, outwards = (0.0, "right", -1) if side == "reference" else (1.0, "left", 1)
-    column = 1.1 / 3.2 * width  # inches beside the dots
+    column = 1.1 / 3.2 * width  # inches next to the dots
     most = int(column / 0.085) if roomy else int((column - 0.5) / 0.065)
     names = short_names([node.label for node in nodes], max(min(most, LONGEST), 4))
     grey: dict[str, Any] = {"fontsize": 7, "color": "#666666"}
@@ -247,7 +246,7 @@ def _across(align: str) -> str:
 
 
 def _volume(node: Node) -> str:
-    """In pixels, and in millilitres where these are known."""
+    """The volume in pixels, and in millilitres if known."""
     volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
     size = millilitres(node.volume, node.pixel_volume)
     volume = f"{volume} ({size})" if size else volume

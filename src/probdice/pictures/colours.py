@@ -1,9 +1,9 @@
-"""One colour for every group, the same in every picture and on every page.
+"""One colour per group, the same in all pictures and on all pages.
 
-Groups have the colours that files or tables of names give their regions. The palette for all
-others is for eyes of all kinds: it starts with the colours of Okabe and Ito (2008), and each
-further one lies as far as possible (in CIELAB) from those before it, from black, white and the
-neutral grey, be it seen by normal, by deuteranopic or by protanopic vision (Machado et al. 2009).
+Groups have the colours that files or label tables define for their regions. The palette for all
+other groups is colour-blind safe. It starts with the colours of Okabe and Ito (2008). Each further
+colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
+neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ PALETTE = (
     *("#CCCC73", "#FF6633", "#734073", "#D91A33", "#0D4C40", "#59A6CC", "#268C59", "#99738C"),
     *("#A6CC7F", "#7F4C73", "#B28C4C", "#CC59A6", "#4C5999", "#40408C", "#B2CCA6", "#CC4C1A"),
 )
-SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # towards white or black, how far
+SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # white or black, and its share
 
 
 @dataclass(frozen=True)
 class Colours:
     """A colour (#RRGGBB) for each group of a comparison and for each region of both sides.
 
-    Regions are in the order of `reference_labels` and `prediction_labels`. A region that was
-    merged has a shade of its group's colour.
+    Regions are in the order of `reference_labels` and `prediction_labels`. A merged region has a
+    shade of the colour of its group.
     """
 
     groups: tuple[str, ...]
@@ -76,16 +76,16 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     Parameters
     ----------
     comparison : Comparison
-        What was compared.
+        The comparison.
     palette : {"given", "safe", "rgb"}, optional
-        Colours as the files or tables of names give them, those of the reference first, and safe
-        ones for what has none; colours that colour-blind people tell apart as well; or red, green
-        and blue for at most three groups, so that a colour shows three probabilities.
+        Colours from files or label tables, those of the reference first, and colour-blind safe
+        colours for other groups; only colour-blind safe colours; or red, green and blue for at most
+        three groups, so that a colour shows three probabilities.
 
     Returns
     -------
     Colours
-        With more than 64 groups colours come back in turn.
+        Colours repeat after 64 groups.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     merged = {(merge.side, merge.region) for merge in comparison.merges}
     shades: dict[tuple[Side, Label], str] = {}
     for group, colour in zip(comparison.groups, groups, strict=True):
-        count = 0  # over both sides, so that no two regions seem to be partners that are not
+        count = 0  # counts over both sides, so that unmatched regions do not share a shade
         for side in SIDES:
             for label in group.side(side):
                 shades[side, label] = colour
@@ -115,7 +115,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
 
 
 def triples(colours: tuple[str, ...]) -> NDArray[np.float64]:
-    """Colours as rows of red, green and blue from 0 to 1."""
+    """Colours as rows of red, green and blue between 0 and 1."""
     bytes_ = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
     return np.array(bytes_, np.float64).reshape(-1, 3) / 255
 
@@ -125,22 +125,24 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
     if palette == "rgb":
         if len(groups) > len(RGB):
             raise InputError(
-                f"palette='rgb' shows at most {len(RGB)} groups, found {len(groups)}; "
-                f"palette='safe' shows any number"
+                f"palette='rgb' shows at most {len(RGB)} groups, found {len(groups)}. "
+                f"Use palette='safe' for any number."
             )
         return RGB[: len(groups)]
     if palette not in ("given", "safe"):
         raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
     given = _given(comparison) if palette == "given" else [None] * len(groups)
-    quiet = background_group(groups)
+    background = background_group(groups)
     free = cycle([colour for colour in PALETTE if colour not in given] or PALETTE)
-    return tuple(NEUTRAL if k == quiet else colour or next(free) for k, colour in enumerate(given))
+    return tuple(
+        NEUTRAL if k == background else colour or next(free) for k, colour in enumerate(given)
+    )
 
 
 def _given(comparison: Comparison) -> list[str | None]:
-    """The colour that the files give each group: of the reference, else of the prediction.
+    """The colour of each group from files: of the reference, otherwise of the prediction.
 
-    Regions that were merged come last, since a group is known by the pair that it started from.
+    The matched pair takes precedence over merged regions.
     """
     merged = {(merge.side, merge.region) for merge in comparison.merges}
     colours: dict[tuple[Side, Label], str] = {}
@@ -160,10 +162,9 @@ def _given(comparison: Comparison) -> list[str | None]:
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
-    """The group that reads as background: the largest, if the reference calls it 0 or so.
+    """The group drawn as background: the largest, if its reference label is 0 or similar.
 
-    The method knows no background. An eye does: a strong colour over most of an image drowns the
-    rest.
+    The method has no background, but a strong colour over most of an image would hide the rest.
     """
     largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
     named = {str(label).strip().lower() for label in groups[largest].reference}

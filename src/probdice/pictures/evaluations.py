@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: how methods do over cases and regions, and against each other."""
+"""Pictures of an evaluation: methods by case, by region, and compared with each other."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked
 
 EvaluationKind = Literal["distributions", "regions", "differences", "volumes", "ranks"]
 
-PAGE = 9.0  # inches: no picture is taller
-LONGEST = 26  # characters of a name
-BINS = 60  # places along an axis at which equal values are stacked
-DOTS = 2.4  # size of one of them
-ACROSS = 3  # panels beside each other
-NORMAL = 1.96  # standard deviations that hold 95 % of a normal distribution
+PAGE = 9.0  # inches: maximum height
+LONGEST = 26  # characters per name
+BINS = 60  # bins along an axis in which values are stacked
+DOTS = 2.4  # size of a dot
+ACROSS = 3  # panels per row
+NORMAL = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 Floats = NDArray[np.float64]
 
@@ -55,25 +55,24 @@ def plot_evaluation(
     evaluation : Evaluation
         Cases of one or several methods.
     kind : str, optional
-        "distributions": every case as a dot, quartiles and the mean with its interval, a row for
-        every method; "regions": the same for the Dice of every label of the reference, on one page
-        (of more labels than that holds, those with the lowest mean); "differences": every pair of
-        methods on the cases that both have; "volumes": Bland–Altman plots, the difference of
-        volumes against their mean, with the limits that hold 95 % of a normal distribution;
-        "ranks": the mean rank of every method, with its interval.
+        "distributions": one row per method, with every case as a dot, quartiles, and the mean with
+        its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
+        not all labels fit on one page, those with the lowest mean. "differences": every pair of
+        methods, on the cases that both have. "volumes": Bland–Altman plots, the difference of
+        volumes by their mean, with limits that contain 95 % of a normal distribution. "ranks": the
+        mean rank of every method with its 95 % confidence interval.
     measure : str, optional
-        What methods are told apart by; `rank_by` of the evaluation by default. Not for "regions"
-        and "volumes".
+        The measure to draw; `rank_by` of the evaluation by default. Not for "regions" and
+        "volumes".
     ax : Axes or several, optional
-        Where to draw: "volumes" has a panel for every method, the others have one. A new figure by
-        default.
+        Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
     figsize : (float, float), optional
-        Width and height of the new figure in inches; chosen to suit its content by default.
+        Width and height of the new figure in inches; depends on the content by default.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The new figure, or that of `ax`.
+        The new figure, or the figure of `ax`.
 
     Examples
     --------
@@ -94,14 +93,14 @@ def plot_evaluation(
         known = ", ".join(repr(name) for name in get_args(EvaluationKind))
         raise InputError(f"kind must be one of {known}, found {kind!r}")
     if measure is not None and kind in ("regions", "volumes"):
-        raise InputError(f"kind={kind!r} shows no measure: leave measure out")
+        raise InputError(f"measure cannot be used with kind={kind!r}. Leave it out.")
     request = request_of(kind, ax=ax, figsize=figsize)
     return DRAWN[kind](evaluation, evaluation.rank_by if measure is None else measure, request)
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Values in a row of dots; `mean` and `interval` are drawn above them."""
+    """A row of dots with `mean` and `interval` drawn above it."""
 
     name: str
     colour: str
@@ -125,13 +124,11 @@ def draw_distributions(evaluation: Evaluation, measure: MeasureName, request: Re
 
 
 def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
-    """The Dice of every label of the reference, methods below each other."""
+    """The Dice of every reference label, for all methods."""
     from matplotlib.lines import Line2D
 
     if not evaluation.labels_agree:
-        raise InputError(
-            "kind='regions' needs labels that mean the same in every case; here they do not"
-        )
+        raise InputError("kind='regions' needs labels with the same meaning in every case")
     dice = _dice_of_regions(evaluation)
     methods = list(evaluation.methods)
     labels = sorted({label for _, label in dice}, key=lambda label: _mean(dice, methods, label))
@@ -167,7 +164,7 @@ def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request)
 
 
 def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
-    """Every pair of methods, case by case."""
+    """The difference of every pair of methods, per case."""
     pairs = evaluation.differences(measure)
     if not pairs:
         raise InputError("kind='differences' needs at least two methods")
@@ -192,14 +189,14 @@ def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Requ
     ax = canvas.axes[0]
     _draw_rows(ax, rows)
     ax.axvline(0, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    ax.set_xlabel(f"difference of {title_of(measure)}, case by case")
+    ax.set_xlabel(f"difference of {title_of(measure)} per case")
     if len(shown) < len(pairs):
-        canvas.say(f"the first {len(shown)} of {len(pairs)} pairs of methods")
+        canvas.add_title(f"the first {len(shown)} of {len(pairs)} pairs of methods")
     return canvas.figure
 
 
 def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
-    """The difference of volumes against their mean, a panel for every method."""
+    """The difference of volumes by their mean, one panel per method."""
     methods = list(evaluation.methods)
     across = min(len(methods), ACROSS)
     down = ceil(len(methods) / across)
@@ -208,8 +205,8 @@ def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request)
         canvas = canvas_for(request, size, rows=down, columns=across)
     else:
         canvas = canvas_for(request, size, columns=len(methods))
-    for spare in canvas.axes[len(methods) :]:
-        spare.set_axis_off()
+    for unused in canvas.axes[len(methods) :]:
+        unused.set_axis_off()
     everything = {method: volumes_of(evaluation, method) for method in methods}
     names = short_names(methods, LONGEST)
     for ax, method, name, colour in zip(canvas.axes, methods, names, _colours(), strict=False):
@@ -219,12 +216,12 @@ def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request)
         default=1.0,
     )
     for ax in canvas.axes[: len(methods)]:
-        ax.set_ylim(-highest, highest)  # the same for all, so that methods compare
+        ax.set_ylim(-highest, highest)  # equal limits make methods comparable
     return canvas.figure
 
 
 def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
-    """The mean rank of every method, the best on top."""
+    """The mean rank of every method, the best at the top."""
     ranks = evaluation.ranks(measure)
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
     ax = canvas.axes[0]
@@ -242,7 +239,7 @@ def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -
         xlim=(0.9, len(ranks) + 0.1),
         ylim=(len(ranks) - 0.4, -0.6),
         xticks=range(1, len(ranks) + 1, ceil(len(ranks) / 12)),
-        xlabel=f"mean rank by {title_of(measure)}, 1 is best; lines are 95 % intervals",
+        xlabel=f"mean rank by {title_of(measure)}, 1 is best; lines are 95 % CIs",
     )
     ax.grid(axis="x", color="#EEEEEE", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -261,7 +258,7 @@ DRAWN: dict[str, Callable[[Evaluation, MeasureName, Request], Figure]] = {
 
 @dataclass(frozen=True, eq=False)
 class Volumes:
-    """Volumes of groups with regions on both sides, over the cases of a method."""
+    """Volumes of the groups with regions on both sides, over all cases of a method."""
 
     reference: Floats
     prediction: Floats
@@ -269,17 +266,17 @@ class Volumes:
 
     @property
     def means(self) -> Floats:
-        """Of both sides."""
+        """The mean of both sides."""
         return (self.reference + self.prediction) / 2
 
     @property
     def differences(self) -> Floats:
-        """Prediction − reference, in per cent of their mean."""
+        """Prediction − reference, in percent of their mean."""
         return 100 * (self.prediction - self.reference) / self.means
 
 
 def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
-    """Volumes of a method: in millilitres where every case has them, else in pixels."""
+    """Volumes of a method: in millilitres if all cases have a pixel size, otherwise in pixels."""
     comparisons = [
         record.comparison
         for record in evaluation.records
@@ -298,7 +295,7 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
 
 
 def limits_of(differences: Floats) -> tuple[float, float, float]:
-    """The mean of differences, and the limits of agreement around it."""
+    """The mean difference and the limits of agreement."""
     if not differences.size:
         return float("nan"), float("nan"), float("nan")
     mean = float(differences.mean())
@@ -307,9 +304,9 @@ def limits_of(differences: Floats) -> tuple[float, float, float]:
 
 
 def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Values that are there, and the place of each in the stack of those that are as good as equal.
+    """Finite values, and the position of each in a stack of nearly equal values.
 
-    Places are 0, 1, −1, 2, −2, …, so that a stack grows to both sides.
+    Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """
     known = np.sort(values[~np.isnan(values)])
     width = (span[1] - span[0]) / BINS or 1.0
@@ -349,7 +346,7 @@ def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
 def _dots(
     ax: Axes, values: Floats, y: float, colour: str, *, room: float, span: tuple[float, float]
 ) -> None:
-    """Every value, equal ones beside each other, within `room` to both sides."""
+    """Draw every value as a dot; equal ones are stacked within `room` in both directions."""
     known, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
     step = min(0.07, room / most) if most else 0.0
@@ -357,7 +354,7 @@ def _dots(
 
 
 def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
-    """The quartiles, and the median between them."""
+    """Draw the quartiles and the median."""
     known = values[~np.isnan(values)]
     if known.size > 1:
         low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
@@ -398,7 +395,7 @@ def _dice_of_regions(evaluation: Evaluation) -> dict[tuple[str, Label], Floats]:
 def _mean(
     dice: dict[tuple[str, Label], Floats], methods: Sequence[str], label: Label
 ) -> tuple[float, str]:
-    """What regions are ordered by: the mean of all methods, then the name."""
+    """Sort key of regions: the mean over all methods, then the name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
     from probdice.evaluation.statistics import summarise
 
@@ -407,12 +404,12 @@ def _mean(
 
 
 def _placed(name: str, rank: Rank) -> str:
-    """The name of a method with its place, where it has one."""
+    """The name of a method with its place, if it has one."""
     return name if rank.place is None else f"{rank.place}. {name}"
 
 
 def _colours() -> Iterator[str]:
-    """Of the methods, in their order; the same on the page."""
+    """The colours of the methods, in order; the page uses the same."""
     return cycle(PALETTE)
 
 

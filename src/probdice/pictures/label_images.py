@@ -1,4 +1,4 @@
-"""Pictures of the pixels: regions blended by probability, and the map of f."""
+"""Images of the regions, blended by probability, and of f."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["blended", "draw_map", "draw_overview", "draw_regions", "draw_views"]
 
-MOST = 2**20  # pixels of a picture
-SEARCHED = 2**21  # pixels among which the worst place is sought
-LEGEND = 16  # groups a legend holds
-LONGEST = 44  # characters of one of them
-OUTSIDE = "#F3F1EC"  # where nothing was compared, hatched
+MOST = 2**20  # pixels of a picture, at most
+SEARCHED = 2**21  # pixels, at most, among which the worst place is searched
+LEGEND = 16  # groups in a legend, at most
+LONGEST = 44  # characters per legend entry
+OUTSIDE = "#F3F1EC"  # colour outside the mask, hatched
 
 Place = Sequence[int] | None
 
 
 def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
-    """Red, green, blue and opacity of every pixel: Σ p·colour, transparent outside Ω."""
+    """RGBA of every pixel: Σ p·colour, transparent outside Ω."""
     values, palette = view.sides[side], triples(colours.regions[side])
     image = np.zeros((*view.f.shape, 4), np.float32)
     if view.crisp(side):
@@ -67,15 +67,15 @@ def draw_regions(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_map(comparison: Comparison, request: Request) -> Figure:
-    """The map of f: white 1, black 0."""
+    """The map of f: white is 1, black is 0."""
     return _side_by_side(comparison, request, ("f",))
 
 
 def draw_views(comparison: Comparison, request: Request) -> Figure:
-    """Three orthogonal views of a volume through one place, the worst one by default."""
+    """Three orthogonal slices of a volume through one place, by default the worst."""
     shape = _shape(comparison)
     if len(shape) != 3:
-        raise InputError(f"kind='views' shows volumes, found an image of shape {shape}")
+        raise InputError(f"kind='views' needs a volume with three axes, found shape {shape}")
     centre = _place(comparison, request.place)
     planes = planes_of(3, _geometry(comparison))
     columns = ("reference", "prediction", "f")
@@ -115,7 +115,7 @@ def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[st
 def _canvas(
     request: Request, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
 ) -> Canvas:
-    """One row of axes a plane, of heights that suit the image."""
+    """One row of axes per plane, with heights proportional to the image."""
     width = 3.2
     ratios = [_ratio(plane, shape) for plane in planes]
     heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]
@@ -124,7 +124,7 @@ def _canvas(
 
 
 def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> None:
-    """One panel: a side by its regions' colours, or f."""
+    """Draw one panel: a side in the colours of its regions, or f."""
     from matplotlib.patches import Rectangle
 
     axes = len(view.ranges)
@@ -148,7 +148,7 @@ def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> No
 
 
 def _scale(canvas: Canvas, axes: list[Axes]) -> None:
-    """What the greys of f mean, once."""
+    """Add one colour bar for f."""
     bar = canvas.figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
     bar.set_ticks([0, 0.5, 1])
     bar.ax.tick_params(labelsize=8, length=2)
@@ -156,7 +156,7 @@ def _scale(canvas: Canvas, axes: list[Axes]) -> None:
 
 
 def _letters(ax: Axes, plane: Plane) -> None:
-    """What lies at the edges, with a halo so that it is read on any colour."""
+    """Write the anatomical directions at the edges, with a white outline for legibility."""
     from matplotlib.patheffects import withStroke
 
     places = ((0.5, 0.98), (0.98, 0.5), (0.5, 0.02), (0.02, 0.5))
@@ -168,7 +168,7 @@ def _letters(ax: Axes, plane: Plane) -> None:
 
 
 def _cross(ax: Axes, plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Thin lines through the place, open in the middle."""
+    """Mark the place with short lines at the edges."""
     for axis, flip, across in (
         (plane.columns, plane.flip_columns, False),
         (plane.rows, plane.flip_rows, True),
@@ -182,13 +182,13 @@ def _cross(ax: Axes, plane: Plane, centre: tuple[int, ...], shape: tuple[int, ..
 
 
 def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, where: str) -> None:
-    """The legend of the groups, and where the slices lie."""
+    """Add the legend of the groups and the position of the slices."""
     from matplotlib.patches import Patch
 
     if canvas.own:
         engine = canvas.figure.get_layout_engine()
         engine.set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr, call-arg]
-    canvas.say(where)
+    canvas.add_title(where)
     if colours is None or len(comparison.groups) > LEGEND:
         return
     pairs = [
@@ -203,7 +203,7 @@ def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, whe
 
 
 def _columns(canvas: Canvas, handles: list[Artist]) -> int:
-    """How many columns of a legend fit, by the longest name."""
+    """The number of legend columns that fit, given the longest name."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
 
@@ -217,7 +217,7 @@ def _geometry(comparison: Comparison) -> Geometry | None:
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
-    """A pixel that is asked for, or the worst place."""
+    """The requested pixel, or the worst place."""
     shape = _shape(comparison)
     if place is None:
         if len(shape) < 3:
@@ -235,14 +235,14 @@ def _box(plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> tuple
 
 
 def _ratio(plane: Plane, shape: tuple[int, ...]) -> float:
-    """Height by width of a plane."""
+    """Height divided by width of a plane."""
     if plane.rows < 0:
         return 0.15
     return plane.aspect * shape[plane.rows] / max(shape[plane.columns], 1)
 
 
 def _row_height(view: View, plane: Plane) -> float:
-    """The height of a row that stands alone, in pixels: enough to see it."""
+    """The height of a one-dimensional image in pixels, so that it is visible."""
     return 0.15 * max(view.f.size, 1)
 
 

@@ -1,4 +1,4 @@
-"""The correspondence as a drawing: two columns of regions and the lines between them."""
+"""Layout of the correspondence: two columns of regions, and lines between them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # as in the paper: blue and green
-TALLEST = 8  # nodes of a group where there is no room for all
-UNKNOWN = 2.0  # width of a line where Dice is not known
+TALLEST = 8  # nodes per group, at most, if not all fit
+UNKNOWN = 2.0  # width of a line with unknown Dice
 
 
 @dataclass(frozen=True)
 class Node:
     """A region in its column; `row` counts from the top.
 
-    Where a group has more regions than there is room for, its last node stands for `count` of
-    them: `label` is then that of the first.
+    If the regions of a group do not fit, its last node represents `count` regions, and `label` is
+    that of the first of them.
     """
 
     side: Side
@@ -42,9 +42,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A line between two regions: a matched pair, or a merged region and one that it joined.
+    """A line between two regions: a matched pair, or a merged region and its target.
 
-    `dice` is that of their group. Regions that are `apart` share no pixel.
+    `dice` is the Dice of the group. `apart` is whether the regions share no pixel.
     """
 
     group: int
@@ -57,11 +57,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands.
+    """Positions of all nodes and lines.
 
-    `hidden` groups did not find room; `apart` counts the pairs that share no pixel in all groups.
-    `floor` is the lowest matched Dice of the hidden groups that count, where those that are shown
-    were chosen because theirs is lower; None otherwise.
+    `hidden` is the number of groups that did not fit. `apart` counts the pairs, in all groups, that
+    share no pixel. `floor` is the lowest Dice of the hidden matched groups that count, if groups
+    were selected by their Dice; None otherwise.
     """
 
     nodes: tuple[Node, ...]
@@ -74,7 +74,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two regions between which there may be a line; for `only` ones there always is."""
+    """Two regions that may get a line; with `only` they always get one."""
 
     group: int
     reference: Label
@@ -83,15 +83,15 @@ class Pair:
     only: bool
 
 
-Merged = dict[tuple[Side, Label], tuple[Label, ...]]  # which regions each merged one joined
-Columns = Both[list[tuple[Label, ...]]]  # of each side, what every node of a group stands for
+Merged = dict[tuple[Side, Label], tuple[Label, ...]]  # merged regions and their targets
+Columns = Both[list[tuple[Label, ...]]]  # per side, the labels of each node of a group
 
 
 def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None = None) -> Layout:
-    """Groups one below the other, their regions on both sides.
+    """Arrange groups from top to bottom, with their regions on both sides.
 
-    At most `most` groups are shown, the first ones. Of more regions than fit into `rows` those in
-    the groups with the lowest Dice are shown, the lowest first, and of every group some.
+    Only the first `most` groups are shown. If not all regions fit into `rows`, the groups with the
+    lowest Dice are shown, the lowest first, and large groups are shortened.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def width_of(dice: float) -> float:
 
 
 def _columns(group: Group, merged: Merged) -> Columns:
-    """The regions of a group: on each side the matched ones first, then those that joined them."""
+    """The regions of a group on each side: matched ones first, then merged ones."""
     columns: list[list[tuple[Label, ...]]] = []
     for side in SIDES:
         ordered = [label for label in group.side(side) if (side, label) not in merged]
@@ -167,7 +167,7 @@ def _columns(group: Group, merged: Merged) -> Columns:
 
 
 def _cut(columns: Columns) -> Columns:
-    """The same with at most `TALLEST` entries a side, of which the last stands for the rest."""
+    """At most `TALLEST` entries per side; the last one represents the rest."""
 
     def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
         if len(entries) <= TALLEST:
@@ -179,7 +179,7 @@ def _cut(columns: Columns) -> Columns:
 
 
 def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
-    """The groups with the lowest Dice that fit; unmatched regions, then faint groups come last."""
+    """The groups with the lowest Dice that fit; unmatched regions and faint groups come last."""
     order = sorted(
         range(len(groups)),
         key=lambda k: (
@@ -218,7 +218,7 @@ def _nodes(
     volumes: dict[tuple[Side, Label], float],
     pixel_volume: float | None,
 ) -> dict[tuple[Side, Label], Node]:
-    """The nodes of a group by the regions they stand for, each side in the middle of its height."""
+    """The nodes of a group by region; each side is centred vertically."""
     nodes: dict[tuple[Side, Label], Node] = {}
     for side in SIDES:
         start = top + (_height(columns) - len(columns[side])) / 2
@@ -234,7 +234,7 @@ def _height(columns: Columns) -> int:
 
 
 def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
-    """Matched regions by two, and every merged region with those that it joined."""
+    """Matched pairs, and pairs of each merged region with its targets."""
     matched = [
         [label for label in group.side(side) if (side, label) not in merged] for side in SIDES
     ]
@@ -253,7 +253,7 @@ def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
 def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
     """The pairs that get a line, and whether they share a pixel.
 
-    Those that meet; and matched ones where a region would otherwise have no line at all.
+    These are overlapping pairs, and matched pairs if a region would otherwise have no line.
     """
     meet = _meet(comparison, pairs)
     reached = {

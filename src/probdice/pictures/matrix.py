@@ -1,7 +1,7 @@
-"""The overlaps of all pairs of regions as a picture, in the order of the correspondence.
+"""The overlaps of all pairs of regions as a matrix, in the order of the correspondence.
 
-Only pairs that meet are held. Where there are more regions than a picture has room for, a cell
-stands for several pairs and shows the largest of them, so that none is lost.
+Only overlapping pairs are stored. If there are more regions than cells, a cell represents several
+pairs and shows the largest value.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 
-CELLS = 480  # along one side, at most
-WRITTEN = 0.26  # inches that a cell needs for its number
-NAMED = 0.09  # inches that a region needs for its name
-OUTLINED = 60  # regions up to which groups are outlined
-AROUND = 2.2, 1.6  # inches for names, the scale and a legend
-LONGEST = 22  # characters of a name
+CELLS = 480  # cells per side, at most
+WRITTEN = 0.26  # inches per cell to show its number
+NAMED = 0.09  # inches per region to show its name
+OUTLINED = 60  # regions, at most, for outlined groups
+AROUND = 2.2, 1.6  # inches for names, colour bar and legend
+LONGEST = 22  # characters per name
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Dice of the pairs that meet, reference by prediction.
+    """Dice of overlapping pairs, reference by prediction.
 
     Attributes
     ----------
     cells : ndarray
-        NaN where no pair meets.
+        NaN where regions do not overlap.
     order : Both of ndarray of int
-        The regions from the top and from the left, by their place in the overlap: the groups in
-        their order, then what has no partner, beside the region it shares most with.
+        Indices, in the overlap, of the regions from the top and from the left: groups in their
+        order, then unmatched regions, next to the region that they overlap most.
     paired : Both of int
-        How many of them have a partner: the others come last.
+        The number of matched regions; unmatched ones come last.
     step : int
-        How many regions a cell stands for along each side.
+        The number of regions per cell along each side.
     """
 
     cells: NDArray[np.float64]
@@ -59,7 +59,7 @@ class Matrix:
 
 
 def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
-    """The matrix of a comparison with at most `most` cells along a side.
+    """The matrix of a comparison with at most `most` cells per side.
 
     Examples
     --------
@@ -89,9 +89,11 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
         paired[side] = len(grouped)
     places: dict[Side, Integers] = {}
     for side in SIDES:
-        spare = np.setdiff1d(table.side(side).occupied, order[side])
+        unmatched = np.setdiff1d(table.side(side).occupied, order[side])
         beside = _strongest(table, shares, side, order[other(side)])
-        order[side] = np.concatenate([order[side], spare[np.argsort(beside[spare], kind="stable")]])
+        order[side] = np.concatenate(
+            [order[side], unmatched[np.argsort(beside[unmatched], kind="stable")]]
+        )
         places[side] = np.zeros(len(table.side(side)), np.int64)
         places[side][order[side]] = np.arange(order[side].size)
     lengths = [order[side].size for side in SIDES]
@@ -111,9 +113,9 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
 
 
 def pair_dice(table: Overlap) -> NDArray[np.float64]:
-    """Of every pair that meets, twice what it saves by what its regions cost alone.
+    """For every overlapping pair, twice its saving divided by the cost of its regions alone.
 
-    Under the absolute similarity, and for label maps, that is the Dice of the two.
+    With the absolute similarity, and for label maps, this is the Dice of the pair.
     """
     meeting, alone = table.meeting, table.alone
     total = alone.reference[meeting.rows] + alone.prediction[meeting.columns]
@@ -122,7 +124,7 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
 
 
 def draw_overlap(comparison: Comparison, request: Request) -> Figure:
-    """Dice of every pair of regions that meets; groups are outlined, matched blue, merged green."""
+    """Dice of every overlapping pair; matched pairs are outlined blue, merged ones green."""
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)
     if min(rows, columns) == 0:
@@ -168,7 +170,7 @@ def _is_dice(table: Overlap) -> bool:
 def _strongest(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """Of every region, the place across of the one it shares most with; last for none."""
+    """For every region, the position of the region that it overlaps most; last for none."""
     meeting = table.meeting
     own, across = (
         (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
@@ -176,13 +178,13 @@ def _strongest(
     place = np.full(len(table.side(other(side))), np.inf)
     place[order] = np.arange(order.size)
     best = np.full(len(table.side(side)), np.inf)
-    ascending = np.argsort(shares, kind="stable")  # so that the largest is written last
+    ascending = np.argsort(shares, kind="stable")  # the largest is written last
     best[own[ascending]] = place[across[ascending]]
     return best
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Of the figure, in inches: cells of a size that suits their number, within a page."""
+    """Size of the figure in inches; it depends on the number of cells and fits on a page."""
     cell = 0.42 if max(rows, columns) <= 16 else 0.16
     return (
         min(max(cell * columns, 1.6) + AROUND[0], 7.5),
@@ -191,7 +193,7 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
 
 
 def _tones() -> Any:
-    """Faint to dark: the least overlap is still seen, and none is white."""
+    """A colour map from light to dark, in which only 0 is white."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("overlap", ["#E8E8EC", "#8C8C96", "#26262B"])
@@ -200,7 +202,7 @@ def _tones() -> Any:
 def _name(
     canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
 ) -> None:
-    """Names at the edges where there is room, else how many regions there are."""
+    """Write names at the edges if they fit, otherwise the number of regions."""
     ax = canvas.axes[0]
     for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]
@@ -211,12 +213,12 @@ def _name(
             if axis is ax.xaxis and 0.09 * max(map(len, names)) > inches:
                 ax.tick_params(axis="x", labelrotation=90)
         else:
-            axis.set_label_text(f"{side}: {order.size:,} regions, as matched")
+            axis.set_label_text(f"{side}: {order.size:,} regions, in matching order")
             axis.set_ticks([])
 
 
 def _outline(canvas: Canvas, comparison: Comparison, matrix: Matrix) -> None:
-    """A frame around every pair that is matched, and around every one that was merged."""
+    """Outline every matched pair and every merged pair."""
     from matplotlib.patches import Rectangle
 
     places = {
@@ -234,23 +236,25 @@ def _outline(canvas: Canvas, comparison: Comparison, matrix: Matrix) -> None:
 
 
 def _part(canvas: Canvas, matrix: Matrix) -> None:
-    """A line between what has a partner and what has none, and what is meant by it."""
+    """Draw a line between matched and unmatched regions, with a legend."""
     from matplotlib.lines import Line2D
 
-    spare = Both(*(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True)))
-    if not any(spare):
+    unmatched = Both(
+        *(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True))
+    )
+    if not any(unmatched):
         return
     look: dict[str, Any] = {"color": "#D55E00", "linewidth": 0.8}
     ax = canvas.axes[0]
-    if spare.reference:
+    if unmatched.reference:
         ax.axhline(matrix.paired.reference - 0.5, **look)
-    if spare.prediction:
+    if unmatched.prediction:
         ax.axvline(matrix.paired.prediction - 0.5, **look)
-    counts = [f"{count:,} of the {side}" for side, count in spare.to_dict().items() if count]
+    counts = [f"{count:,} of the {side}" for side, count in unmatched.to_dict().items() if count]
     where = {
         (True, True): "below and right of the line",
         (True, False): "below the line",
         (False, True): "right of the line",
-    }[spare.reference > 0, spare.prediction > 0]
-    text = f"without a partner, {where}: {' and '.join(counts)}"
+    }[unmatched.reference > 0, unmatched.prediction > 0]
+    text = f"unmatched, {where}: {' and '.join(counts)}"
     canvas.legend([Line2D([], [], label=text, **look)], columns=1)

@@ -1,8 +1,8 @@
-"""Which way up an image is shown.
+"""Orientation of displayed slices.
 
-An image of known anatomy is shown as radiologists hang it: the front or the top of the patient
-up, the patient's right on the left, the nose to the left. Any other is shown as an array is
-printed: the first axis down, the second to the right.
+Images with a known geometry are shown in radiological convention: the front or the top of the
+patient up, the patient's right on the left, the nose to the left. Other images are shown like
+printed arrays: the first axis down, the second to the right.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from probdice.data.geometry import Geometry
 
 __all__ = ["Plane", "finest", "planes_of"]
 
-# Along R, A, S: the name of a slice across it, the axis down and the axis to the right.
+# For R, A, S: the name of a slice perpendicular to it, the axis down and the axis to the right.
 ANATOMY = {2: ("axial", 1, 0), 1: ("coronal", 2, 0), 0: ("sagittal", 2, 1)}
 ENDS = (("L", "R"), ("P", "A"), ("I", "S"))
-FIRST = ("A", "R", "S")  # what is at the top or the left, where it lies that way
+FIRST = ("A", "R", "S")  # directions at the top or the left
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Plane:
     Attributes
     ----------
     name : str
-        What a slice of this kind is called.
+        The name of such a slice.
     rows : int
         The axis that runs down; −1 for no axis.
     columns : int
         The axis that runs to the right; −1 for no axis.
     flip_rows : bool
-        Whether the axis of the rows runs the other way.
+        Whether the axis of the rows is reversed.
     flip_columns : bool
-        Whether the axis of the columns runs the other way.
+        Whether the axis of the columns is reversed.
     edges : tuple of str
-        What lies at the top, right, bottom and left; empty where nobody knows.
+        Directions at the top, right, bottom and left; empty if unknown.
     aspect : float
-        Height of a pixel by its width.
+        Height of a pixel divided by its width.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Plane:
     aspect: float = 1.0
 
     def across(self, axes: int) -> tuple[int, ...]:
-        """The axes that a slice lies across."""
+        """The axes perpendicular to a slice."""
         return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
 
     def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
-        """A slice of an image of so many axes as rows and columns, turned the right way."""
+        """A slice of an image with this number of axes, as rows and columns in display order."""
         order = [axis for axis in (self.rows, self.columns) if axis >= 0]
         across = self.across(axes)
         beyond = tuple(range(axes, image.ndim))
@@ -71,7 +71,7 @@ class Plane:
 
 
 def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
-    """The planes in which an image of so many axes can be shown, the best one first.
+    """The planes in which an image with this number of axes can be shown, the best one first.
 
     Examples
     --------
@@ -100,9 +100,9 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """The plane to look at first: that of the smallest pixels, and where all are alike the first.
+    """The plane to show first: the one with the smallest pixels, or the first of equal ones.
 
-    Where nobody knows how large pixels are it is the plane that has most of them.
+    If the pixel size is unknown, it is the plane with the most pixels.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry |
 
 
 def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:
-    """The plane across one direction of the body."""
+    """The plane perpendicular to one direction of the body."""
     name, down, right = ANATOMY[across]
     rows, columns = (int(np.flatnonzero(towards == world)[0]) for world in (down, right))
     flips, ends = [], []

@@ -1,4 +1,4 @@
-"""Pictures of several raters: how they agree, what they agree on, and where they do not."""
+"""Pictures of several raters: inter-rater agreement, consensus and disagreement."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Slices", "draw_agreement", "draw_consensus", "region_colours", "slices_of"]
 
-ANNOTATED = 16  # raters up to which every score is written into its cell
-SHOWN = 12  # raters in a figure
+ANNOTATED = 16  # raters, at most, for scores written in the cells
+SHOWN = 12  # raters in a figure, at most
 COLUMNS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """A slice of the consensus, of the entropy and of every rater, as they are drawn.
+    """A slice of the consensus, of the entropy and of every rater.
 
     Attributes
     ----------
     plane : Plane
     where : str
-        Which slice of a volume it is; "" where there is only one.
+        The slice of a volume; "" for a single slice.
     consensus : ndarray
-        Red, green and blue from 0 to 1: every region's colour by its probability.
+        Red, green and blue between 0 and 1: the colours of the regions weighted by probability.
     entropy : ndarray
         In bits; NaN outside the mask.
     raters : dict of str to ndarray
@@ -53,22 +53,23 @@ class Slices:
 
 
 def region_colours(consensus: Consensus) -> tuple[str, ...]:
-    """A colour for every common region: its own, quiet for a large background, or the palette's."""
+    """One colour per common region: given, neutral for a large background, or of the palette."""
     segmentation = consensus.segmentation
     largest = int(np.argmax(consensus.volumes))
-    quiet = str(segmentation.regions[largest]).lower() in ("0", "background")
+    has_background = str(segmentation.regions[largest]).lower() in ("0", "background")
     count = len(segmentation.regions)
-    loud = iter(PALETTE[k % len(PALETTE)] for k in range(count))
+    palette = iter(PALETTE[k % len(PALETTE)] for k in range(count))
     return tuple(
-        segmentation.colours.get(k) or (NEUTRAL if quiet and k == largest else next(loud))
+        segmentation.colours.get(k)
+        or (NEUTRAL if has_background and k == largest else next(palette))
         for k in range(count)
     )
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
-    """One slice, through a given pixel or where the raters disagree most.
+    """One slice through a given pixel, or where the raters disagree most.
 
-    It has all raters, or the first `most` of them.
+    It contains all raters, or the first `most`.
     """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
@@ -90,7 +91,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
     raters = {}
     for rater in consensus.names[:most]:
         image = np.empty((*size, 3))
-        colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # the last one is where −1 leads
+        colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # index −1 refers to the last colour
         for part, said in array.rater(rater, box):
             soft = said.ndim > len(shape)
             image[part] = np.tensordot(said, palette, axes=(0, 0)) if soft else colours[said]
@@ -106,7 +107,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
 
 
 def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
-    """The consensus, the entropy, and the raters in the consensus's colours."""
+    """The consensus, the entropy, and the raters in the colours of the consensus."""
     from matplotlib.figure import Figure
 
     slices = slices_of(consensus, place, SHOWN)
@@ -143,7 +144,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
 
 
 def draw_agreement(agreement: Agreement) -> Figure:
-    """The matrix of scores, raters who agree side by side; beside it each against the others."""
+    """The matrix of scores, similar raters side by side, and each rater against the others."""
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 

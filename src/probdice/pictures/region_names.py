@@ -1,4 +1,4 @@
-"""Names of regions that fit where they are written, and are still told apart."""
+"""Shorten names of regions and keep them distinct."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ __all__ = ["plain", "short_names"]
 
 
 def short_names(labels: Sequence[Label], most: int) -> list[str]:
-    """Labels in at most `most` characters each; what differs still differs.
+    """Labels with at most `most` characters each; different labels stay different.
 
-    A name that is too long loses its end; where that makes it equal to another one, its middle or
-    its beginning; and where nothing helps it gets a number.
+    The end of a long name is cut. If the result equals another name, the middle or the beginning is
+    cut instead. If that does not help, the name gets a number.
 
     Examples
     --------
@@ -49,11 +49,11 @@ def short_names(labels: Sequence[Label], most: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A text that Matplotlib shows as it is: it would read dollars as mathematics."""
+    """Escape dollar signs, which Matplotlib interprets as mathematics."""
     return text.replace("$", r"\$")
 
 
 def _shared(texts: Sequence[str]) -> int:
-    """How many characters all texts have in common at their beginning."""
+    """The length of the common prefix of all texts."""
     letters = zip(*texts, strict=False)
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, letters))

@@ -17,7 +17,7 @@ LIMIT = 1.96  # standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":
-    """How often the likeliest region was right, beside how sure the prediction was of it."""
+    """How often the most probable region was right, by its predicted probability."""
     from matplotlib.figure import Figure
 
     likely = calibration.likely
@@ -35,7 +35,7 @@ def draw_calibration(calibration: Calibration) -> "Figure":
         label="95 % of calibrated predictors",
     )
     ax.plot(likely.predicted, likely.observed, "o-", color=MATCHED, markersize=4)
-    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="share that was right", xlabel="predicted probability")
+    ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="observed frequency", xlabel="predicted probability")
     ax.set_title(
         f"expected error {decimal(likely.expected_error)} "
         f"(chance {decimal(likely.chance_expected_error)}), "

@@ -1,6 +1,6 @@
-"""Pixels of a comparison to look at: every n-th of a box, read block by block.
+"""Subsampled pixels of a comparison: every n-th pixel of a box, read block by block.
 
-What is held is the chosen pixels alone, whatever the size of the images and wherever they are.
+Only the selected pixels are kept in memory.
 """
 
 from __future__ import annotations
@@ -35,26 +35,27 @@ __all__ = [
     "worst_place",
 ]
 
-SORTED = 2**16  # pixels whose regions are sorted at once
-NARROW = 2**15  # regions that two bytes tell apart
-NEIGHBOURHOOD = 8  # the worst place is that of a box of an eighth of the image along each axis
+SORTED = 2**16  # pixels sorted at once
+NARROW = 2**15  # regions that fit into two bytes
+NEIGHBOURHOOD = 8  # the worst place is found in boxes of an eighth of the image along each axis
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Chosen pixels of both sides.
+    """Selected pixels of both sides.
 
     Attributes
     ----------
     ranges : tuple of range
-        The chosen indices along each axis of the image.
+        The selected indices along each axis of the image.
     sides : dict of side to ndarray
-        Probabilities with the regions along the first axis, or for a label map the index of each
-        pixel's region (−1 outside Ω); regions as in the `…_labels` of the comparison.
+        Probabilities with the regions along the first axis, or for a label map the index of the
+        region of each pixel (−1 outside Ω). Regions are in the order of `reference_labels` and
+        `prediction_labels` of the comparison.
     inside : ndarray of bool
-        Which of the pixels are in Ω.
+        Whether each pixel is in Ω.
     f : ndarray of float32
-        Similarity after correspondence, computed when it is asked for; NaN outside Ω.
+        Similarity after correspondence, computed on first access; NaN outside Ω.
     """
 
     ranges: tuple[range, ...]
@@ -71,7 +72,7 @@ class View:
         return self.sides[side].dtype.kind == "i"
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Index in the image of a chosen pixel."""
+        """The index, in the image, of a selected pixel."""
         return tuple(chosen[k] for chosen, k in zip(self.ranges, index, strict=True))
 
 
@@ -106,8 +107,8 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
             continue
         ready = blocks.ready(block)
         if ready.inside is not None:
-            sources, kept = _ranks(sources, ready.inside)
-            targets = targets[kept]
+            sources, selected = _ranks(sources, ready.inside)
+            targets = targets[selected]
         inside[targets] = True
         for side, pixels in zip(SIDES, ready.sides, strict=True):
             if isinstance(pixels, Crisp):
@@ -131,12 +132,12 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 
 def images_of(comparison: Comparison) -> Images:
-    """The images of a comparison; refused where it no longer has them."""
+    """The images of a comparison; raises an error if it has none."""
     return comparison.need_images("a picture of the pixels")
 
 
 def group_numbers(comparison: Comparison, side: Side) -> list[int]:
-    """The number of the group of every region in ``comparison.labels(side)``."""
+    """The group number of every region in ``comparison.labels(side)``."""
     numbers = {
         label: number
         for number, group in enumerate(comparison.groups)
@@ -148,7 +149,7 @@ def group_numbers(comparison: Comparison, side: Side) -> list[int]:
 def every_nth(
     shape: tuple[int, ...], most: int, box: tuple[range, ...] | None = None
 ) -> tuple[range, ...]:
-    """Indices of at most about `most` pixels, spread evenly: every n-th along the longest axes.
+    """Indices of at most about `most` evenly spaced pixels: every n-th along the longest axes.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def every_nth(
 
 
 def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) -> tuple[range, ...]:
-    """Indices of the plane along some axes through a pixel."""
+    """Indices of the plane along the given axes through a pixel."""
     return tuple(
         range(n) if axis in axes else range(place[axis], place[axis] + 1)
         for axis, n in enumerate(shape)
@@ -175,10 +176,10 @@ def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) ->
 
 
 def worst_place(view: View) -> tuple[int, ...]:
-    """Index, among the chosen pixels, of the centre of the box where f is lowest.
+    """Index, among the selected pixels, of the centre of the box where the mean of f is lowest.
 
-    A box, since a single pixel of f = 0 is to be found almost anywhere. Where f is 1 all over it
-    is the middle.
+    A box is used because single pixels with f = 0 occur almost anywhere. If f is 1 everywhere, it
+    is the centre of the image.
     """
     from scipy.ndimage import uniform_filter
 
@@ -194,9 +195,10 @@ def worst_place(view: View) -> tuple[int, ...]:
 def largest(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.int32], NDArray[np.floating[Any]]]:
-    """The `most` largest regions of each pixel, as index and probability, largest first.
+    """The `most` most probable regions of each pixel, as index and probability, in descending
+    order.
 
-    Of equal ones the first comes first. A label map has one region a pixel.
+    Ties keep the order of regions. A label map has one region per pixel.
     """
     values = view.sides[side]
     if view.crisp(side):
@@ -204,21 +206,21 @@ def largest(
     rows = values.reshape(values.shape[0], -1)
     most = min(most, rows.shape[0])
     indices = np.empty((most, rows.shape[1]), np.int32)
-    kept = np.empty((most, rows.shape[1]), rows.dtype)
+    probabilities = np.empty((most, rows.shape[1]), rows.dtype)
     for start in range(0, rows.shape[1], SORTED):
         some = slice(start, start + SORTED)
         pixels = np.ascontiguousarray(rows[:, some].T)
         order = np.argsort(-pixels, axis=1, kind="stable")[:, :most]
         indices[:, some] = order.T
-        kept[:, some] = np.take_along_axis(pixels, order, axis=1).T
+        probabilities[:, some] = np.take_along_axis(pixels, order, axis=1).T
     shape = (most, *values.shape[1:])
-    return indices.reshape(shape), kept.reshape(shape)
+    return indices.reshape(shape), probabilities.reshape(shape)
 
 
 def _chosen(
     block: Block, shape: tuple[int, ...], chosen: list[range]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which pixels of a block are chosen, and where each stands among the chosen ones."""
+    """The selected pixels of a block, and their positions among all selected pixels."""
     if not shape:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     sources, targets, sizes = [], [], []
@@ -242,26 +244,26 @@ def _chosen(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where places of a block stand among those in Ω, and which of them are in Ω at all."""
+    """The ranks of pixels of a block among those in Ω, and which of them are in Ω."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
-    kept = inside[ranks] == places
-    return ranks[kept], kept
+    selected = inside[ranks] == places
+    return ranks[selected], selected
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
-    """The place of each label among the regions, which ascend; −1 for labels outside Ω."""
+    """The index of each label among the ascending regions; −1 for labels outside Ω."""
     labels = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
 
 
 def _members(comparison: Comparison) -> Both[Lists]:
-    """The regions in every group, by their place in ``comparison.labels(side)``.
+    """The regions of every group, by their index in ``comparison.labels(side)``.
 
-    Between a label map and probabilities all groups of labels alone count as one: a pixel is in at
-    most one of them, where the probabilities are 0, so f is the same and there is less to compare.
+    For a label map and probabilities, all groups that contain only labels are joined. A pixel is in
+    at most one of them, and their probabilities are 0, so f is the same and takes less time.
     """
     members: dict[Side, list[list[int]]] = {}
     for side in SIDES:
@@ -271,16 +273,16 @@ def _members(comparison: Comparison) -> Both[Lists]:
     for side in SIDES:
         across = other(side)
         if comparison.overlap.side(side).crisp and not comparison.overlap.side(across).crisp:
-            kept = [k for k, regions in enumerate(members[across]) if regions]
+            matched = [k for k, regions in enumerate(members[across]) if regions]
             alone = [k for k, regions in enumerate(members[across]) if not regions]
             joined = [region for k in alone for region in members[side][k]]
-            members[side] = [*(members[side][k] for k in kept), joined]
-            members[across] = [*(members[across][k] for k in kept), []]
+            members[side] = [*(members[side][k] for k in matched), joined]
+            members[across] = [*(members[across][k] for k in matched), []]
     return Both(members["reference"], members["prediction"])
 
 
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:
-    """Values along the last axis, in the order of traversal, as an image."""
+    """Reshape values in traversal order, along the last axis, to an image."""
     first = flat.ndim - 1
     shaped = flat.reshape((*flat.shape[:-1], *shape))
     return shaped.transpose((*range(first), *(first + back))).copy(order="C")

@@ -1,6 +1,6 @@
-"""Segmentations to try things on: phantoms, ways to spoil them, and a pair for a demonstration.
+"""Synthetic segmentations: phantoms, degradations, and a demonstration pair.
 
-Everything here is seeded: the same arguments give the same arrays.
+All functions are seeded: the same arguments give the same arrays.
 
 >>> from probdice import synthesis
 >>> reference = synthesis.brain_section((48, 48))

@@ -1,7 +1,7 @@
-"""Ways to spoil a segmentation, each with a strength from 0 up.
+"""Degradations of a segmentation, each with a strength of at least 0.
 
-All take ``(segmentation, strength, *, seed)`` and return a Segmentation whose probabilities still
-sum to 1. At strength 0 they return what they were given.
+All take ``(segmentation, strength, *, seed)`` and return a Segmentation whose probabilities sum
+to 1. At strength 0 they return the segmentation unchanged.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,14 @@ __all__ = [
     "split",
 ]
 
-Floats = NDArray[Any]  # float32 or float64, as the segmentation came
+Floats = NDArray[Any]  # float32 or float64, as in the segmentation
 
-SMOOTHNESS = 1 / 10  # of a deformation: share of the image that moves together
+SMOOTHNESS = 1 / 10  # of a deformation: correlation length as a share of the image
 TINY = np.finfo(np.float32).tiny
 
 
 class Degradation(Protocol):
-    """What every degradation is called with."""
+    """The signature of every degradation."""
 
     def __call__(
         self, segmentation: Comparable, strength: float, *, seed: int = 0
@@ -51,16 +51,16 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     Parameters
     ----------
     segmentation : Segmentation or array_like
-        What to spoil; a label map becomes probabilities.
+        The segmentation to degrade; a label map becomes probabilities.
     strength : float
-        Standard deviation of the Gaussian, in pixels; 0 returns what was given.
+        Standard deviation of the Gaussian in pixels; 0 changes nothing.
     seed : int, optional
-        Has no effect here: every degradation takes one.
+        Not used; all degradations take a seed.
 
     Returns
     -------
     Segmentation
-        Probabilities that sum to 1, of the same regions.
+        Probabilities of the same regions that sum to 1.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
 def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Move the pixels along a smooth random field.
 
-    The parameters are those of `blur`; `strength` is the largest displacement in pixels, and the
-    field of one seed only differs in scale between strengths.
+    The parameters are those of `blur`; `strength` is the largest displacement in pixels. For a
+    given seed, the strength only scales the field.
 
     Examples
     --------
@@ -110,11 +110,11 @@ float32)
 
 
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Add noise in log-ratio coordinates, so that it stays a probability.
+    """Add noise in log-ratio coordinates, so that values stay probabilities.
 
-    Every logarithm of a probability is moved by a normal deviate of standard deviation
-    `strength`, independently, before the vector is divided by its sum: a perturbation in
-    Aitchison's geometry. What is certain stays certain. The parameters are those of `blur`.
+    Independent normal noise of standard deviation `strength` is added to the logarithm of every
+    probability, and the vector is divided by its sum. This is a perturbation in Aitchison's
+    geometry. Certain pixels stay certain. The parameters are those of `blur`.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
 def grow(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Grow one region by `strength` pixels, at the cost of its neighbours.
+    """Grow one region by `strength` pixels into its neighbours.
 
     The parameters are those of `blur`; `region` is the label of the region, the last by default.
 
@@ -150,7 +150,7 @@ def grow(
 def shrink(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Shrink one region by `strength` pixels; its neighbours take what it leaves.
+    """Shrink one region by `strength` pixels; its neighbours fill the gap.
 
     The parameters are those of `blur`; `region` is the label of the region, the last by default.
 
@@ -166,22 +166,22 @@ def shrink(
 def split(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Cut a region in two along a soft straight line through its middle, `strength` times.
+    """Split a region along a soft straight line through its centre, `strength` times.
 
     Parameters
     ----------
     segmentation, seed
         See `blur`.
     strength : int
-        How many cuts to make.
+        The number of cuts.
     region : int or str, optional
-        The region to cut, again and again; by default the one that is largest at each cut.
+        The region of all cuts; by default the largest region at each cut.
 
     Returns
     -------
     Segmentation
-        As many more regions as there were cuts, at the end: a new number each, or the name of
-        the region and a number.
+        One additional region per cut, at the end. Its label is a new number, or the name of the
+        region and a number.
 
     Examples
     --------
@@ -204,9 +204,9 @@ def split(
 
 
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Join two regions into one, `strength` times; the first of the two keeps its label.
+    """Merge two regions, `strength` times; the first of the two keeps its label.
 
-    Which two is drawn at random, as long as there are at least two regions left. The parameters
+    The two regions are drawn at random, as long as at least two regions are left. The parameters
     are those of `split`.
 
     Examples
@@ -232,7 +232,7 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
 
 
 def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Exchange the labels of two regions, `strength` times: nothing else changes.
+    """Exchange the labels of two regions, `strength` times; nothing else changes.
 
     The parameters are those of `split`.
 
@@ -269,7 +269,7 @@ DEGRADATIONS: dict[str, Degradation] = {
 
 
 def probabilities(segmentation: Comparable) -> tuple[Floats, tuple[Label, ...]]:
-    """All probabilities of a segmentation in memory, regions first, and the regions' labels.
+    """The probabilities of a segmentation as an array, regions first, and the labels.
 
     Examples
     --------
@@ -281,14 +281,14 @@ def probabilities(segmentation: Comparable) -> tuple[Floats, tuple[Label, ...]]:
     segmentation = _given(segmentation)
     if segmentation.ignore:
         raise InputError(
-            f"segmentation ignores labels {segmentation.ignore}, which have no probability; "
-            f"make it without ignore and pass a mask to compare instead"
+            f"segmentation ignores labels {segmentation.ignore}, which have no probability. "
+            f"Create it without ignore and pass a mask to compare instead."
         )
     return segmentation.probabilities(), _regions(segmentation)
 
 
 def _given(segmentation: Comparable) -> Segmentation:
-    return as_segmentation(segmentation, cast(Side, "segmentation"))  # how messages call it
+    return as_segmentation(segmentation, cast(Side, "segmentation"))  # its name in messages
 
 
 def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
@@ -302,10 +302,10 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
 def _spoiled(
     segmentation: Comparable, strength: float, spoil: Callable[[Floats], Floats]
 ) -> Segmentation:
-    """The segmentation with its probabilities spoilt, and made to sum to 1 again."""
+    """Apply a change to the probabilities and normalise them."""
     segmentation = _given(segmentation)
     if not (isfinite(strength) and strength >= 0):
-        raise InputError(f"strength must be a number from 0 up, found {strength}")
+        raise InputError(f"strength must be a number of at least 0, found {strength}")
     if strength == 0:
         return segmentation
     values, regions = probabilities(segmentation)
@@ -322,10 +322,10 @@ def _repeated(
         [Floats, tuple[Label, ...], np.random.Generator], tuple[Floats, tuple[Label, ...]]
     ],
 ) -> Segmentation:
-    """The segmentation after a change made as many times as `strength` says."""
+    """Apply a change `strength` times."""
     segmentation = _given(segmentation)
     if not (isfinite(strength) and strength >= 0 and strength == int(strength)):
-        raise InputError(f"strength must be a whole number from 0 up, found {strength}")
+        raise InputError(f"strength must be a whole number of at least 0, found {strength}")
     if strength == 0:
         return segmentation
     values, regions = probabilities(segmentation)
@@ -353,7 +353,7 @@ def _resized(
         before = values[which].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
-            # Crosses and boxes by turns: nearly round, at the price of single steps.
+            # Alternate between crosses and boxes, which is nearly isotropic.
             box = np.ones((3,) * before.ndim, bool)
             near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
             after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
@@ -365,7 +365,7 @@ def _resized(
 
 
 def _shares(others: Floats) -> Floats:
-    """How what is not the region is divided; where there is nothing, as at the nearest pixel."""
+    """The shares of the other regions; where they are all 0, those of the nearest pixel."""
     total = others.sum(axis=0)
     if len(others) == 0 or not total.any():
         return np.ones_like(others) / max(len(others), 1)
@@ -380,7 +380,7 @@ def _shares(others: Floats) -> Floats:
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
-    """From 1 on one side of a plane through the middle of a region to 0 on the other."""
+    """A soft step from 1 to 0 across a plane through the centre of a region."""
     places = np.indices(values.shape)
     weight = max(float(values.sum(dtype=np.float64)), float(TINY))
     middle = [(place * values).sum(dtype=np.float64) / weight for place in places]
@@ -399,7 +399,7 @@ def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> in
 
 
 def _fresh(regions: tuple[Label, ...], label: Label) -> Label:
-    """A label that no region has yet, made from that of the region it was cut from."""
+    """A new label, derived from the label of the split region."""
     if isinstance(label, int):
         return max(other for other in regions if isinstance(other, int)) + 1
     number = 2

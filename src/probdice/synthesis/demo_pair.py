@@ -1,4 +1,4 @@
-"""A pair of segmentations that shows at once what a comparison can find."""
+"""A pair of segmentations for demonstrations."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ def demo_pair(
 ) -> tuple[Segmentation, Segmentation]:
     """A brain-like reference with four named regions, and a prediction of seven unordered ones.
 
-    The prediction was deformed, blurred, over-segmented, shuffled, numbered without meaning and
-    made noisy. Both lie on the same grid, 2.5 mm apart.
+    The prediction is deformed, blurred, over-segmented, shuffled and noisy, and its labels are
+    arbitrary numbers. Both have the same grid with a spacing of 2.5 mm.
 
     Parameters
     ----------
     seed : int, optional
-        Another seed, another pair.
+        Seed of the random numbers.
     shape : tuple of int, optional
         Shape of the volume.
 

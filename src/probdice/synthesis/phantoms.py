@@ -1,4 +1,4 @@
-"""Phantoms: drawn label maps, softened into probabilities, in two or three dimensions."""
+"""Phantoms in two or three dimensions: synthetic label maps, softened to probabilities."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ DOUBT = 0.02
 
 
 class Phantom(Protocol):
-    """What every phantom is called with."""
+    """The signature of every phantom."""
 
     def __call__(
         self,
@@ -49,7 +49,7 @@ def nested_ellipses(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Ellipses, or ellipsoids, one inside the other; region 0 is what is around them.
+    """Nested ellipses or ellipsoids; region 0 surrounds them.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def nested_ellipses(
     softness : float, optional
         Standard deviation of the blur at the boundaries, in pixels.
     doubt : float, optional
-        Share of every pixel's probability that is spread evenly over all regions, so that
-        nothing is certain; at least 0 and below 1.
+        Share of the probability that is spread evenly over all regions at every pixel; at least 0
+        and below 1.
     seed : int, optional
-        Another seed, another phantom.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def voronoi(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Voronoi cells: every pixel belongs to the nearest of some scattered points.
+    """Voronoi cells: every pixel belongs to the nearest of some random points.
 
     The parameters are those of `nested_ellipses`.
 
@@ -121,10 +121,10 @@ def brain_section(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """What a section through a brain looks like from afar: four named regions.
+    """A schematic brain section with four named regions.
 
-    In two dimensions the front is at the top; in three, the axes run from left to right, from
-    back to front and from bottom to top. The parameters are those of `nested_ellipses`.
+    In two dimensions, the front is at the top. In three dimensions, the axes run from left to
+    right, from back to front and from bottom to top. The parameters are those of `nested_ellipses`.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def touching_cells(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """A cluster of round cells that flatten where they touch; region 0 is around them.
+    """A cluster of round cells that are flat where they touch; region 0 surrounds them.
 
     The parameters are those of `nested_ellipses`.
 
@@ -230,7 +230,7 @@ def soften(
     doubt: float = DOUBT,
     names: Sequence[Label] | None = None,
 ) -> Segmentation:
-    """Probabilities from a label map: its boundaries blurred, and nothing quite certain.
+    """Soften a label map to probabilities: blur its boundaries and add uniform doubt.
 
     Parameters
     ----------
@@ -250,12 +250,12 @@ def soften(
     [[0.75, 0.75, 0.25, 0.25], [0.25, 0.25, 0.75, 0.75]]
     """
     if not softness >= 0 or not np.isfinite(softness):
-        raise InputError(f"softness must be a number of pixels from 0 up, found {softness}")
+        raise InputError(f"softness must be a number of pixels of at least 0, found {softness}")
     if not 0 <= doubt < 1:
         raise InputError(f"doubt must be at least 0 and below 1, found {doubt}")
     labels = np.asarray(labels)
     if labels.size and not 0 <= labels.min() <= labels.max() < regions:
-        raise InputError(f"labels must lie from 0 to {regions - 1}")
+        raise InputError(f"labels must be between 0 and {regions - 1}")
     channels = np.stack([labels == k for k in range(regions)]).astype(np.float64)
     if softness > 0:
         from scipy import ndimage
@@ -276,13 +276,13 @@ def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Coordinates of every pixel's centre: −1 to 1 along the shortest axis, 0 in the middle."""
+    """Coordinates of pixel centres: −1 to 1 along the shortest axis, 0 in the centre."""
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
 
 def _column(values: Floats) -> NDArray[Any]:
-    """One value per axis, to go with a grid."""
+    """One value per axis, broadcastable to a grid."""
     return values.reshape(-1, *(1,) * len(values))
 
 
@@ -292,7 +292,7 @@ def _rotation(axes: int, rng: np.random.Generator) -> Floats:
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
-    """Which point is nearest to every pixel, and how far away it is."""
+    """The nearest point of every pixel, and its distance."""
     nearest = np.zeros(grid.shape[1:], np.int64)
     least = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):
@@ -304,7 +304,7 @@ def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
 
 
 def _spread(candidates: Floats, count: int) -> Floats:
-    """Some of the candidates that lie far from each other."""
+    """Candidates that are far from each other."""
     chosen = [0]
     while len(chosen) < count:
         gaps = np.linalg.norm(candidates[:, None] - candidates[chosen], axis=2).min(axis=1)
@@ -313,7 +313,7 @@ def _spread(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Points a distance of 1 from at least one other and 0.9 from all, around their centre."""
+    """Points at distance 1 from at least one other and at least 0.9 from all, centred."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)

@@ -1,5 +1,5 @@
 "use strict";
-// Ranks that were typed become the table that `probdice rank` reads.
+// Save the typed ranks as the table that `probdice rank` reads.
 
 const key = JSON.parse(document.getElementById("key").textContent);
 const sheet = document.getElementById("sheet");
@@ -13,7 +13,7 @@ const isRank = (input) => input.value !== "" && input.checkValidity();
 const isComplete = (inputs) => inputs.every(isRank);
 const cell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-// What is behind the letters is not to be read in passing, even in the source of the page.
+// The names of the segmentations are encoded, so that they are not readable in the source.
 function opened(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return JSON.parse(new TextDecoder().decode(bytes));
@@ -36,7 +36,7 @@ function incomplete() {
 
 function count() {
   const given = tasks.flat().filter(isRank).length;
-  return `${given} of ${tasks.flat().length} ranks are given.`;
+  return `${given} of ${tasks.flat().length} ranks entered.`;
 }
 
 sheet.addEventListener("input", () => {
@@ -54,7 +54,7 @@ document.getElementById("save").addEventListener("click", () => {
   const missing = incomplete();
   status.textContent = missing.length
     ? `Saved as ${key.file}, without task${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ` +
-      "ranks are missing there, or are no whole numbers from 1 on."
+      "ranks are missing or are not whole numbers of at least 1."
     : `Saved as ${key.file}. Thank you!`;
 });
 
