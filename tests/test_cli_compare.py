@@ -296,7 +296,9 @@ def test_masked_and_ignored_pixels_are_excluded(
         and "To exclude voxels, use --mask" in said
     )
     empty = save(tmp_path / "empty.nii.gz", np.zeros_like(LABELS))
-    assert error_of(reference, prediction, "--mask", empty).endswith("no pixels are left to compare")
+    assert error_of(reference, prediction, "--mask", empty).endswith(
+        "no pixels are left to compare"
+    )
 
 
 @pytest.mark.parametrize(

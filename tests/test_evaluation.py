@@ -16,11 +16,11 @@ from probdice.errors import InputError, MissingExtraError, ProbdiceError, Probdi
 from probdice.evaluation import (
     Evaluation,
     Progress,
+    case_scoring,
     compare_again,
     evaluate,
     running,
 )
-from probdice.evaluation import case_scoring
 from probdice.evaluation.journal import locked
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
@@ -579,7 +579,9 @@ def test_a_change_of_a_companion_file_is_a_change(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
     before = case_scoring.inputs_of(job, verify=False)
     (tmp_path / "c.nii.gz").touch()  # the probabilities use its geometry
-    assert not case_scoring.same_inputs(before, case_scoring.inputs_of(job, verify=False), verify=False)
+    assert not case_scoring.same_inputs(
+        before, case_scoring.inputs_of(job, verify=False), verify=False
+    )
 
 
 def test_the_files_do_not_depend_on_the_number_of_workers(
