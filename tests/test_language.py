@@ -58,7 +58,9 @@ def files():
                 yield path
     for folder in ("benchmarks", "fuzz"):
         yield from sorted((ROOT / folder).rglob("*.py"))
-    yield from (ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile"))
+    yield from (
+        ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile")
+    )
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -316,3 +316,9 @@ def test_an_undefined_bca_interval_uses_percentiles_with_a_reason() -> None:
     assert interval.kind == "percentile"
     assert interval.reason == "BCa is undefined for these values"
     assert interval.low == interval.high
+
+
+def test_lower_values_rank_first_where_they_are_better():
+    distances = {"near": [1.0, 2.0, 3.0], "far": [2.0, NAN, 4.0]}
+    ranked = ranks(distances, higher_is_better=False)
+    assert [(rank.method, rank.mean_rank) for rank in ranked] == [("near", 1.0), ("far", 2.0)]

@@ -64,7 +64,7 @@ from probdice.files.atomic_files import null_for_nan
 from probdice.files.sources import natural
 from probdice.method.matching import Given, listed
 from probdice.method.region_labels import Label
-from probdice.metrics.registry import MISSING_RULES, MeasureName, title_of
+from probdice.metrics.registry import MISSING_RULES, REGISTRY, MeasureName, title_of
 from probdice.options import Options, as_workers, given_from_list
 from probdice.text.formatting import decimal
 
@@ -386,15 +386,18 @@ class Evaluation:
             undefined |= (scored == 1) & np.isnan(values[name])
         for name in values:
             values[name][undefined] = nan
-        return ranks(values, missing=self.missing_rule)
+        direction = REGISTRY[measure or self.rank_by].higher_is_better
+        return ranks(values, missing=self.missing_rule, higher_is_better=direction)
 
     def worst(self, measure: MeasureName | None = None, count: int = WORST) -> dict[str, list[str]]:
-        """The cases with the lowest values of every method, the lowest first."""
-        lowest = {}
+        """The cases with the worst values of every method, the worst first."""
+        sign = 1 if REGISTRY[measure or self.rank_by].higher_is_better else -1
+        worst = {}
         for name, values in self.values(measure).items():
-            order = np.argsort(values, kind="stable")[: min(count, int(np.sum(~np.isnan(values))))]
-            lowest[name] = [self.cases[k] for k in order]
-        return lowest
+            known = min(count, int(np.sum(~np.isnan(values))))
+            order = np.argsort(sign * values, kind="stable")[:known]
+            worst[name] = [self.cases[k] for k in order]
+        return worst
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """The Dice of every label of the reference, per method, over the cases that have it.

@@ -300,13 +300,13 @@ def ranks(
     scores: Mapping[str, ArrayLike],
     *,
     missing: MissingRule = "worst",
+    higher_is_better: bool = True,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Rank, ...]:
     """Rank methods from best to worst by their mean rank over the cases.
 
-    Larger values are better. Confidence intervals use percentiles, because ranks have few distinct
-    values and are bounded.
+    Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
 
     Parameters
     ----------
@@ -317,6 +317,8 @@ def ranks(
         without a value share the last rank. With "exclude", the case is excluded for all methods,
         and a method without any value has no place. A case for which no method has a value is
         never counted.
+    higher_is_better : bool, optional
+        False for measures such as distances.
     resamples, seed : int, optional
         As in `summarise`.
 
@@ -349,7 +351,8 @@ def ranks(
     if n == 0:
         return _unranked([*table, *unranked])
     # Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
-    within: Floats = rankdata(np.where(absent, np.inf, -values), axis=0)
+    costs = -values if higher_is_better else values
+    within: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
     means = within.mean(axis=1)
     places = _places(means)
     resampled = _resampled_means(within, resamples, seed)

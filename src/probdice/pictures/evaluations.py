@@ -144,7 +144,7 @@ def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request)
         for n, method in enumerate(methods):
             values = dice.get((method, label), np.zeros(0))
             y = k + (n - (len(methods) - 1) / 2) * step
-            _dots(ax, values, y, colours[method], room=step / 2, span=(0.0, 1.0))
+            _dots(ax, values, y, colours[method], spread=step / 2, span=(0.0, 1.0))
             _bar(ax, values, y, colours[method])
     ax.set_yticks(range(len(shown)), short_names(shown, LONGEST), fontsize=8)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(shown) - 0.4, -0.6), xlabel="Dice")
@@ -321,7 +321,7 @@ def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
     everything = np.concatenate([row.values[~np.isnan(row.values)] for row in rows])
     span = (float(everything.min()), float(everything.max())) if everything.size else (0.0, 1.0)
     for y, row in enumerate(rows):
-        _dots(ax, row.values, y + 0.12, row.colour, room=0.26, span=span)
+        _dots(ax, row.values, y + 0.12, row.colour, spread=0.26, span=span)
         _bar(ax, row.values, y - 0.26, row.colour)
         if isnan(row.mean):
             continue
@@ -344,12 +344,12 @@ def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
 
 
 def _dots(
-    ax: Axes, values: Floats, y: float, colour: str, *, room: float, span: tuple[float, float]
+    ax: Axes, values: Floats, y: float, colour: str, *, spread: float, span: tuple[float, float]
 ) -> None:
-    """Draw every value as a dot; equal ones are stacked within `room` in both directions."""
+    """Draw every value as a dot; equal ones are stacked within `spread` in both directions."""
     known, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
-    step = min(0.07, room / most) if most else 0.0
+    step = min(0.07, spread / most) if most else 0.0
     ax.plot(known, y + step * places, "o", ms=DOTS, color=colour, alpha=0.65, mew=0, zorder=2)
 
 

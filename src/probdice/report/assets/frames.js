@@ -40,7 +40,7 @@ function framesOf({ data }, state, { sizeOf }) {
     return [along(plane.columns, plane.flipColumns), along(plane.rows, plane.flipRows)];
   };
 
-  const from = (room, extent, centre) => (room >= extent ? (extent - room) / 2 : bounded(centre - room / 2, 0, extent - room));
+  const from = (width, extent, centre) => (width >= extent ? (extent - width) / 2 : bounded(centre - width / 2, 0, extent - width));
 
   // The visible part of a plane: left, top, width and height in pixels.
   function windowOf(plane, shape, width) {
