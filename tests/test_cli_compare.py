@@ -204,7 +204,7 @@ def test_match_labels_matches_equal_labels(
     assert compare_files(reference, other).score == 1
     assert compare_files(reference, other, "--match", "labels").score == 0
     said = error_of(reference, prediction, "--match", "labels")
-    assert "with --match labels nothing corresponds" in said and "use --match overlap" in said
+    assert "have no label in common" in said and "Use --match overlap" in said
     said = error_of(reference, other, "--match", "labels", "--merge", "both", code=2)
     assert "--merge both cannot be combined with --match labels" in said
 
@@ -327,7 +327,7 @@ def test_a_note_reports_infinite_aitchison_distances(reference: Path, unsure: Pa
     shown = run("compare", reference, unsure, "--similarity", "aitchison")
     assert (shown.code, shown.err) == (0, "")
     assert "note: 100.0 % of the pixels are infinitely far apart" in shown.out
-    assert "consider --floor 1e-3, --similarity absolute" in shown.out
+    assert "Consider --floor 1e-3 or --similarity absolute" in shown.out
     floored = compare_files(reference, unsure, "--similarity", "aitchison", "--floor", 0.01)
     assert floored.score == pytest.approx(0.37000384, abs=1e-6)
     assert "aitchison" in error_of(reference, unsure, "--floor", 0.01, code=2)
@@ -381,7 +381,7 @@ def test_scale_for_one_side_always_applies(tmp_path: Path) -> None:
 
 def test_a_note_warns_of_image_intensities(tmp_path: Path, reference: Path) -> None:
     image = save(tmp_path / "ct.nii.gz", LABELS.astype(np.int16) * 700 - 1000)
-    assert notes_of(reference, image)[0].startswith("the prediction has negative labels")
+    assert notes_of(reference, image)[0].startswith("The prediction has negative labels")
 
 
 def test_quiet_prints_one_number(reference: Path, prediction: Path) -> None:
@@ -437,7 +437,7 @@ def test_geometry_tolerance_is_in_pixels(tmp_path: Path, reference: Path) -> Non
 def test_one_side_without_geometry_is_rejected(tmp_path: Path, reference: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS)
     message = error_of(reference, tmp_path / "a.npy")
-    assert "prediction has no geometry" in message and "with --ignore-geometry" in message
+    assert "prediction has no geometry" in message and "use --ignore-geometry" in message
     assert compare_files(reference, tmp_path / "a.npy", "--ignore-geometry").score == 1
 
 
@@ -535,7 +535,7 @@ def test_an_image_on_another_grid_is_rejected_before_files_are_written(
     page = tmp_path / "page.html"
     far = save(tmp_path / "far.nii.gz", LABELS, AFFINE + np.diag([0, 0, 0, 0]) + np.eye(4, k=3) * 9)
     message = error_of(reference, prediction, "--report", page, "--image", far)
-    assert "far.nii.gz" in message and "does not lie on the grid" in message and not page.exists()
+    assert "far.nii.gz" in message and "is not on the grid" in message and not page.exists()
     np.save(tmp_path / "scan.npy", LABELS)
     message = error_of(reference, prediction, "--report", page, "--image", tmp_path / "scan.npy")
     assert "has no geometry" in message and "--ignore-geometry" in message
@@ -740,7 +740,7 @@ def test_invalid_files_are_rejected_by_name(tmp_path: Path, reference: Path) -> 
             corrupt(tmp_path / "short.nii.gz", gzip.compress(gzip.decompress(packed)[:-3])),
             "incomplete",
         ),
-        (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "is a text that starts"),
+        (corrupt(tmp_path / "text.nii.gz", b"hello, this is text"), "it is text starting"),
         (corrupt(tmp_path / "text.txt", b"hello, this is text"), "not a segmentation file"),
         (tmp_path / "rgb.png", "RGB"),
         (save(tmp_path / "series.nii.gz", np.full((8, 2, 1, 5), 300, np.int16)), "time series"),
@@ -771,7 +771,8 @@ def test_an_unexpected_error_is_one_line(reference: Path, monkeypatch: pytest.Mo
         raise KeyError("oh")
 
     monkeypatch.setattr(comparing, "compare_images", broken)
-    assert error_of(reference, reference) == "error: unexpected KeyError: 'oh'; --debug shows where"
+    shown = "error: unexpected KeyError: 'oh'. Use --debug to print the traceback."
+    assert error_of(reference, reference) == shown
     monkeypatch.setattr(comparing, "compare_images", lambda *_, **__: [][1])
     assert "IndexError" in error_of(reference, reference)
 
@@ -949,8 +950,10 @@ def test_info_lists_the_arrays_of_a_container(tmp_path: Path, monkeypatch: Any) 
     scipy.io.savemat("a.mat", {"people": np.array([LABELS, LABELS[:2]], object)})
     shown = run("info", "a.npz").out
     assert re.search(r":labels_a +8 × 2 × 1 +uint8 +a label map", shown)
-    assert re.search(r":soft .* float16 +labels if all are whole, else .* 8 regions", shown)
-    assert re.search(r":x +1 +<U1 +no numbers", shown)
+    assert re.search(
+        r":soft .* float16 +labels if all values are whole, otherwise .* 8 regions", shown
+    )
+    assert re.search(r":x +1 +<U1 +not numeric", shown)
     shown = run("info", "a.h5").out
     assert re.search(r":/one/labels +8 × 2 × 1 +uint8 +a label map", shown)
     assert re.search(r":/two +2 × 3 × 4 × 5 +float32 +probabilities of 2 regions", shown)
@@ -958,7 +961,7 @@ def test_info_lists_the_arrays_of_a_container(tmp_path: Path, monkeypatch: Any) 
     assert re.search(r":people/1 +2 × 2 × 1 +uint8 +a label map", shown)
     assert run("info", "a.h5:/one/labels").code == 0
     done = run("info", "a.h5:/three")
-    assert (done.code, done.out) == (1, "") and "has no data set" in done.err
+    assert (done.code, done.out) == (1, "") and "contains no data set" in done.err
 
 
 def test_info_of_overlapping_segments_shows_the_error_of_compare(tmp_path: Path) -> None:
@@ -1023,7 +1026,7 @@ def test_indices_of_probabilities_report_undefined_ones(tmp_path: Path) -> None:
     np.save(path, np.array([[[0.9, 0.2]], [[0.1, 0.8]]]))
     shown = run("compare", path, path, "--indices").out
     assert "kappa" in shown and "adjusted rand" not in shown
-    assert "note: indices that count pixels or pairs of pixels" in shown
+    assert "note: A side holds probabilities. Rand, variation of information" in shown
 
 
 def test_components_are_separate_regions(tmp_path: Path) -> None:
@@ -1038,7 +1041,7 @@ def test_components_are_separate_regions(tmp_path: Path) -> None:
     np.save(soft, np.full((2, 1, 7), 0.5))
     done = run("compare", paths[0], soft, "--components", "--background", "0")
     assert done.code == 1
-    assert "prediction: components are those of a label map" in done.message
+    assert "prediction: components need a label map, found probabilities" in done.message
 
 
 @pytest.mark.parametrize(
@@ -1059,6 +1062,6 @@ def test_background_is_given_only_where_it_is_needed(
 
 
 def test_max_bytes_limits_the_memory_of_a_file(reference: Path, prediction: Path) -> None:
-    assert "pass --max-bytes " in error_of(reference, prediction, "--max-bytes", 20)
-    assert "pass --max-bytes " in run("info", reference, "--max-bytes", 20).message
+    assert "use --max-bytes " in error_of(reference, prediction, "--max-bytes", 20)
+    assert "use --max-bytes " in run("info", reference, "--max-bytes", 20).message
     assert run("compare", reference, prediction, "--max-bytes", 10**6).code == 0

@@ -153,7 +153,7 @@ def test_a_page_without_images_is_reported_and_is_not_an_error(
     deleted.unlink()
     done = probdice("summarise", out, "--reports", "all")
     assert done.returncode == 0
-    assert done.stderr.startswith("the page of case3 (own) has no images: ")
+    assert done.stderr.startswith("case3 (own): the page has no images: ")
     assert str(deleted) in done.stderr and done.stderr.count("\n") == 1
     assert len(linked_pages(out / "report.html")) == 7
 
@@ -226,8 +226,8 @@ def test_a_file_that_kills_the_process_fails_only_its_own_case(tmp_path: Path) -
             {
                 "case": "aborting1",
                 "method": "net",
-                "error": "the process that compared ../truth/aborting1.npy and "
-                "../net/aborting1.npy was killed by signal 6",
+                "error": "the worker process was killed by signal 6 while it compared "
+                "../truth/aborting1.npy and ../net/aborting1.npy",
             }
         ]
         assert summary["measures"]["score"]["methods"][0]["n"] == 3
@@ -345,7 +345,7 @@ def test_finished_cases_survive_a_full_disk(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert f"error: {out / 'cases.jsonl'}: cannot be written: File too large" in done.stderr
+    assert f"error: {out / 'cases.jsonl'}: cannot write this file: File too large" in done.stderr
     before = (out / "cases.jsonl").read_bytes()
     assert before.count(b"\n") >= 1
     assert probdice("evaluate", *folders, "-o", out, "-q").returncode == 0

@@ -351,7 +351,7 @@ def test_unicode_forms_of_a_name_are_one_case_and_one_method(tmp_path: Path) -> 
         *("evaluate", tmp_path / "truth", f"{composed}={tmp_path / decomposed}"),
         *(f"{decomposed}={tmp_path / decomposed}", "-o", tmp_path / "out"),
     )
-    assert twice.code == 2 and "is the name of two folders" in " ".join(twice.err.split())
+    assert twice.code == 2 and "two folders have the name" in " ".join(twice.err.split())
 
 
 def test_two_subfolders_with_unicode_forms_of_one_name_are_rejected(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_geometry_tolerance_allows_slightly_different_grids(tmp_path, command):
         paths.append(tmp_path / f"{k}.nii")
         nibabel.Nifti1Image(labels[..., None], affine).to_filename(paths[-1])
     done = run(command, *paths, "--quiet")
-    assert done.code == 1 and "or allow more with --geometry-tolerance T" in done.message
+    assert done.code == 1 and "or raise the tolerance with --geometry-tolerance T" in done.message
     done = run(command, *paths, "--quiet", "--geometry-tolerance", "0.4")
     assert float(done.out) == probdice.agreement(RATERS).mean_score
     done = run(command, *paths, "--ignore-geometry", "--geometry-tolerance", "0.4")
@@ -119,10 +119,10 @@ def test_max_bytes_limits_decompressed_files(tmp_path, command):
     np.savez_compressed(mask, np.ones((2, 3), np.uint16))
     assert run(command, *paths, "--quiet", "--max-bytes", "6").code == 0
     done = run(command, *paths, "--max-bytes", "5")
-    assert done.code == 1 and "anna.npz: holds an image" in done.message
+    assert done.code == 1 and "anna.npz: contains an image" in done.message
     assert "--max-bytes 6" in done.message
     done = run(command, *paths, "--mask", mask, "--max-bytes", "6")
-    assert done.code == 1 and "mask.npz: holds an image" in done.message
+    assert done.code == 1 and "mask.npz: contains an image" in done.message
 
 
 def test_an_empty_mask_is_named(files, tmp_path):

@@ -196,7 +196,7 @@ def test_an_array_is_written_to_chunk_by_chunk(scheduler, tmp_path):
 def test_the_pixel_of_an_error_is_that_of_the_whole_image(scheduler):
     p = soft(2)
     p[0, 31, 2, 49] = 1.5
-    with pytest.raises(InputError, match=r"1.5 at pixel \(31, 2, 49\)"):
+    with pytest.raises(InputError, match=r"1.5 at voxel \(31, 2, 49\)"):
         compare(da.from_array(p, chunks=(2, 16, 16, 16)), soft(2, 1))
 
 

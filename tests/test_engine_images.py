@@ -103,7 +103,7 @@ def test_the_prediction_is_laid_onto_the_reference():
     reference = Segmentation.from_labels(labels, geometry=here)
     with pytest.raises(GeometryError, match=r"(?s)2 pixels apart.*Segmentation.onto") as caught:
         Images.of(reference, far)
-    assert caught.value.in_command().endswith("--geometry-tolerance T")
+    assert caught.value.in_command().endswith("--geometry-tolerance T.")
     assert Images.of(reference, far, tolerance=3).prediction.geometry == here
 
 
@@ -136,8 +136,9 @@ def test_images_can_be_sent_elsewhere_after_they_were_read():
 def test_the_notes_about_ignored_labels_are_those_of_the_last_pass():
     images = Images.of(Segmentation.from_labels([1, 2], ignore=9), Segmentation.from_labels([1, 2]))
     for _ in range(2):
-        images.overlap(Absolute())
-    assert [note.kind for note in images.notes] == ["ignore"]
+        _, notes = images.first_pass(Absolute())
+        assert [note.kind for note in notes] == ["ignore"]
+    assert images.notes == ()
 
 
 @pytest.mark.parametrize("workers", [1, 3])

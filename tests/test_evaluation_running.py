@@ -209,7 +209,10 @@ def test_a_worker_that_cannot_start_is_an_error_of_the_run(
     folder = make(tmp_path, 4)
     monkeypatch.setattr(running, "TINY", 0)
     monkeypatch.setattr(running, "START", "import sys; sys.exit('no such module')")
-    with pytest.raises(ProbdiceError, match=r"cannot start: it ended with code 1: no such module"):
+    with pytest.raises(
+        ProbdiceError,
+        match=r"cannot start the worker process: it ended with code 1: no such module",
+    ):
         score(folder, workers=2)
     assert (folder / "out" / "cases.jsonl").read_bytes() == b""
 

@@ -78,9 +78,9 @@ def test_more_tolerance_is_recommended_only_where_it_helps():
     image = Segmentation.from_labels([1, 2], geometry=Geometry((2,), np.eye(2)))
     shifted = Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, 5], [0, 1]]))
     longer = Segmentation.from_labels([1, 2, 2], geometry=Geometry((3,), np.eye(2)))
-    with pytest.raises(GeometryError, match="allow more with") as caught:
+    with pytest.raises(GeometryError, match="raise the tolerance with") as caught:
         compare(image, shifted)
     assert "--geometry-tolerance T" in caught.value.in_command()
     with pytest.raises(GeometryError) as caught:
         compare(image, longer)
-    assert "allow more" not in str(caught.value)
+    assert "raise the tolerance" not in str(caught.value)

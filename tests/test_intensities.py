@@ -78,4 +78,4 @@ def test_a_photograph_that_looks_like_8_bit_probabilities_gets_both_fixes(tmp_pa
     write(file, np.clip(photograph, 0, 255).astype(np.int64))
     text = CliRunner().invoke(app, ["info", str(file)], env={"COLUMNS": "400"}).output
     assert "looks like a scan or a photograph" in " ".join(text.split())
-    assert "If it holds probabilities as bytes, use --scale 255" in " ".join(text.split())
+    assert "If it contains 8-bit probabilities, use --scale 255" in " ".join(text.split())

@@ -35,10 +35,10 @@ def test_equal_names_correspond_where_both_sides_have_names() -> None:
     result = compare(REFERENCE, other, match="labels")
     assert (result.score, result.labels_by) == (1.0, "name")
     assert notes(result, "differing") == [
-        "1 region has the same number on both sides and another name (1: 'liver' and 'spleen'); "
-        "regions were matched by name",
-        "2 regions have the same name on both sides and another number ('liver': 1 and 7, "
-        "'spleen': 2 and 1); regions were matched by name",
+        "1 region has the same number but a different name on the two sides (1: 'liver' and "
+        "'spleen'). Regions were matched by name.",
+        "2 regions have the same name but a different number on the two sides ('liver': 1 and 7, "
+        "'spleen': 2 and 1). Regions were matched by name.",
     ]
     soft = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
     assert compare(REFERENCE, soft, match="labels").score == 0.6  # 0 has a number, air a name
@@ -66,11 +66,11 @@ def test_names_that_regions_share_do_not_identify_them() -> None:
 
 def test_only_names_and_only_numbers_is_an_error() -> None:
     named = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
-    with pytest.raises(InputError, match=r"prediction: its regions have names \(air, liver, sple"):
+    with pytest.raises(InputError, match=r"the prediction has names \(air, liver, spleen\)"):
         compare([0, 0, 1, 1, 2], named, match="labels")
-    with pytest.raises(InputError, match=r"reference: its regions have names"):
+    with pytest.raises(InputError, match=r"the reference has names"):
         compare(named, [0, 0, 1, 1, 2], match="labels")
-    with pytest.raises(InputError, match=r"no label in common \(by name\)"):
+    with pytest.raises(InputError, match=r"no label in common \(compared by name\)"):
         compare(
             Segmentation.from_labels([1, 1], names={1: "liver"}),
             Segmentation.from_labels([1, 1], names={1: "spleen"}),
@@ -96,16 +96,15 @@ def test_channels_of_a_file_are_taken_by_number_with_a_note(tmp_path: Path) -> N
     result = compare(tmp_path / "labels.npy", tmp_path / "soft.npy", match="labels")
     assert result.score == 1.0
     assert notes(result, "assumed") == [
-        f"prediction ({tmp_path / 'soft.npy'}): its channels have no labels; channel k was taken "
-        f"as label k"
+        f"prediction ({tmp_path / 'soft.npy'}): the channels have no labels. "
+        "Channel k was used as label k."
     ]
     assert compare([0, 0, 1, 1, 2], SOFT, match="labels").notes == ()
     np.save(tmp_path / "other.npy", np.array([0, 0, 17, 17, 53]))
     done = run("compare", tmp_path / "other.npy", tmp_path / "soft.npy", "--match", "labels")
     assert done.code == 1
-    assert (
-        "prediction: its channels have no labels, and the reference has 0, 17, 53" in done.message
-    )
+    assert "the channels of the prediction have no labels" in done.message
+    assert "the labels of the reference (0, 17, 53) are not all channel numbers" in done.message
     both = compare(tmp_path / "soft.npy", tmp_path / "soft.npy", match="labels")
     assert (both.score, len(notes(both, "assumed"))) == (1.0, 2)
 

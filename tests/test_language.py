@@ -63,7 +63,7 @@ def files():
     )
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", list(files()), ids=lambda path: str(path.relative_to(ROOT)))
 def test_texts_avoid_private_words(path):
     texts = python_texts(path) if path.suffix == ".py" else plain_texts(path)
     wrong = [

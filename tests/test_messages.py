@@ -74,7 +74,7 @@ def test_a_mask_that_ignored_labels_empty_is_not_called_empty(tmp_path: Path) ->
     reference = save(tmp_path / "a.nii.gz", LABELS)
     mask = save(tmp_path / "mask.nii.gz", (LABELS == 2).astype(np.uint8))
     message = said("compare", reference, reference, "--mask", mask, "--ignore", 2)
-    assert "all 2 pixels inside the mask (mask.nii.gz) have labels that are ignored (2,)" in message
+    assert "all 2 pixels inside the mask (mask.nii.gz) have ignored labels (2,)" in message
     nothing = save(tmp_path / "nothing.nii.gz", np.zeros((4, 2, 1), np.uint8))
     message = said("compare", reference, reference, "--mask", nothing, "--ignore", 2)
     assert "mask (nothing.nii.gz) is empty" in message
@@ -102,7 +102,7 @@ def test_a_folder_of_bids_gets_a_pattern_that_works(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=re.escape("pattern='**/{case}_dseg.nii.gz'")):
         evaluate(tmp_path / "truth", tmp_path / "truth")
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(InputError, match="nothing: nothing that probdice reads"):
+    with pytest.raises(InputError, match="nothing: no supported file"):
         evaluate(tmp_path / "nothing", tmp_path / "truth")
 
 

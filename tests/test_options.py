@@ -52,7 +52,7 @@ def test_defaults():
         ({"priority": 3}, "priority must be names of regions"),
         ({"priority": ("a", "a")}, "priority must name every region once"),
         ({"priority": {"left": "a"}}, "priority: expected values for"),
-        ({"names": 3}, "names must be a mapping from labels to names"),
+        ({"names": 3}, "names must be a mapping of labels to names"),
         ({"geometry_tolerance": -1}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": "1"}, "geometry_tolerance must be a number of pixels"),

@@ -108,8 +108,8 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
         "Score 0.8750 1 means equal",
         "Before merging 0.6250 1 prediction region merged",
         "Adjusted score 0.7500 0 is chance level (0.5000)",
-        "Explained, reference 0.6667 by the prediction",
-        "Explained, prediction 0.3333 by the reference",
+        "Reference explained 0.6667 by the prediction",
+        "Prediction explained 0.3333 by the reference",
         "Lowest Dice 0.8571 2 ↔ 9",
         "Unmatched 0 every region is matched",
     ):

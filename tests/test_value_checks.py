@@ -159,14 +159,14 @@ def test_a_foreground_is_between_0_and_1():
         (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),
         (
             lambda: compare([1, 2], [1, 2], mask=[1.0, 0.5]),
-            r"mask must hold 0 and whole numbers, found 0.5 at pixel \(1,\); say .* mask > 0.5",
+            r"mask must hold integers, found 0.5 at pixel \(1,\)\. Use .* as in mask > 0.5",
         ),
         (lambda: compare([1, 2], [1, 2], mask=[1.0, math.inf]), r"found inf at pixel \(1,\)"),
         (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask: expected one mask file, found 2"),
         (lambda: compare(np.zeros((0, 3), int), np.zeros((0, 3), int)), "have no pixels"),
         (
             lambda: compare(Segmentation.from_labels([5, 5], ignore=[5]), [1, 2]),
-            r"no pixel but those with ignored labels \(5,\)",
+            r"all pixels of the reference have ignored labels \(5,\)",
         ),
         (
             lambda: compare([1, 2], Segmentation.from_labels([1, 2], ignore=[1])),
@@ -326,4 +326,4 @@ def test_hints_on_misread_arrays_use_the_words_of_the_command_line(pair):
     with pytest.raises(InputError, match=r"Segmentation\.from_") as refused:
         compare(*pair)
     assert "Segmentation" not in refused.value.in_command()
-    assert "store" in refused.value.in_command()
+    assert "Store" in refused.value.in_command()

@@ -30,11 +30,11 @@ WORDS = {
     "adjusted_score": ("Adjusted score", "0 is chance level, 1 means equal"),
     "matched_score": ("Matched score", "before merging, with one-to-one matching"),
     "explained_reference": (
-        "Explained, reference",
+        "Reference explained",
         "share of its variance that the prediction explains; splitting regions does not lower it",
     ),
     "explained_prediction": (
-        "Explained, prediction",
+        "Prediction explained",
         "share of its variance that the reference explains; merging regions does not lower it",
     ),
     "mean_dice": ("Mean Dice", "over all groups of a case; unmatched regions count as 0"),

@@ -132,7 +132,7 @@ def _sentence(text: str) -> str:
 
 def _explained_figure(comparison: Comparison, side: Side) -> Figure:
     share = _known(lambda: comparison.explained[side])
-    return Figure(f"Explained, {side}", decimal(share), f"by the {other(side)}")
+    return Figure(f"{side.capitalize()} explained", decimal(share), f"by the {other(side)}")
 
 
 def _lowest_figure(comparison: Comparison) -> Figure:

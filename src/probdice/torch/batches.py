@@ -115,10 +115,15 @@ class Sums:
     ----------
     pixels : Tensor
         Number of pixels.
-    reference, prediction : Tensor
-        Volumes of the regions of each side.
-    reference_likeliest, prediction_likeliest : Tensor
-        Number of pixels at which each region is the most probable; for label maps, the volumes.
+    reference : Tensor
+        Volumes of the reference regions.
+    prediction : Tensor
+        Volumes of the prediction regions.
+    reference_likeliest : Tensor
+        Number of pixels at which each reference region is the most probable; for label maps, the
+        volumes.
+    prediction_likeliest : Tensor
+        The same for the prediction regions.
     savings : Tensor
         Savings of every pair of regions.
     """

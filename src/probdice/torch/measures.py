@@ -22,8 +22,12 @@ class RegionSums(NamedTuple):
 
     Attributes
     ----------
-    difference, prediction, target : Tensor of shape (images, channels)
-        Σ|p − q|, Σp and Σq of every channel of the prediction and its target region.
+    difference : Tensor of shape (images, channels)
+        Σ|p − q| of every channel of the prediction and its target region.
+    prediction : Tensor of shape (images, channels)
+        Σp of every channel of the prediction.
+    target : Tensor of shape (images, channels)
+        Σq of its target region.
     unmatched : Tensor of shape (images, regions)
         Σq of unmatched target regions; 0 for the others.
     pixels : Tensor of shape (images,)
