@@ -292,3 +292,13 @@ def test_numbers_of_components_are_not_taken_for_labels():
     assert [note.kind for note in result.notes if note.kind == "crossed"] == []
     with pytest.raises(InputError, match="numbers of connected components are arbitrary"):
         compare(reference, prediction, match="labels")
+
+
+def test_components_merge_within_corresponding_classes_only():
+    reference = Segmentation.from_labels([0, 1, 1, 1, 1, 0, 2, 2, 2, 2])
+    # The second prediction component of class 2 overlaps the reference component of class 1.
+    prediction = Segmentation.from_labels([0, 1, 1, 2, 2, 0, 2, 2, 2, 2])
+    sides = [side.components(background=0) for side in (reference, prediction)]
+    result = compare(*sides, merge="both")
+    assert result.merges == ()
+    assert [group.prediction for group in result.groups if not group.reference] == [("2#1",)]

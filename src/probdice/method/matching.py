@@ -27,6 +27,7 @@ __all__ = [
     "label_pairs",
     "labels_by",
     "listed",
+    "within_classes",
 ]
 
 TIE = 1e-12  # smaller differences in D are rounding errors
@@ -73,8 +74,7 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 
 def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
     """The pairs with the largest total overlap; components match within corresponding classes."""
-    if overlap.reference.origins and overlap.prediction.origins:
-        overlap = _within_classes(overlap)
+    overlap = within_classes(overlap)
     meeting = overlap.meeting
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
@@ -85,13 +85,16 @@ def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
     return rows, columns
 
 
-def _within_classes(overlap: Overlap) -> Overlap:
+def within_classes(overlap: Overlap) -> Overlap:
     """The overlap, restricted to pairs of components of corresponding classes.
 
-    Classes with equal labels correspond. If the two sides have no class label in common, the
+    An overlap of regions that are not components is returned as it is. Classes with equal labels
+    correspond. If the two sides have no class label in common, the
     classes are matched by largest total overlap. Regions that are not components, such as the
     background, form one class.
     """
+    if not (overlap.reference.origins and overlap.prediction.origins):
+        return overlap
     codes, labels = zip(*(_classes(overlap.side(side)) for side in SIDES), strict=True)
     meeting = overlap.meeting
     p, q = codes[0][meeting.rows], codes[1][meeting.columns]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.groups import Groups, costs, known_from_table
-from probdice.method.matching import Rule, find_groups
+from probdice.method.matching import Rule, find_groups, within_classes
 from probdice.method.merging import Join, Merging, merge_unmatched, sides_to_merge
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists, Passes
@@ -71,7 +71,7 @@ def correspond(
     before = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
     groups, after, joins = merge_unmatched(
-        overlap, matched, before, sides, joined, by_table=by_table
+        within_classes(overlap), matched, before, sides, joined, by_table=by_table
     )
     return Correspondence(matched, groups, joins, after)
 
