@@ -21,7 +21,7 @@ class _EscapingConsole(Console):
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """Return a console without markup and highlighting that escapes control codes in text."""
+    """Return a console that escapes control codes, without markup and highlighting."""
     return _EscapingConsole(
         stderr=stderr, width=width, highlight=False, markup=False, soft_wrap=True
     )

@@ -110,7 +110,7 @@ class Blocks:
         return p.values(block), q.values(block)
 
     def image(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values in the order of traversal (along the last axes) as an image."""
+        """Transpose values from traversal order (the last axes) to the axes of the image."""
         first = values.ndim - len(self.shape)
         back = np.argsort(self.order) + first
         return values.transpose((*range(first), *back))

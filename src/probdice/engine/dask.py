@@ -203,8 +203,8 @@ class _Part:
 class _Work:
     """The function and the inputs that all tasks of a pass share.
 
-    `stores` are the arrays of the sides, and the mask, that the task reads itself; None for those
-    whose values the task receives.
+    `stores` holds the arrays of both sides and the mask that the task reads from storage. An entry
+    is None if its values are passed to the task.
     """
 
     visit: Callable[[Blocks, Block], Any]

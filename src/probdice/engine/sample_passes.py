@@ -32,7 +32,7 @@ def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Sa
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """The number of compared pixels of the block, by the block's first pixel."""
+    """Number of compared pixels in the block, keyed by the number of its first pixel."""
     return {block.start: blocks.ready(block).size}
 
 

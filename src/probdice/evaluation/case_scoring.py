@@ -50,7 +50,7 @@ Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, 
 
 @dataclass(frozen=True)
 class Request:
-    """A job with the other content of its line of the journal.
+    """A job with the remaining fields of its journal line.
 
     `files` holds the paths of the files relative to the folder of the journal.
     """

@@ -256,7 +256,7 @@ class Evaluation:
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """All measures, the one that ranks first."""
+        """All measures, starting with the one used for ranking."""
         return (self.rank_by, *(one for one in self.others.measures if one != self.rank_by))
 
     @property

@@ -182,7 +182,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The paper's matching: the least total weight that matches every region of one side."""
+    """The paper's minimum-weight matching, which includes every region of one side."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(

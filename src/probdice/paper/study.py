@@ -90,7 +90,7 @@ class Study:
 
     @property
     def stand_in(self) -> bool:
-        """Whether a stand-in replaces people, because there are no answers."""
+        """Whether simulated answers are used because there are no answers from participants."""
         return self.people == (STAND_IN,)
 
     @property

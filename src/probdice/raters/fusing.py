@@ -122,7 +122,7 @@ class Evidence:
         return self.several.combinations(self.common.numbers) if self.several.crisp else None
 
     def total(self, work: Callable[[list[Decision], Floats], Floats]) -> Floats:
-        """The sum of `work` over all decisions, called with decisions and their pixel counts."""
+        """The sum of ``work(decisions, counts)`` over all decisions and their pixel counts."""
         classes = len(self.common.labels)
         if self.combinations is None:
             return self.several.total(self.common.numbers, classes, partial(_one_pixel_each, work))

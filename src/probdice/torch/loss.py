@@ -69,8 +69,8 @@ class RegionDiceLoss(nn.Module):
     class_weights : sequence of float or Tensor, optional
         Weight of every class in the mean of ``measure="dice"`` with ``match="labels"``.
     reduction : {"mean", "sum", "none"}, optional
-        How the losses of the images are combined. ``"none"`` returns one loss per image, or one
-        with ``batch=True``.
+        How the losses of the images are combined. ``"none"`` returns one loss per image, or a
+        single loss for the whole batch with ``batch=True``.
 
     Notes
     -----

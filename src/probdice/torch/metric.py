@@ -302,7 +302,7 @@ class RegionDice(Metric):
             self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
-        """Whether sums over pixels are enough: they are not for groups of several soft regions."""
+        """Whether sums over pixels determine the metric."""
         if not self.options.similarity.separable:
             return False
         if prediction.crisp or reference.crisp:
