@@ -1,4 +1,4 @@
-"""METHOD §8, row by row, as literals."""
+"""Worked examples of the method, as literals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How exact the numbers are (METHOD §9), against mpmath and exact sums."""
+"""How exact the numbers are, against mpmath and exact sums."""
 
 import math
 

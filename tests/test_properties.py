@@ -1,4 +1,4 @@
-"""The laws of METHOD §9, over crisp, soft and mixed sides of one to four dimensions."""
+"""The laws of the method, over crisp, soft and mixed sides of one to four dimensions."""
 
 import pickle
 import warnings

@@ -138,7 +138,7 @@ def test_adjusted_scores_below_0_4_have_a_caveat(prediction, printed, tmp_path):
     assert ("may not be meaningful" in words) == printed
 
 
-# METHOD §8: one pair of regions was joined, one region was split.
+# One pair of regions was joined, one region was split.
 BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 

@@ -1,4 +1,4 @@
-"""`RegionDiceLoss`: the values of METHOD §13, its gradients, and training with it."""
+"""`RegionDiceLoss`: its values, its gradients, and training with it."""
 
 import re
 import sys
@@ -38,7 +38,7 @@ def one_hot(labels, regions=C):
     return torch.nn.functional.one_hot(labels, regions).movedim(-1, 1).double()
 
 
-# -- METHOD §13 in NumPy, written apart from the code --------------------------------------------
+# -- the loss in NumPy, independent of the code under test ---------------------------------------
 
 
 def expected_loss(p, q, measure="dice", background=None, weights=None):

@@ -1,8 +1,8 @@
 """The chance level: the expected score of independent segmentations with the same regions.
 
-METHOD §6 defines it. The expected overlap of independent sides is matched, merged and scored like
-any other overlap. The result is in closed form for label maps, and exact for the absolute
-similarity unless probabilities are merged. In all other cases, pixels are paired at random.
+The expected overlap of independent sides is matched, merged and scored like any other overlap. The
+result is in closed form for label maps, and exact for the absolute similarity unless probabilities
+are merged. In all other cases, pixels are paired at random.
 """
 
 from dataclasses import dataclass, replace

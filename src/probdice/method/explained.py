@@ -1,4 +1,4 @@
-"""The share of one segmentation that the other determines (METHOD §7)."""
+"""The share of one segmentation that the other determines."""
 
 from math import nan
 from typing import Any

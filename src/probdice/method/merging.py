@@ -1,4 +1,4 @@
-"""Merge unmatched regions into groups of matched regions, the largest gain first (METHOD §5)."""
+"""Merge unmatched regions into groups of matched regions, the largest gain first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -144,8 +144,9 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """The merge with the largest gain; ties are broken as METHOD §5 defines.
+        """The merge with the largest gain.
 
+        Ties: the prediction first, then the lower region, then the lower group.
         Merges that tie with the best one are stored in `ready`, so that they are not compared
         again after every merge.
         """
@@ -214,7 +215,7 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the overlap table (METHOD §5: if the side is a label map)."""
+        """Whether gains follow from the overlap table (if the side is a label map)."""
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True

@@ -1,4 +1,4 @@
-"""The losses of METHOD §13, computed from sums over pixels on the device of the tensors."""
+"""The losses of `RegionDiceLoss`, computed from sums over pixels on the device of the tensors."""
 
 from math import log
 from typing import NamedTuple
