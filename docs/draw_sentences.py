@@ -31,15 +31,15 @@ def texts() -> Iterator[tuple[str, str]]:
 
 def sentences() -> list[tuple[str, str]]:
     """Sentences of at least a few words, without code and examples."""
-    found = []
+    drawn = []
     for file, text in texts():
         prose = "\n".join(line for line in text.splitlines() if not line.strip().startswith(">>>"))
         for part in END.split(prose):
             sentence = " ".join(part.split())
             words = re.findall(r"[A-Za-z]{2,}", sentence)
             if len(words) >= SHORTEST and not re.search(r"[=;{}]{2}|^\W*$|---", sentence):
-                found.append((file, sentence))
-    return found
+                drawn.append((file, sentence))
+    return drawn
 
 
 def main() -> None:

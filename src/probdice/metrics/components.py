@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import examine_labels
-from probdice.engine.decode import Crisp, Soft
+from probdice.engine.decode import Soft
+from probdice.engine.group_images import group_numbers
 from probdice.engine.pair import Images
 from probdice.errors import InputError, MissingExtraError
 from probdice.method.groups import Groups
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
+from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both, Side
 from probdice.metrics.indices import background_of
 from probdice.text.formatting import decimal
@@ -220,9 +222,11 @@ def component_scores(
     connectivity = _as_connectivity(connectivity, len(images.reference.shape))
     outside = background_of(overlap, background)
     numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
-    reference = _group_map(images, "reference", overlap, numbers.reference)
+    reference = _group_map(images, "reference", overlap, groups, outside.reference)
     soft = not images.prediction.crisp
-    prediction = None if soft else _group_map(images, "prediction", overlap, numbers.prediction)
+    prediction = None
+    if not soft:
+        prediction = _group_map(images, "prediction", overlap, groups, outside.prediction)
     rows = _rows(images) if soft else None
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
@@ -339,19 +343,13 @@ def _cc3d() -> ModuleType:
 
 
 def _group_map(
-    images: Images, side: Side, overlap: Overlap, numbers: NDArray[np.int64]
+    images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """The group number plus 1 at every pixel; 0 for the background and outside the mask."""
-    blocks, keys = images.blocks, overlap.side(side).keys
-    image = np.zeros(blocks.shape, np.int32)
-    for block in blocks.blocks:
-        ready = blocks.ready(block)
-        crisp = ready.sides[SIDES.index(side)]
-        assert isinstance(crisp, Crisp)
-        # Labels that occur only outside the mask have no region; no pixel inside has their code.
-        places = np.minimum(np.searchsorted(keys, crisp.labels.astype(keys.dtype)), keys.size - 1)
-        image[block.box] = block.shaped((numbers[places] + 1)[crisp.codes], ready.inside, 0)
-    return blocks.image(image)
+    """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
+    background = set(overlap.side(side).keys[outside].tolist())
+    lists = key_lists(overlap, groups)[side]
+    kept = [[key for key in keys if key not in background] for keys in lists]
+    return group_numbers(images, side, kept) + np.int32(1)
 
 
 def _rows(images: Images) -> NDArray[Any]:
