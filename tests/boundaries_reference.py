@@ -126,7 +126,7 @@ def summary(one, two, percentiles, tolerances):
     if not (d1.size and d2.size):
         both = d1.size == d2.size
         values = dict.fromkeys(names, np.nan if both else np.inf)
-        return values | {f"nsd_{t:g}": np.nan if both else 0.0 for t in tolerances}
+        return values | {f"nsd@{t:g}": np.nan if both else 0.0 for t in tolerances}
     values = {
         "hd": max(d1.max(), d2.max()),
         "assd": ((d1 * w1).sum() + (d2 * w2).sum()) / (w1.sum() + w2.sum()),
@@ -136,7 +136,7 @@ def summary(one, two, percentiles, tolerances):
         values[f"hd{p:g}"] = max(percentile(d1, w1, p), percentile(d2, w2, p))
     for t in tolerances:
         within = w1[d1 <= t + 1e-9].sum() + w2[d2 <= t + 1e-9].sum()
-        values[f"nsd_{t:g}"] = within / (w1.sum() + w2.sum())
+        values[f"nsd@{t:g}"] = within / (w1.sum() + w2.sum())
     return values
 
 

@@ -32,12 +32,14 @@ PACKAGES = [
     "paper",
     "torch",
     "monai",
+    "napari",
     "testing",
     "cli",
 ]
-TOP_LEVEL_MODULES = {"__init__", "__main__", "errors", "monai", "options", "version"}
+TOP_LEVEL_MODULES = {"__init__", "__main__", "errors", "monai", "version"}
 ENGINE = [
     "kernels",
+    "alignment",
     "similarity_kernels",
     "compiled",
     "definition",
@@ -55,6 +57,7 @@ ENGINE = [
     "executors",
     "pair",
     "group_images",
+    "surface_pass",
     "several",
 ]
 
@@ -280,6 +283,8 @@ def test_importing_is_light():
         "zarr",
         "fsspec",
         "torch",
+        "napari",
+        "qtpy",
     ]
     code = f"import sys, probdice; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -316,6 +321,7 @@ def test_public_names_are_these():
         "SetComparison",
         "Similarity",
         "TooLargeError",
+        "VertexSpace",
         "agreement",
         "aitchison_distance",
         "classical_dice",

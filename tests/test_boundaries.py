@@ -1,5 +1,6 @@
 """Boundary distances as a result: laws of the method, empty regions, levels, and what is shown."""
 
+import json
 import pickle
 from itertools import permutations
 from math import inf, isnan
@@ -11,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probdice import Geometry, InputError
-from probdice.engine.surface_distances import LabelSets, SoftSets
+from probdice.engine.surface_distances import ArrayOutlines, LabelSets, SoftSets
 from probdice.method.sides import Both
-from probdice.metrics.boundaries import LEVELS, boundaries_of
+from probdice.metrics.boundaries import LEVELS, Boundaries, boundaries_of
 
 TOLERANCES = (0.5, 1.0, 2.0)
-NAMES = ("hd", "hd95", "hd50", "assd", "masd", "nsd_0.5", "nsd_1", "nsd_2")
+NAMES = ("hd", "hd95", "hd50", "assd", "masd", "nsd@0.5", "nsd@1", "nsd@2")
 
 
 def measured(reference, prediction, affine=None, **options):
@@ -32,7 +33,8 @@ def measured(reference, prediction, affine=None, **options):
     members = [(k,) for k in range(count)]
     geometry = None if affine is None else Geometry(sides[0].shape, affine)
     settings = {"percentiles": (95, 50), "tolerances": TOLERANCES, "workers": 2} | options
-    return boundaries_of(Both(*sides), groups=Both(members, members), geometry=geometry, **settings)
+    outlines = ArrayOutlines(Both(*sides), settings.pop("mask", None))
+    return boundaries_of(outlines, groups=Both(members, members), geometry=geometry, **settings)
 
 
 def blobs(seed, shape, groups=2):
@@ -203,7 +205,7 @@ def test_groups_without_any_surface_are_nan_and_missed_ones_are_infinite():
     reference[1:3, 1:3] = 0
     prediction[4, 4] = 1
     boundaries = boundaries_of(
-        Both(LabelSets(reference), LabelSets(prediction)),
+        ArrayOutlines(Both(LabelSets(reference), LabelSets(prediction))),
         groups=Both([(5,), (), ()], [(), (8,), ()]),
         tolerances=[100],
     )
@@ -213,9 +215,9 @@ def test_groups_without_any_surface_are_nan_and_missed_ones_are_infinite():
         assert boundaries.means[name].mean == inf
         assert boundaries.means[name].infinite == 2
         assert isnan(boundaries.means[name].finite_mean)
-    assert boundaries["nsd_100"].tolist()[:2] == [0, 0]
-    assert isnan(boundaries["nsd_100"][2])
-    assert boundaries.means["nsd_100"].mean == 0
+    assert boundaries["nsd@100"].tolist()[:2] == [0, 0]
+    assert isnan(boundaries["nsd@100"][2])
+    assert boundaries.means["nsd@100"].mean == 0
     missed = boundaries.group(0)
     assert missed.reference.distances.tolist() == [inf] * 8
     assert missed.prediction.points.shape == (0, 2)
@@ -244,7 +246,7 @@ def test_a_missed_region_makes_the_mean_infinite_unless_there_is_a_penalty():
         pytest.approx(1),
         1,
     )
-    assert penalised.means["nsd_0.5"].mean == pytest.approx(0.25)
+    assert penalised.means["nsd@0.5"].mean == pytest.approx(0.25)
 
 
 def test_means_are_over_the_groups_that_count():
@@ -286,8 +288,8 @@ def test_a_level_at_which_one_side_is_empty_is_infinite_and_may_have_a_penalty()
     assert boundaries.by_level("hd")[0, -1] == inf  # at 0.9
     assert boundaries["hd"][0] == inf
     assert boundaries.means["hd"].infinite == 1
-    assert boundaries.by_level("nsd_2")[0].tolist() == [1] * 8 + [0]
-    assert boundaries["nsd_2"][0] == pytest.approx(8 / 9)
+    assert boundaries.by_level("nsd@2")[0].tolist() == [1] * 8 + [0]
+    assert boundaries["nsd@2"][0] == pytest.approx(8 / 9)
     penalised = measured(cone(0.95), cone(0.85), infinite=10)
     finite = boundaries.by_level("hd")[0, :8]
     assert penalised["hd"][0] == pytest.approx((finite.sum() + 10) / 9)
@@ -297,7 +299,7 @@ def test_a_level_at_which_one_side_is_empty_is_infinite_and_may_have_a_penalty()
 def test_a_level_at_which_both_sides_are_empty_is_left_out():
     boundaries = measured(cone(0.45), cone(0.45))
     assert boundaries["hd"].tolist() == [0]
-    assert boundaries["nsd_1"].tolist() == [1]
+    assert boundaries["nsd@1"].tolist() == [1]
     assert np.isnan(boundaries.by_level("hd")[0]).tolist() == [False] * 4 + [True] * 5
     assert isnan(measured(cone(0.05), cone(0.05))["hd"][0])
 
@@ -360,10 +362,10 @@ def test_text_reports_missed_regions():
     text = repr(measured(*two_squares(missed=True), percentiles=[95], tolerances=[0.5]))
     assert text.splitlines() == [
         "Boundaries (pixels): 2 groups",
-        "  mean hd ∞   hd95 ∞   assd ∞   masd ∞   nsd_0.5 0.2500",
+        "  mean hd ∞   hd95 ∞   assd ∞   masd ∞   nsd@0.5 0.2500",
         "  1 group is missing on one side",
         "  mean of the others hd 1.0000   hd95 1.0000   assd 0.5335   masd 0.5335",
-        "  reference  prediction      hd    hd95    assd    masd  nsd_0.5",
+        "  reference  prediction      hd    hd95    assd    masd  nsd@0.5",
         "          0           0  1.0000  1.0000  0.5335  0.5335   0.5000",
         "          1           1       ∞       ∞       ∞       ∞   0.0000",
     ]
@@ -403,11 +405,36 @@ def test_the_dictionary_has_plain_types_only():
     assert content["unit"] == "pixels"
     assert content["levels"] == []
     assert content["means"]["hd"]["infinite"] == 1
-    assert content["groups"][1]["hd"] == inf
+    assert content["groups"][1]["hd"] == "Infinity"
     assert content["groups"][0]["reference"] == [0]
     assert content["groups"][0]["by_level"]["hd"] == [pytest.approx(1)]
     assert type(content["groups"][0]["counted"]) is bool
     assert type(content["groups"][0]["hd"]) is float
+
+
+@pytest.mark.parametrize("infinite", [None, 20.0])
+def test_the_dictionary_restores_all_numbers(infinite):
+    for pair in (two_squares(missed=True), (cone(0.95), cone(0.85))):
+        boundaries = measured(*pair, infinite=infinite)
+        text = json.dumps(boundaries.to_dict(), allow_nan=False)
+        again = Boundaries.from_dict(json.loads(text))
+        assert again.names == boundaries.names
+        assert again.levels == boundaries.levels
+        assert repr(again) == repr(boundaries)
+        for name in NAMES:
+            np.testing.assert_array_equal(again.by_level(name), boundaries.by_level(name))
+            assert again.means[name].infinite == boundaries.means[name].infinite
+
+
+def test_rows_have_one_value_each():
+    rows = measured(*two_squares(missed=True), tolerances=[2]).to_rows()
+    assert len(rows) == 2 * 6
+    assert [row["measure"] for row in rows[:6]] == ["hd", "hd95", "hd50", "assd", "masd", "nsd@2"]
+    assert rows[5] == {
+        "reference": "0", "prediction": "0", "counted": True,
+        "measure": "nsd@2", "value": 1.0, "unit": "",
+    }  # fmt: skip
+    assert (rows[6]["value"], rows[6]["unit"]) == (inf, "pixels")
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -179,7 +179,10 @@ def test_case_pages_link_to_each_other_and_to_the_report(run, visit):  # noqa: F
     page = visit(together[0], ready=".sides", linked=pages)
     assert page.locator(".sides figure").count() == 4
     assert page.locator(".sides h2").all_inner_texts()[0] == "Reference"
-    sizes = page.evaluate("[...document.images].map(i => [i.naturalWidth, i.naturalHeight].join())")
+    page.wait_for_selector("body[data-ready]")
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('canvas')].map(c => c.width + 'x' + c.height)"
+    )
     assert len(set(sizes)) == 1 and len(sizes) == 7
     page.click("nav.links a:has-text('next:')")
     page.wait_for_selector(".sides")
@@ -192,6 +195,56 @@ def test_case_pages_link_to_each_other_and_to_the_report(run, visit):  # noqa: F
     for file in pages:
         for address in re.findall(r'<a href="([^"#]+)"', file.read_text(encoding="utf-8")):
             assert (file.parent / address).exists(), (file.name, address)
+
+
+def test_the_first_screen_has_the_verdict_the_plot_and_the_stability(run, visit):  # noqa: F811
+    page = visit(run / "report.html", width=1400, height=900, ready="#cases[data-ready]")
+    for selector in ("#conclusion", ".intervals", ".stability"):
+        box = page.locator(f"{selector} >> visible=true").first.bounding_box()
+        assert box["y"] + box["height"] <= 900
+    names = page.locator(".measure:not([hidden]) .intervals .name").all_text_contents()
+    rows = page.locator(".measure:not([hidden]) > .scroll tbody tr td:first-child")
+    assert names == [text.strip() for text in rows.all_inner_texts()]
+    stability = page.locator(".measure:not([hidden]) .stability").text_content()
+    assert "Method" in stability and "Place" in stability
+
+
+def test_the_slider_shows_every_slice_on_the_image(visit, tmp_path):  # noqa: F811
+    from probdice.evaluation import evaluate
+
+    labels = np.ones((3, 8, 10), int)
+    labels[1, :, 5:] = 2
+    names = ("truth", "near", "far", "scan")
+    for name in names:
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "case.npy", labels if name != "far" else labels[::-1] * 0 + 1)
+    np.save(tmp_path / "scan" / "case.npy", np.arange(240.0).reshape(3, 8, 10))
+    methods = {name: tmp_path / name for name in ("near", "far")}
+    result = evaluate(
+        tmp_path / "truth", methods, out=tmp_path / "out", workers=1, image=tmp_path / "scan"
+    )
+    result.report(reports="all")
+    (file,) = (tmp_path / "out" / "report_cases").glob("*-all.html")
+    page = visit(file, ready="body[data-ready]")
+    assert page.inner_text("#where") == "axis 0 slice 1"  # where far differs
+    pixel = """(name) => {
+        const canvas = document.querySelector(`canvas[data-layer="${name}"]`);
+        const place = [Math.round(canvas.width * 0.95), Math.round(canvas.height / 2)];
+        const copy = new OffscreenCanvas(1, 1).getContext("2d");
+        copy.drawImage(canvas, ...place, 1, 1, 0, 0, 1, 1);
+        return [...copy.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    }"""
+    assert page.evaluate(pixel, "similarity-0") == [0, 0, 0]
+    before = page.evaluate(pixel, "reference")
+    assert page.evaluate(pixel, "regions-0") != before  # far, the worst, comes first
+    page.locator("#slice").press("ArrowRight")
+    assert page.inner_text("#where") == "axis 0 slice 2"
+    assert page.evaluate(pixel, "similarity-0") == [255, 255, 255]
+    bright = page.evaluate(pixel, "")
+    # Slice 2, row 4, column 9 is 209, in a window from 1.195 to 237.805 (percentiles 0.5 and 99.5).
+    assert bright == [224, 224, 224]
+    page.locator("#opacity").fill("0")
+    assert page.evaluate(pixel, "reference") == bright
 
 
 def test_overlapping_dots_have_a_count(tmp_path, visit):  # noqa: F811

@@ -84,7 +84,7 @@ def ranking(root: Path, measure: str) -> dict[str, dict[str, str]]:
 
 def places_in(text: str) -> list[tuple[str, str]]:
     """Places and methods in the first table of the output."""
-    table = text[: text.index("\nnote:")].rpartition("place ")[2]
+    table = text.partition("place ")[2].partition("\n\n")[0]
     rows = [line.split() for line in table.splitlines()[1:]]
     return [(row[0], row[1]) for row in rows if len(row) > 2]
 
@@ -114,7 +114,10 @@ def test_the_tables_contain_the_reasons_of_failures(
     root: Path, runs: dict[str, "subprocess.CompletedProcess[str]"]
 ) -> None:
     text = runs["zero"].stdout
-    assert "ranking by score; missing and failed cases rank last and count as 0" in text
+    assert (
+        "ranking by score (rank-then-aggregate); missing and failed cases rank last and count"
+        in text
+    )
     assert "easy: 4 missing of 10 cases, which rank last and count as 0 in means" in text
     assert "broken: 10 failed of 10 cases, which rank last and count as 0 in means" in text
     remark = (
@@ -138,7 +141,7 @@ def test_the_summary_has_rule_counts_and_differing_labels(
 ) -> None:
     assert set(runs) == set(RULES)
     summary = json.loads((root / "out" / "summary.json").read_text(encoding="utf-8"))
-    assert (summary["missing_rule"], summary["rank_by"]) == ("exclude", "score")
+    assert (summary["missing_rule"], summary["rank_by"]) == ("exclude", ["score"])
     counts = {one.pop("method"): one for one in summary["counts"]}
     assert counts["easy"] == {"cases": 10, "scored": 6, "failed": 0, "missing": 4}
     assert counts["broken"] == {"cases": 10, "scored": 0, "failed": 10, "missing": 0}
@@ -189,7 +192,7 @@ def test_foreground_dice_ranks_if_a_background_is_given(root: Path) -> None:
     assert "within masks: 10 cases, 2 methods" in done.stdout
     assert "ranking by foreground Dice" in done.stdout
     summary = json.loads((root / "fore" / "summary.json").read_text(encoding="utf-8"))
-    assert (summary["rank_by"], summary["mask"]) == ("foreground_dice", "../masks")
+    assert (summary["rank_by"], summary["mask"]) == (["foreground_dice"], "../masks")
     assert summary["patterns"]["mask"] == "{case}_body.nii.gz"
     assert next(iter(summary["measures"])) == "foreground_dice"
     cases = (root / "fore" / "cases.csv").read_text(encoding="utf-8")
@@ -224,7 +227,7 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("merg = 'both'", "unknown: merg. Known keys: reference, methods"),
+        ("merg = 'both'", "unknown: merg. Known keys: reference, "),
         ("reference = ", "cannot be read"),
         ("methods = ['a']", "methods: expected a table"),
         ("probabilities = 'yes'", "probabilities: expected true or false, found 'yes'"),

@@ -248,7 +248,7 @@ def test_a_named_pipe_is_rejected_without_waiting(
 
 
 def test_a_fast_comparison_shows_no_progress(pair: tuple[Path, Path]) -> None:
-    assert run("compare", *pair, "--quiet").stdout == "0.625\n"
+    assert run("compare", *pair, "--quiet").stdout == "0.6250\n"
 
 
 def test_demo_writes_files_and_prints_a_command_that_repeats_it(tmp_path: Path) -> None:

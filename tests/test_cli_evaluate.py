@@ -76,7 +76,7 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
     again = probdice("summarise", out)
     assert (again.returncode, again.stdout) == (
         0,
-        done.stdout.removesuffix(f"report: {out / 'report.html'}\n"),
+        done.stdout.removesuffix(f"wrote {out / 'report.html'}: report\n"),
     )
     by_dice = probdice("summarise", out, "--measure", "lowest_dice")
     assert "ranking by lowest Dice" in by_dice.stdout
@@ -117,7 +117,7 @@ def test_evaluate_writes_a_report_and_pages_of_the_worst_cases(folders: Path) ->
     words = "evaluate", folders / "truth", folders / "good", folders / "poor", "-o", out
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(f"\nreport: {out / 'report.html'}\n")
+    assert done.stdout.endswith(f"\nwrote {out / 'report.html'}: report\n")
     pages = linked_pages(out / "report.html")
     all_methods = {page for page in pages if page.endswith("-all.html")}
     assert (len(pages), len(all_methods)) == (16, 5)  # cases of both methods, and pages with both
@@ -134,7 +134,7 @@ def test_evaluate_writes_a_report_and_pages_of_the_worst_cases(folders: Path) ->
     assert probdice(*words, "--reports", "none", "-q").stdout == ""
     assert linked_pages(out / "report.html") == set() and not (out / "report_cases").exists()
     again = probdice("summarise", out, "--reports", "worst:5")
-    assert again.stdout.endswith(f"\nreport: {out / 'report.html'}\n")
+    assert again.stdout.endswith(f"\nwrote {out / 'report.html'}: report\n")
     assert (out / "report.html").read_bytes() == before and linked_pages(
         out / "report.html"
     ) == pages
@@ -187,7 +187,7 @@ def test_the_report_is_written_if_all_cases_fail(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "unexpected" not in done.stderr
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "0 scored, 2 failed" in page
+    assert "0 scored, 0 missing, 2 failed" in page
 
 
 def test_the_report_is_written_if_one_method_of_five_fails(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_report_is_written_if_one_method_of_five_fails(tmp_path: Path) -> No
     assert done.returncode == 1
     assert "unexpected" not in done.stderr
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "8 scored, 2 failed" in page
+    assert "8 scored, 0 missing, 2 failed" in page
     assert "e: 2 failed of 2 cases, which rank last" in page
 
 
@@ -208,7 +208,7 @@ def test_the_report_is_written_for_one_constant_image(tmp_path: Path) -> None:
     done = probdice("evaluate", *folders, "-o", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "2 scored, 0 failed" in page
+    assert "2 scored, 0 missing, 0 failed" in page
 
 
 def test_a_file_that_kills_the_process_fails_only_its_own_case(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     assert all("\n" in one["error"] for one in summary["failures"] if one["case"] != "other")
     shown = probdice("show", out, "case3")
     assert summary["failures"][3]["error"].splitlines()[-1] in shown.stdout
-    assert len(repr(Evaluation.load(out)).splitlines()) == 8
+    assert len(str(Evaluation.load(out)).splitlines()) == 8
 
 
 def test_a_note_reports_ignored_labels_that_occur_in_no_case(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_scores_below_1_are_never_shown_as_1(tmp_path: Path) -> None:
     page = (out / "report.html").read_text(encoding="utf-8")
     data = json.loads(page.split('id="records">')[1].split("</script>")[0])
     assert {tuple(record[2:-1]) for record in data["records"] if record[1] == 0} == {(0.9999,) * 7}
-    assert "mean score 0.9999 over 6, 95 % CI 0.9999 to 0.9999" in repr(Evaluation.load(out))
+    assert "mean score 0.9999 over 6, 95 % CI 0.9999 to 0.9999" in str(Evaluation.load(out))
     table = page.split("<table")[1].split("</table>")[0]
     assert ">0.9999<" in table and ">0.9999 to 0.9999<" in table and ">1.0000<" in table
 

@@ -77,30 +77,27 @@ def test_a_method_and_the_raters_are_compared_on_the_same_cases(rated: Path) -> 
     # Raters: 1 in six cases and 0.8 in two; the method: 0.9 in the six cases that it has.
     sentence = "below inter-rater agreement on 6 of 8 cases: 0.900 vs 1.000 (95 % CI 1.000–1.000)"
     assert f"note: easy: {sentence}" in done.out.replace("\n", " ")
-    yardstick = json.loads((rated / "out" / "summary.json").read_text())["yardstick"]
-    assert yardstick["among"]["n"] == 8
-    assert yardstick["among"]["mean"] == pytest.approx((6 * 1.0 + 2 * 0.8) / 8)
-    assert yardstick["baselines"]["easy"]["n"] == yardstick["methods"]["easy"]["n"] == 6
-    assert yardstick["baselines"]["easy"]["mean"] == pytest.approx(1.0)
-    assert yardstick["methods"]["easy"]["mean"] == pytest.approx(0.9)
+    against = json.loads((rated / "out" / "summary.json").read_text())["rater_comparison"]
+    assert against["among"]["n"] == 8
+    assert against["among"]["mean"] == pytest.approx((6 * 1.0 + 2 * 0.8) / 8)
+    assert against["baselines"]["easy"]["n"] == against["methods"]["easy"]["n"] == 6
+    assert against["baselines"]["easy"]["mean"] == pytest.approx(1.0)
+    assert against["methods"]["easy"]["mean"] == pytest.approx(0.9)
     page = (rated / "out" / "report.html").read_text(encoding="utf-8")
     assert sentence in page
     assert sentence in (rated / "out" / "table.md").read_text(encoding="utf-8")
 
 
-def test_a_summary_without_inter_rater_agreement_per_method_is_still_read(rated: Path) -> None:
+def test_a_summary_with_the_former_key_of_the_rater_comparison_is_read(rated: Path) -> None:
     assert evaluate_with_raters(rated).code == 0
     path = rated / "out" / "summary.json"
     content = json.loads(path.read_text())
-    for key in ("baselines", "cases", "files", "left_out", "reference_is_mean"):
-        del content["yardstick"][key]
-    for measured in content["measures"].values():
-        for row in measured["methods"]:
-            del row["equal_labels"]
+    content["yardstick"] = content.pop("rater_comparison")
     path.write_text(json.dumps(content))
-    assert run("summarise", rated / "out").code == 0
-    (sentence,) = Evaluation.load(rated / "out").remarks["easy"][:1]
-    assert sentence == "no case to compare with inter-rater agreement"
+    done = run("summarise", rated / "out")
+    assert done.code == 0, done.err
+    compared = Evaluation.load(rated / "out").rater_comparison
+    assert compared is not None and compared.among.n == 8
 
 
 def test_an_unreadable_rater_file_fails_its_case_of_the_consensus_only(rated: Path) -> None:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from probdice.cli.app import COMMANDS, EXAMPLES, app
 from probdice.cli.display import wrap_lines
+from probdice.cli.help import ADVANCED
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table, wrapped
 
 NAMES = ["spleen", "adrenal_gland_right", "portal_vein_and_splenic_vein", "LeftCerebralWhite"]
@@ -181,13 +182,76 @@ def test_every_command_has_valid_examples(
         assert len(example) <= 76
 
 
-def test_the_help_has_one_line_per_example() -> None:
+def helped(*words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "probdice", "show", "--help"],
+        [sys.executable, "-m", "probdice", *words],
         capture_output=True,
         text=True,
         check=True,
         env=os.environ | {"COLUMNS": "80"},
     )
-    lines = [line.strip() for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def test_the_help_has_one_line_per_example_before_the_options() -> None:
+    lines = [line.strip() for line in helped("show", "--help").splitlines()]
     assert set(EXAMPLES["show"]) <= set(lines)
+    assert lines.index(EXAMPLES["show"][0]) < lines.index("Arguments") < lines.index("Options")
+
+
+def test_the_help_shows_common_options_and_help_all_shows_every_option() -> None:
+    common, everything = helped("compare", "--help"), helped("compare", "--help-all")
+    assert common.startswith("Usage: probdice compare [OPTIONS] REFERENCE PREDICTION\n")
+    assert "--match HOW" in common and "--match HOW" in everything
+    assert "--geometry-tolerance" not in common and "--geometry-tolerance T" in everything
+    hidden = re.search(r"--help-all shows (\d+) more options", common)
+    assert hidden is not None and "more options" not in everything
+
+    def count(text: str) -> int:
+        return len(re.findall(r"^  -", text, re.MULTILINE))
+
+    assert count(everything) == count(common) + int(hidden[1])
+    assert not re.search(r"<\w+>|\{\w+\}", everything)
+    assert max(map(len, everything.splitlines())) <= 80
+
+
+def test_advanced_options_exist() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    commands = [group, *group.commands.values()]
+    assert {one.name for command in commands for one in command.params} >= ADVANCED
+
+
+# --- groups
+
+
+def test_the_worst_20_groups_are_printed_unless_all_are_requested(tmp_path: Path) -> None:
+    reference = np.repeat(np.arange(30), 40)
+    prediction = reference.copy()
+    for k in range(1, 30):  # region k loses k pixels to region 0: Dice 2(40 − k)/(80 − k)
+        prediction[40 * k : 41 * k] = 0
+    for name, array in (("reference", reference), ("prediction", prediction)):
+        np.save(tmp_path / f"{name}.npy", array)
+    files = [str(tmp_path / f"{name}.npy") for name in ("reference", "prediction")]
+    first, *_ = text = helped("compare", *files).splitlines()
+    assert first == "reference.npy ↔ prediction.npy"
+    numbers = [float(line.split()[2]) for line in text if re.match(r"\d+ +\d+ +0\.\d{4} ", line)]
+    assert numbers[:2] == [0.1553, 0.4314]  # 80/515 and 22/51
+    assert len(numbers) == 20 and numbers == sorted(numbers)
+    assert "… 10 more, --all" in text
+    everything = helped("compare", *files, "--all").splitlines()
+    assert len([line for line in everything if re.match(r"\d+ +\d+ +[01]\.\d{4} ", line)]) == 30
+    assert not any("--all" in line for line in everything)
+
+
+def test_the_verdict_and_mean_dice_are_printed(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.repeat([0, 1], [6, 4]))
+    np.save(tmp_path / "b.npy", np.repeat([0, 1], [7, 3]))  # Dice 12/13 and 6/7
+    files = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    text = helped("compare", *files, "--background", "0")
+    assert (
+        "Good overlap (foreground Dice 0.86); weakest in 1 (Dice 0.86); every region matched."
+        in (" ".join(text.split()))
+    )
+    assert re.search(r"^foreground Dice +0\.8571", text, re.MULTILINE)
+    assert re.search(r"^mean Dice +0\.8901", text, re.MULTILINE)

@@ -37,7 +37,7 @@ def test_label_maps_agree_with_independent_values(case):
     for name in ("hd", "hd95", "assd", "masd"):
         assert result[name][foreground] == pytest.approx(expected[name], abs=1e-9)
     for tolerance, value in expected.get("nsd", {}).items():
-        assert result[f"nsd_{float(tolerance):g}"][foreground] == pytest.approx(value, abs=1e-9)
+        assert result[f"nsd@{float(tolerance):g}"][foreground] == pytest.approx(value, abs=1e-9)
 
 
 @pytest.fixture
@@ -91,6 +91,42 @@ def test_distances_survive_a_file(squares, tmp_path):
     assert result["hd"][1] == pytest.approx(0.5, abs=1e-6)
 
 
+def test_unions_may_share_regions(squares):
+    """Whole and core of a nested object, each compared as a mask of its own."""
+    sides = [side + np.roll(side, 1, axis=0) for side in squares]  # labels 0, 1 and 2
+    result = compare(*sides, match="labels")
+    unions = {"whole": (1, 2), "core": 2}
+    boundaries = result.boundaries(derived=unions, tolerances=[0.5])
+    assert boundaries.groups.reference == [("whole",), ("core",)]
+    for k, label in enumerate((1, 2)):
+        masks = [(side >= label).astype(np.uint8) for side in sides]
+        alone = compare(*masks, match="labels").boundaries(tolerances=[0.5])
+        for name in boundaries.names:
+            assert boundaries[name][k] == alone[name][1]
+        weights = [
+            result.group(at).reference.weights for result, at in ((boundaries, k), (alone, 1))
+        ]
+        np.testing.assert_array_equal(*weights)
+
+
+def test_unions_of_probabilities_are_sums(squares):
+    reference, prediction = (side.astype(float) for side in squares)
+    soft = [np.stack([1 - side, 0.3 * side, 0.7 * side]) for side in (reference, prediction)]
+    boundaries = compare(*soft, match="labels").boundaries(derived={"whole": (1, 2)})
+    assert boundaries.by_level("hd").tolist() == [[1.0] * 9]
+    with pytest.raises(InputError, match="derived region 'x' contains 9, which neither side has"):
+        compare(*squares).boundaries(derived={"x": 9})
+
+
+def test_the_groups_as_csv_have_the_distances(squares):
+    result = compare(*squares, match="labels")
+    assert "hd95" not in result.to_csv()
+    result.boundaries(tolerances=[0.5])
+    header, _, row = result.to_csv().splitlines()
+    cells = dict(zip(header.split(","), row.split(","), strict=True))
+    assert (cells["hd95"], cells["nsd@0.5"]) == ("1.0", "0.5")
+
+
 def test_images_of_one_dimension_have_no_boundaries():
     with pytest.raises(InputError, match="boundaries need images of two or three axes"):
         compare([1, 1, 2], [1, 2, 2]).boundaries()
@@ -99,3 +135,25 @@ def test_images_of_one_dimension_have_no_boundaries():
 def test_boundaries_need_the_images(squares):
     with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
         compare(*squares).detach().boundaries()
+
+
+def test_the_comparison_stores_the_last_boundaries_also_in_json(squares):
+    result = compare(*squares, match="labels")
+    assert "boundaries" not in result.to_dict()
+    boundaries = result.boundaries(tolerances=[0.5])
+    again = probdice.Comparison.from_json(result.to_json()).boundaries(tolerances=[0.5])
+    assert repr(again) == repr(boundaries)
+    assert again["nsd@0.5"][1] == 0.5
+    assert "boundaries (pixels): hd 1.0000" in str(result)
+    assert result.detach().boundaries(tolerances=[0.5]).means["hd"].mean == 1
+    with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
+        result.detach().boundaries(tolerances=[0.7])
+
+
+def test_boundaries_that_do_not_fit_the_groups_are_rejected(squares):
+    result = compare(*squares, match="labels")
+    result.boundaries()
+    content = result.to_dict()
+    content["boundaries"]["groups"].pop()
+    with pytest.raises(InputError, match="the boundaries do not fit the groups"):
+        probdice.Comparison.from_dict(content)

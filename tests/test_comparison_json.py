@@ -59,7 +59,7 @@ def test_json_holds_everything_and_reads_back(number):
     )
     assert (again.reference_labels, again.pixels) == (result.reference_labels, result.pixels)
     assert np.array_equal(again.weights, result.weights)
-    assert repr(again) == repr(result)
+    assert str(again) == str(result)
     assert again._repr_html_() == result._repr_html_()
     assert again.lowest == result.lowest
     assert again.to_frame().equals(result.to_frame())
@@ -146,7 +146,7 @@ def use(content):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             result = Comparison.from_json(json.dumps(content))
-            repr(result)
+            str(result)
             result._repr_html_()
             result.to_json()
             result.to_frame()

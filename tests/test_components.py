@@ -98,7 +98,7 @@ def test_negative_labels_and_any_memory_order():
 def test_instances_compare_like_any_segmentation():
     reference = components([1, 1, 0, 1, 1, 0, 0], background=0)
     prediction = components([1, 1, 0, 0, 0, 0, 1], background=0)
-    detection = compare(reference, prediction).detection(background=0)
+    detection = compare(reference, prediction, background=0).detection()
     assert (detection.true_positives, detection.false_positives, detection.misses) == (1, 1, 1)
     assert detection.to_frame("reference")["label"].tolist() == ["1#1", "1#2"]
 
@@ -160,7 +160,7 @@ def test_values_of_cc_metrics():
     reference[20:23, 2:4, 2:5] = reference[15, 2, 13] = 1
     prediction[3:9, 3:9, 4:9] = prediction[14:16, 13:15, 11:13] = 1
     prediction[20:22, 3:6, 2:5] = prediction[10, 10, 13] = 1
-    scores = compare(reference, prediction, match="labels").component_scores(background=0)
+    scores = compare(reference, prediction, match="labels", background=0).component_scores()
     assert [component.dice for component in scores.components] == approx(
         [0.7407407407407407, 0.47058823529411764, 0, 1 / 3], **EXACT
     )
@@ -173,7 +173,7 @@ def test_components_by_the_steps_of_cc_metrics(seed):
     smooth = ndimage.gaussian_filter(rng.random((40, 44)), 2)
     reference = smooth > np.quantile(smooth, 0.8)
     prediction = ndimage.shift(reference.astype(np.uint8), (1, 1), order=0).astype(bool)
-    scores = compare(reference, prediction, match="labels").component_scores(background=0)
+    scores = compare(reference, prediction, match="labels", background=0).component_scores()
     expected = slow_scores(reference, prediction)
     assert len(expected) > 5
     ours = [component.dice for component in scores.components]
@@ -186,9 +186,9 @@ def test_large_and_small_components_have_the_same_weight():
     reference, prediction = np.zeros((2, 50), int)
     reference[:40] = reference[45] = 1
     prediction[:40] = 1
-    result = compare(reference, prediction)
+    result = compare(reference, prediction, background=0)
     assert result.groups[1].dice > 0.98
-    scores = result.component_scores(background=0)
+    scores = result.component_scores()
     assert scores.mean_dice == 0.5
     assert scores.mean_jaccard == 0.5
     assert repr(scores) == "ComponentScores: 2 components, mean Dice 0.5000, mean Jaccard 0.5000"
@@ -198,7 +198,7 @@ def test_surroundings_are_nearer_to_their_component_than_to_any_other():
     reference = [1, 0, 0, 0, 0, 0, 1, 0]
     prediction = [0, 1, 1, 0, 1, 1, 1, 1]
     first, second = (
-        compare(reference, prediction, match="labels").component_scores(background=0).components
+        compare(reference, prediction, match="labels", background=0).component_scores().components
     )
     assert (first.number, first.reference_volume, first.prediction_volume) == (1, 1, 2)
     assert (second.number, second.reference_volume, second.prediction_volume) == (2, 1, 4)
@@ -208,7 +208,7 @@ def test_surroundings_are_nearer_to_their_component_than_to_any_other():
 def test_every_group_has_components_of_its_own():
     reference = [1, 1, 0, 2, 0, 1, 0, 2]
     prediction = [7, 7, 0, 8, 0, 0, 0, 8]
-    scores = compare(reference, prediction).component_scores(background=0)
+    scores = compare(reference, prediction, background=0).component_scores()
     assert scores.per_group == {(1,): 0.5, (2,): 1.0}
     frame = scores.to_frame()
     assert frame["reference"].tolist() == [(1,), (1,), (2,), (2,)]
@@ -217,7 +217,7 @@ def test_every_group_has_components_of_its_own():
 
 
 def test_a_group_that_only_the_prediction_has_scores_0():
-    scores = compare([0, 0, 1], [0, 5, 1], match="labels").component_scores(background=0)
+    scores = compare([0, 0, 1], [0, 5, 1], match="labels", background=0).component_scores()
     assert [(c.prediction, c.number, c.dice) for c in scores.components] == [
         ((1,), 1, 1.0),
         ((5,), 0, 0.0),
@@ -227,7 +227,7 @@ def test_a_group_that_only_the_prediction_has_scores_0():
 
 def test_probabilities_are_summed_around_every_component():
     foreground = Segmentation.from_probabilities([0.5, 1.0, 0.25, 0.0, 0.5], axis=None)
-    scores = compare([1, 1, 0, 0, 1], foreground, match="labels").component_scores(background=0)
+    scores = compare([1, 1, 0, 0, 1], foreground, match="labels", background=0).component_scores()
     first, second = scores.components
     assert (first.prediction_volume, second.prediction_volume) == (1.75, 0.5)
     assert first.dice == approx(2 * 1.5 / (2 + 1.75), **EXACT)
@@ -236,11 +236,11 @@ def test_probabilities_are_summed_around_every_component():
 
 def test_nothing_is_read_outside_the_mask_and_ignored_labels_are_left_out():
     prediction = np.array([[1, 0, np.nan, 0.0], [0, 1, np.nan, 1.0]])
-    result = compare([0, 1, 1, 1], prediction, mask=[1, 1, 0, 1], match="labels")
-    first, second = result.component_scores(background=0).components
+    result = compare([0, 1, 1, 1], prediction, mask=[1, 1, 0, 1], match="labels", background=0)
+    first, second = result.component_scores().components
     assert (first.dice, second.dice) == (1, 1)
     reference = Segmentation.from_labels([0, 1, 9, 1], ignore=9)
-    scores = compare(reference, [0, 1, 1, 1], match="labels").component_scores(background=0)
+    scores = compare(reference, [0, 1, 1, 1], match="labels", background=0).component_scores()
     assert [component.prediction_volume for component in scores.components] == [1, 1]
 
 
@@ -249,13 +249,13 @@ def test_scores_need_a_label_map_and_the_images():
     with pytest.raises(
         InputError, match="need a reference that is a label map, found probabilities"
     ):
-        compare(soft, [0, 1]).component_scores(background=0)
+        compare(soft, [0, 1], background=0).component_scores()
     with pytest.raises(InputError, match=r"component_scores\(\) needs the images"):
-        compare([0, 1], [0, 1]).detach().component_scores(background=0)
+        compare([0, 1], [0, 1], background=0).detach().component_scores()
 
 
 def test_the_mean_is_nan_if_there_is_only_background():
-    scores = compare([0, 0], [0, 0]).component_scores(background=0)
+    scores = compare([0, 0], [0, 0], background=0).component_scores()
     assert scores.components == ()
     assert np.isnan(scores.mean_dice)
 

@@ -178,3 +178,27 @@ def test_broken_links_are_reported(tmp_path):
         "index.html: a.html#there: anchor not found",
         "index.html: b.html: file not found",
     ]
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+def test_a_figure_that_no_longer_holds_is_reported():
+    from benchmarks.figures import at_least, at_most, equal
+
+    assert at_most("README.md", "ratio", 7.5, 14.9).verdict == "holds"
+    assert at_most("README.md", "ratio", 7.5, 15.1).verdict == "DOES NOT HOLD"
+    assert at_least("README.md", "faster", 12.0, 5.9).verdict == "DOES NOT HOLD"
+    assert equal("README.md", "score", 0.875, 0.885, 0.005).verdict == "DOES NOT HOLD"
+
+
+def test_figures_of_the_readme_are_in_the_table_of_the_speed_page():
+    from benchmarks.figures import read_number, speed_rows
+
+    table = speed_rows(page("explanation/speed.md"))
+    maps = "overlap of two label maps, 256³, 20 labels, uint8", "SimpleITK LabelOverlapMeasures"
+    faster = read_number("README.md", r"label maps ([\d.]+) × faster than SimpleITK")
+    assert float(table[maps].split()[0]) == faster
+    cells = "compare, 97,336 × 97,336 cells, 21 M pixels, jittered", ""
+    seconds = read_number("README.md", r"97,336 cells each compared in ([\d.]+) s")
+    assert float(table[cells].split()[0]) == seconds

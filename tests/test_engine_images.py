@@ -11,7 +11,8 @@ import pytest
 
 from probdice import Absolute, Geometry, GeometryError, InputError, Segmentation
 from probdice.data.machine import cores
-from probdice.engine.pair import Images, aligned
+from probdice.engine.alignment import aligned
+from probdice.engine.pair import Images
 from probdice.method.sides import Both
 
 

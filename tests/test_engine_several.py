@@ -88,10 +88,16 @@ def test_boxes_cover_the_image_once(monkeypatch):
     assert (seen == 1).all()
 
 
-def test_raters_that_ignore_labels_are_rejected():
+def test_pixels_with_an_ignored_label_of_any_segmentation_are_left_out():
     sides = {
-        "a": Segmentation.from_labels([1, 2], ignore=[2]),
-        "b": Segmentation.from_labels([1, 2]),
+        "a": Segmentation.from_labels([1, 2, 2, 1], ignore=[1]),
+        "b": Segmentation.from_labels([1, 1, 7, 8], ignore=[7, 9]),
+        "c": Segmentation.from_labels([5, 5, 5, 5]),
     }
-    with pytest.raises(InputError, match="a: must not ignore labels"):
-        Several.of(sides)
+    several = Several.of(sides, mask=np.array([1, 1, 1, 0]))
+    assert np.asarray(several.mask[...]).tolist() == [False, True, False, False]
+    assert np.asarray(several.not_ignored[...]).tolist() == [False, True, False, False]
+    assert several.ignored_labels == (1, 7, 9)
+    assert not any(side.ignore for side in several.sides.values())
+    with pytest.raises(InputError, match=r"every pixel has one of the ignored labels \(1, 7, 9\)"):
+        Several.of(sides, mask=np.array([1, 0, 1, 1])).contents()

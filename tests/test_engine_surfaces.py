@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probdice.engine import surface_distances as surfaces
-from probdice.engine.kernels import surfaces as kernels
+from probdice.engine.kernels import surface_summary as kernels
 from probdice.engine.kernels.surface_shapes import polygons, shapes_for
 from probdice.engine.surface_distances import Grid, LabelSets, SoftSets, elements_of, numbers_of
 from probdice.method.sides import Both
 
 CASES = json.loads(Path(__file__).with_name("boundaries.json").read_text())["cases"]
 PERCENTILES, TOLERANCES = (95.0, 50.0), (0.5, 1.0, 2.0)
-NAMES = ("hd", "assd", "masd", "hd95", "hd50", "nsd_0.5", "nsd_1", "nsd_2")
+NAMES = ("hd", "assd", "masd", "hd95", "hd50", "nsd@0.5", "nsd@1", "nsd@2")
 
 
 def sets(*arrays):
@@ -89,7 +89,7 @@ def test_known_cases_agree(case, way):
     affine = np.diag([*case["spacing"], 1])
     values = found(unpacked(case, "reference"), unpacked(case, "prediction"), affine)
     expected = dict(case["expected"])
-    expected |= {f"nsd_{float(t):g}": value for t, value in expected.pop("nsd").items()}
+    expected |= {f"nsd@{float(t):g}": value for t, value in expected.pop("nsd").items()}
     agree(values, expected)
 
 
@@ -99,7 +99,7 @@ def test_the_reference_implementation_agrees_with_the_known_cases(case):
     sides = unpacked(case, "reference"), unpacked(case, "prediction")
     values = numbers(*sides, affine, PERCENTILES, TOLERANCES)
     expected = dict(case["expected"])
-    expected |= {f"nsd_{float(t):g}": value for t, value in expected.pop("nsd").items()}
+    expected |= {f"nsd@{float(t):g}": value for t, value in expected.pop("nsd").items()}
     agree(values, expected)
 
 

@@ -208,7 +208,7 @@ def test_results_of_hostile_names_have_no_formulas_and_no_html(tmp_path: Path) -
     names = tmp_path / "names.json"
     names.write_text(json.dumps({"1": '=HYPERLINK("http://x")', "2": "@two"}))
     out = tmp_path / f"out{HOSTILE}"
-    code, output = run("evaluate", reference, method, "-o", out, "--reference-names", names)
+    code, output = run("evaluate", reference, method, "-o", out, "--names", f"reference:{names}")
     assert code != 0 and "\\u001b[2J<img src=x>" in output and "failed: +broken" in output
 
     cases = without_formulas(out / "cases.csv")

@@ -53,22 +53,22 @@ def test_regions_that_are_merged_into_a_pair_do_not_count() -> None:
 
 
 def test_measures_under_equal_labels_come_from_the_same_overlap() -> None:
-    record = record_of(compare(TRUTH, relabelled(0, 1, 3, 2)))
-    assert (record.value("score"), equal_labels_value(record, "score", None)) == (1.0, 0.5)
-    assert equal_labels_value(record, "mean_dice", None) == 0.5  # (1 + 1 + 0 + 0) / 4
+    record = record_of(compare(TRUTH, relabelled(0, 1, 3, 2), background=0))
+    assert (record.value("score"), equal_labels_value(record, "score")) == (1.0, 0.5)
+    assert equal_labels_value(record, "mean_dice") == 0.5  # (1 + 1 + 0 + 0) / 4
     # Without the background: (1 + 0 + 0) / 3.
-    assert equal_labels_value(record, "foreground_dice", 0) == pytest.approx(1 / 3)
-    assert equal_labels_value(record, "explained_reference", None) == 1.0
+    assert equal_labels_value(record, "foreground_dice") == pytest.approx(1 / 3)
+    assert equal_labels_value(record, "explained_reference") == 1.0
 
 
 def test_a_case_without_a_label_in_common_is_0_with_equal_labels() -> None:
-    assert equal_labels_value(record_of(compare([1, 1, 1], [2, 2, 2])), "score", None) == 0.0
+    assert equal_labels_value(record_of(compare([1, 1, 1], [2, 2, 2])), "score") == 0.0
 
 
 def test_equal_labels_of_probabilities_under_aitchison_need_the_images() -> None:
     soft = Segmentation.from_probabilities(np.array([[0.9, 0.4], [0.1, 0.6]]))
     result = compare(soft, soft, similarity=Aitchison()).detach()
-    assert isnan(equal_labels_value(record_of(result), "score", None))
+    assert isnan(equal_labels_value(record_of(result), "score"))
 
 
 def test_cases_and_pairs_are_counted_the_most_frequent_pair_first() -> None:

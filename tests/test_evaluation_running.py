@@ -19,7 +19,7 @@ from probdice.errors import ProbdiceError
 from probdice.evaluation import evaluate, running
 from probdice.evaluation.case_scoring import Request
 from probdice.evaluation.pairing import ROLES, Job
-from probdice.options import Options
+from probdice.options import CompareOptions
 
 CASES = 24
 FINAL = (
@@ -98,7 +98,7 @@ class Recorder:
 def request_of(case: str) -> Request:
     inputs: dict[str, list[list[object]]] = {role: [] for role in ROLES}
     files: dict[str, list[str]] = {role: [] for role in ROLES}
-    return Request(Job(case, "a", (), ()), Options.of(), inputs, files)
+    return Request(Job(case, "a", (), ()), CompareOptions.of(), inputs, files)
 
 
 def shared_out(

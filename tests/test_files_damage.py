@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import imagecodecs
 import numpy as np
 import pydicom
 import pytest
@@ -356,6 +357,12 @@ def test_tiff_of_every_usual_compression(tmp_path: Path) -> None:
             tmp_path / "a.tif", NOISE, photometric="minisblack", compression=compression
         )
         assert np.array_equal(whole(read(tmp_path / "a.tif")), NOISE), compression
+
+
+@pytest.mark.skipif(
+    not hasattr(imagecodecs, "ccittfax4_decode"), reason="before imagecodecs 2026.3"
+)
+def test_tiff_with_the_compression_of_fax_machines(tmp_path: Path) -> None:
     mask = NOISE[0] > 4
     Pillow.fromarray(mask).save(tmp_path / "fax.tif", compression="group4")
     assert np.array_equal(whole(read(tmp_path / "fax.tif")).astype(bool), mask)

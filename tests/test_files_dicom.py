@@ -56,7 +56,7 @@ def save(path: Path, kind: str, regions: dict[str, NDArray[Any]]) -> Path:
         )
         for number, name in enumerate(regions, 1)
     ]
-    orange = highdicom.color.CIELabColor.from_rgb(230, 159, 0)
+    orange = highdicom.color.CIELabColor(70.61, 16.48, 74.68)  # #E69F00
     segments[0].RecommendedDisplayCIELabValue = list(orange.value)
     stack = np.stack([region.transpose(2, 1, 0) for region in regions.values()], axis=-1)
     highdicom.seg.Segmentation(

@@ -41,6 +41,26 @@ TABLES = {
     "dataset.json": json.dumps(
         {"channel_names": {}, "labels": {name: label for label, name in EXPECTED.items()}}
     ),
+    "regions.json": json.dumps(
+        {"labels": {name: label for label, name in EXPECTED.items()} | {"all": [2, 11101]}}
+    ),
+    "table.lut": (
+        "0 0.00000 0.00000 0.00000 Unknown\n2  0.96078 0.96078 0.96078 White Matter\n"
+        "11101 0.09020 0.86275 0.23529 ctx_lh_G\n"
+    ),
+    "atlas.xml": (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\n<atlas version="1.0"><header>'
+        "<name>A</name><type>Label</type></header><data>"
+        '<label index="0" x="0" y="0" z="0">Unknown</label>'
+        '<label index="2" x="1" y="2" z="3">White Matter</label>'
+        '<label index="11101" x="1" y="2" z="3">ctx_lh_G</label></data></atlas>'
+    ),
+    "spm.xml": (
+        "<atlas><header><type>Label</type></header><data>"
+        "<label><index>0</index><name>Unknown</name></label>"
+        "<label><index>2</index><name>White Matter</name></label>"
+        "<label><index>11101</index><name>ctx_lh_G</name></label></data></atlas>"
+    ),
     "entries.json": json.dumps([{"id": label, "name": name} for label, name in EXPECTED.items()]),
 }
 
@@ -60,6 +80,8 @@ def test_all_table_formats_give_the_same_names(file, tmp_path):
         "labels.label": "#FF0000",
         "dseg.tsv": "#F5F5F5",
         "slicer.csv": "#F5F5F5",
+        "table.lut": "#F5F5F5",
+        "atlas.xml": None,
         "bare.csv": None,
         "by_label.json": None,
     }.items(),
@@ -67,6 +89,52 @@ def test_all_table_formats_give_the_same_names(file, tmp_path):
 def test_a_table_also_gives_colours(file, white, tmp_path):
     (tmp_path / file).write_text(TABLES[file])
     assert read_names(tmp_path / file)[2].colour == white
+
+
+PROBABILISTIC = (
+    "<atlas><header><type>Probabilistic</type></header><data>"
+    '<label index="0" x="1" y="1" z="1">Frontal Pole</label>'
+    '<label index="1" x="1" y="1" z="1">Insular Cortex</label></data></atlas>'
+)
+
+
+def test_a_probabilistic_atlas_names_labels_from_1_and_volumes_from_0(tmp_path):
+    (tmp_path / "atlas.xml").write_text(PROBABILISTIC)
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 2, 2]))
+    np.save(tmp_path / "maps.npy", np.array([[0.75, 0.25], [0.25, 0.75]]))
+    labels = read(tmp_path / "labels.npy", names=tmp_path / "atlas.xml")
+    assert dict(labels.names) == {1: "Frontal Pole", 2: "Insular Cortex"}
+    maps = read(tmp_path / "maps.npy", names=tmp_path / "atlas.xml")
+    assert maps.regions == ("Frontal Pole", "Insular Cortex")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<atlas><data></data></atlas>", "an atlas without regions"),
+        ("<atlas><label index='1'>a</atlas>", "is not valid XML"),
+        ("<atlas><label index='x'>a</label></atlas>", "'a' has no whole number as index"),
+        ("<!DOCTYPE x [<!ENTITY a 'b'>]><atlas><label index='1'>&a;</label></atlas>", "entities"),
+    ],
+)
+def test_invalid_atlases_are_rejected(text, message, tmp_path):
+    (tmp_path / "atlas.xml").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_names(tmp_path / "atlas.xml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "index\tname\tcolor\n1\t7Networks_LH_Vis_1\t#781283\n2\tb\t#781284\n",
+        "index\tlabel\tname\tmapping\n1\tA\t7Networks_LH_Vis_1\t12\n2\tB\tb\t13\n",
+        "component\tdifumo_names\tgm\n1\t7Networks_LH_Vis_1\t0.5\n2\tb\t0.25\n",
+    ],
+)
+def test_tables_of_templateflow(text, tmp_path):
+    (tmp_path / "dseg.tsv").write_text(text)
+    names = {label: entry.name for label, entry in read_names(tmp_path / "dseg.tsv").items()}
+    assert names == {1: "7Networks_LH_Vis_1", 2: "b"}
 
 
 @pytest.mark.parametrize("colour", ["#0072b2", [0, 114, 178], [0, 114, 178, 255]])

@@ -26,7 +26,7 @@ def test_equal_numbers_correspond_whatever_names_one_side_has() -> None:
     ):
         result = compare(first, second, match="labels")
         assert (result.score, result.labels_by) == (1.0, "number")
-        assert "match='labels' by number" in repr(result)
+        assert "match='labels' by number" in str(result)
         assert result.to_dict()["labels_by"] == "number"
 
 

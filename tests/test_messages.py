@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from probdice import FormatError, GeometryError, InputError, compare, evaluate, read
+from probdice import GeometryError, InputError, compare, evaluate, read
 from probdice.cli.app import app
 from probdice.text.formatting import short_paths
 
@@ -80,15 +80,15 @@ def test_a_mask_that_ignored_labels_empty_is_not_called_empty(tmp_path: Path) ->
     assert "mask (nothing.nii.gz) is empty" in message
 
 
-def test_a_folder_of_bids_gets_a_pattern_that_works(tmp_path: Path) -> None:
+def test_a_folder_of_bids_data_sets_gets_a_pattern_that_works(tmp_path: Path) -> None:
     for subject in ("01", "02"):
-        stem = f"sub-{subject}/anat/sub-{subject}"
+        stem = f"site/sub-{subject}/anat/sub-{subject}"
         save(tmp_path / f"truth/{stem}_T1w.nii.gz", LABELS)
         save(tmp_path / f"truth/{stem}_dseg.nii.gz", LABELS)
         save(tmp_path / f"net/{stem}_desc-net_dseg.nii.gz", LABELS)
     message = said("evaluate", tmp_path / "truth", tmp_path / "net", "--output", tmp_path / "o")
     assert "no supported file" not in message
-    assert "4 files in subfolders, such as sub-01/anat/sub-01_dseg.nii.gz" in message
+    assert "4 files in subfolders, such as site/sub-01/anat/sub-01_dseg.nii.gz" in message
     patterns = (
         "--pattern 'reference:**/{case}_dseg.nii.gz' --pattern 'net:**/{case}_desc-net_dseg.nii.gz'"
     )
@@ -104,20 +104,3 @@ def test_a_folder_of_bids_gets_a_pattern_that_works(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     with pytest.raises(InputError, match="nothing: no supported file"):
         evaluate(tmp_path / "nothing", tmp_path / "truth")
-
-
-@pytest.mark.parametrize("kind", ["<", ">"])
-def test_cifti_is_rejected_by_name(tmp_path: Path, kind: str) -> None:
-    labels = nibabel.cifti2.LabelAxis(["parcels"], [{k: (f"p{k}", (0, 0, 0, 1)) for k in range(5)}])
-    surface = nibabel.cifti2.BrainModelAxis.from_mask(np.ones(2000, bool), "CortexLeft")
-    image = nibabel.Cifti2Image(np.arange(2000)[None] % 5, header=(labels, surface))
-    path = tmp_path / "a.dlabel.nii"
-    image.to_filename(path)
-    if kind == ">":
-        header = nibabel.load(path).nifti_header.as_byteswapped(kind)
-        path.write_bytes(header.binaryblock + path.read_bytes()[540:])
-    with pytest.raises(
-        FormatError, match=r"a\.dlabel\.nii: is CIFTI, which contains .*-volume-all"
-    ):
-        read(path)
-    assert "is CIFTI" in said("info", path)

@@ -1,22 +1,28 @@
 """Options of compare, evaluate and the commands."""
 
+import inspect
 import json
+import re
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from probdice import Absolute, Aitchison, ProbdiceError, compare
+from probdice.cli.app import COMMANDS
+from probdice.evaluation import evaluate
 from probdice.method.matching import Fixed, Given
 from probdice.method.merging import sides_to_merge
 from probdice.method.sides import Both
-from probdice.options import Options, as_workers
+from probdice.options import CompareOptions, EvaluateOptions, ReadOptions, as_workers
+from probdice.options.declaration import declarations
 
 
 def test_defaults():
-    options = Options.of()
-    assert options == Options()
+    options = CompareOptions.of()
+    assert options == CompareOptions()
     assert (options.similarity, options.match, options.merge) == (Absolute(), "overlap", "none")
-    assert options.tolerance == 0.1
+    assert options.geometry_tolerance == 0.1
 
 
 @pytest.mark.parametrize(
@@ -53,6 +59,13 @@ def test_defaults():
         ({"priority": ("a", "a")}, "priority must name every region once"),
         ({"priority": {"left": "a"}}, "priority: expected values for"),
         ({"names": 3}, "names must be a mapping of labels to names"),
+        ({"nested": (0, 1.5)}, r"nested must hold whole numbers, found 1\.5"),
+        ({"nested": (0, 1, 1)}, "nested must name the background and every region once"),
+        ({"nested": 3}, "nested must be labels"),
+        ({"components": True}, "components need a background"),
+        ({"components": 1.5, "background": 0}, "components must be labels or names"),
+        ({"connectivity": 7}, "connectivity must be 4 or 8"),
+        ({"connectivity": 6}, "connectivity=6 has no effect without components"),
         ({"geometry_tolerance": -1}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a number of pixels"),
         ({"geometry_tolerance": "1"}, "geometry_tolerance must be a number of pixels"),
@@ -64,7 +77,7 @@ def test_defaults():
 )
 def test_invalid_options_are_rejected(given, message):
     with pytest.raises(ProbdiceError, match=message):
-        Options.of(**given)
+        CompareOptions.of(**given)
 
 
 def test_an_earlier_comparison_cannot_be_combined_with_merging():
@@ -75,20 +88,20 @@ def test_an_earlier_comparison_cannot_be_combined_with_merging():
 
 def test_messages_are_also_written_for_the_command_line():
     with pytest.raises(ProbdiceError) as caught:
-        Options.of(match="labels", merge="both")
+        CompareOptions.of(match="labels", merge="both")
     assert caught.value.in_command().startswith(
         "--merge both cannot be combined with --match labels:"
     )
 
 
 def test_numpy_numbers_are_accepted():
-    options = Options.of(
+    options = CompareOptions.of(
         scale=np.float32(100), geometry_tolerance=np.float32(0.5), ignore=np.array(2)
     )
-    assert (options.scale, options.tolerance, options.ignore) == (100.0, 0.5, (2,))
-    assert Options.of(ignore=2).ignore == (2,)
-    assert Options.of(ignore=np.array([2, 3])).ignore == (2, 3)
-    assert Options.of(match={np.int64(3): np.str_("a")}).match == Fixed(((3, "a"),))
+    assert (options.scale, options.geometry_tolerance, options.ignore) == (100.0, 0.5, (2,))
+    assert CompareOptions.of(ignore=2).ignore == (2,)
+    assert CompareOptions.of(ignore=np.array([2, 3])).ignore == (2, 3)
+    assert CompareOptions.of(match={np.int64(3): np.str_("a")}).match == Fixed(((3, "a"),))
     json.dumps(options.to_dict())
 
 
@@ -101,21 +114,22 @@ def test_workers_is_a_positive_whole_number_or_none():
 
 
 def test_sums_and_scale_apply_to_one_side_or_both():
-    options = Options.of(sums={"prediction": "normalize"}, scale={"reference": 255})
+    options = CompareOptions.of(sums={"prediction": "normalize"}, scale={"reference": 255})
     assert options.sums == Both("error", "normalise")
-    assert (options.scale, options.scales) == (None, Both(255.0, None))
-    assert Options.of(sums="background").sums == Both("background", "background")
+    assert options.scale == Both(255.0, None)
+    assert (options.common_scale, options.scale_of("reference")) == (None, 255.0)
+    assert CompareOptions.of(sums="background").sums == Both("background", "background")
 
 
 def test_names_and_priority_apply_to_one_side_or_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert Options.of().names == Both(None, None)
-    assert Options.of(names=["air", "bone"]).names.prediction == ((0, "air"), (1, "bone"))
-    one = Options.of(names={"reference": "lut.txt"}).names
+    assert CompareOptions.of().names == Both(None, None)
+    assert CompareOptions.of(names=["air", "bone"]).names.prediction == ((0, "air"), (1, "bone"))
+    one = CompareOptions.of(names={"reference": "lut.txt"}).names
     assert one == Both(str(tmp_path / "lut.txt"), None)  # independent of the working directory
-    both = Options.of(priority=("tumour", "kidney"))
+    both = CompareOptions.of(priority=("tumour", "kidney"))
     assert both.priority == Both(("tumour", "kidney"), ("tumour", "kidney"))
-    assert Options.of(priority={"prediction": "tumour"}).priority == Both((), ("tumour",))
+    assert CompareOptions.of(priority={"prediction": "tumour"}).priority == Both((), ("tumour",))
 
 
 def test_merge_selects_sides():
@@ -128,13 +142,76 @@ def test_merge_selects_sides():
 @pytest.mark.parametrize(
     "options",
     [
-        Options.of(),
-        Options.of(similarity=Aitchison(0.01), merge="both", ignore=[255], sums="normalise"),
-        Options.of(match={5: 1, "a": "b"}, scale={"prediction": 100}, ignore_geometry=True),
-        Options.of(names={1: "grey", "a": "b"}, priority={"reference": ("tumour", "kidney")}),
-        Options.of(names={"prediction": "/tables/lut.txt"}, priority="tumour"),
-        Options.of(match=Given((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
+        CompareOptions.of(),
+        CompareOptions.of(similarity=Aitchison(0.01), merge="both", ignore=[255], sums="normalise"),
+        CompareOptions.of(match={5: 1, "a": "b"}, scale={"prediction": 100}, ignore_geometry=True),
+        CompareOptions.of(
+            names={1: "grey", "a": "b"}, priority={"reference": ("tumour", "kidney")}
+        ),
+        CompareOptions.of(names={"prediction": "/tables/lut.txt"}, priority="tumour"),
+        CompareOptions.of(match=Given((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
+        CompareOptions.of(boundaries=True, tolerance=[1, 2.5], infinite=50),
+        CompareOptions.of(boundaries=True),
+        CompareOptions.of(components=True, background=0),
+        CompareOptions.of(components=[1, "a"], background=0, connectivity=6, minimum_size=2.5),
+        CompareOptions.of(nested={"prediction": (0, 53, 17)}),
+        CompareOptions.of(derived={"whole": (17, "core"), "core": 53}),
     ],
 )
 def test_options_are_restored_from_json(options):
-    assert Options.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+    assert CompareOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+
+
+def test_relative_paths_of_name_tables_are_restored_unchanged():
+    content = CompareOptions.of(names="/tables/lut.txt").to_dict()
+    content["names"] = {"reference": "../lut.txt", "prediction": None}
+    assert CompareOptions.from_dict(content).names == Both("../lut.txt", None)
+
+
+def parameters(function: object) -> dict[str, object]:
+    """The keyword parameters of a function that are options, with their defaults."""
+    given = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+    return {one.name: one.default for one in given if one.name in declarations(EvaluateOptions)}
+
+
+def test_evaluate_takes_every_declared_option_with_its_default():
+    keywords = parameters(evaluate)
+    assert set(keywords) == set(declarations(EvaluateOptions))
+    assert EvaluateOptions.of(**keywords) == EvaluateOptions()
+
+
+def test_compare_takes_the_options_of_comparing_with_their_defaults():
+    keywords = parameters(compare)
+    files = set(declarations(ReadOptions)) | {"correspondence"}
+    files |= {"boundaries", "tolerance", "infinite"}  # Comparison.boundaries has them
+    files |= {"derived"}  # Comparison.derived has it
+    files |= {"components", "connectivity", "minimum_size"}  # component_table has them
+    assert set(keywords) - {"mask", "workers"} == set(declarations(CompareOptions)) - files
+    given = {name: value for name, value in keywords.items() if name not in ("mask", "workers")}
+    assert CompareOptions.of(**given) == CompareOptions()
+
+
+@pytest.mark.parametrize("command", ["compare", "evaluate", "agree", "consensus", "info", "check"])
+def test_commands_have_the_options_that_are_declared_for_them(command):
+    function = next(one for one in COMMANDS if one.__name__ == command)
+    shown = inspect.signature(function).parameters
+    declared = [
+        name for name, one in declarations(EvaluateOptions).items() if command in one.commands
+    ]
+    assert declared
+    for name in declared:
+        option = get_args(shown[name].annotation)[1]
+        assert option.help == declarations(EvaluateOptions)[name].help_for(command)
+
+
+@pytest.mark.parametrize("name", list(declarations(EvaluateOptions)))
+def test_every_option_is_documented_in_the_docstring_of_evaluate(name):
+    described = inspect.getdoc(evaluate)
+    assert re.search(rf"^(\w+, )*{name}(, \w+)*( : .*)?$", described, re.MULTILINE)
+
+
+def test_choices_are_the_values_that_the_check_accepts():
+    for name, one in declarations(EvaluateOptions).items():
+        for choice in one.choices:
+            EvaluateOptions.of(**{name: choice})
+            assert choice in one.help, name

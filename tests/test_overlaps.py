@@ -218,7 +218,7 @@ def test_numbers_that_need_the_pixels_raise_a_named_error():
         _ = overlap(SOFT, SOFT).compare(match={0: 0, 1: 0}).score
     with pytest.raises(ProbdiceError, match=r"map\(\) needs the images"):
         soft.compare().map()
-    assert "score: needs the images" in repr(overlap(SOFT, SOFT, similarity="aitchison").compare())
+    assert "score: needs the images" in str(overlap(SOFT, SOFT, similarity="aitchison").compare())
 
 
 # Files -----------------------------------------------------------------------------------------

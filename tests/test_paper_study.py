@@ -203,7 +203,7 @@ def test_files_are_read(tmp_path: Path) -> None:
         (b"person,image,segmentation,rank\nAnn,cup,a,first\n", "line 2: rank must be a number"),
         (b"person,image,segmentation,rank\nAnn,cup,a,inf\n", "line 2: rank must be a number"),
         (b"person,image,segmentation,rank\nAnn,cup\n", "no row has a rank"),
-        (b"\xff\xfe\x00", "cannot be read as CSV"),
+        (b"\xff\xfe\x00", "cannot be read as a table"),
     ],
 )
 def test_invalid_files_are_reported(tmp_path: Path, content: bytes, message: str) -> None:

@@ -694,3 +694,27 @@ def test_figures_are_not_shown_and_matplotlib_is_imported_lazily():
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_outlines_are_drawn_with_the_distance_of_each_element():
+    reference, prediction = np.zeros((2, 14, 14), int)
+    reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+    figure = compare(reference, prediction, match="labels").plot("boundaries")
+    for ax, first in zip(figure.axes[:2], (3.5, 4.5), strict=True):
+        (outline,) = ax.collections
+        assert len(outline.get_offsets()) == 24
+        assert outline.get_offsets()[:, 0].min() == first
+        assert outline.get_array().max() == 1
+    (curve,) = figure.axes[2].patches
+    assert curve.get_data().values.sum() == pytest.approx(1)
+
+
+def test_outlines_of_a_volume_are_those_of_the_slice_with_the_largest_distance():
+    reference, prediction = np.zeros((2, 9, 12, 12), int)
+    reference[2:7, 4:8, 4:8] = prediction[2:7, 4:8, 4:8] = 1
+    prediction[5, 4:8, 8:10] = 1
+    figure = compare(reference, prediction, match="labels").plot("boundaries")
+    assert figure.get_suptitle() == "axis 0, slice 5"
+    assert figure.axes[1].collections[0].get_offsets()[:, 0].max() > 9
+    elsewhere = compare(reference, prediction, match="labels").plot("boundaries", place=(3, 5, 5))
+    assert elsewhere.axes[1].collections[0].get_offsets()[:, 0].max() <= 7.5

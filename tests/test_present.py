@@ -85,7 +85,7 @@ def test_counts_add_up_over_images():
 
 @pytest.mark.parametrize("match", ["labels", "overlap"])
 def test_a_faint_class_that_the_reference_lacks_does_not_count(match):
-    result = compare(LABELS, RIGHT, match=match)
+    result = compare(LABELS, RIGHT, match=match, background=0)
     # Σ min(p, q) is 3 × 0.98 and 2 × 0.98; volumes are 3 + 2.96 and 2 + 1.99
     dice = [2 * 2.94 / 5.96, 2 * 1.96 / 3.99]
     assert [group.faint for group in result.groups] == [False, False, True]
@@ -95,7 +95,7 @@ def test_a_faint_class_that_the_reference_lacks_does_not_count(match):
     assert result.unmatched == {"reference": (), "prediction": ()}
     assert not [note for note in result.notes if note.kind == "unmatched"]
     assert result.score == pytest.approx(0.98)  # faint groups stay in the score
-    indices = result.indices(background=0)
+    indices = result.indices()
     assert indices.mean_dice == pytest.approx(sum(dice) / 2)
     assert indices.mean_foreground_dice == pytest.approx(dice[1])
     jaccard = [2.94 / 3.02, 1.96 / 2.03]
@@ -104,7 +104,7 @@ def test_a_faint_class_that_the_reference_lacks_does_not_count(match):
 
 
 def test_a_faint_class_is_no_false_instance():
-    detection = compare(LABELS, RIGHT, match="labels").detection(background=0)
+    detection = compare(LABELS, RIGHT, match="labels", background=0).detection()
     counts = detection.true_positives, detection.false_positives, detection.misses
     assert counts == (1, 0, 0)
     assert detection.instances == {"reference": 1, "prediction": 1}
@@ -115,8 +115,8 @@ def test_a_faint_class_is_no_false_instance():
 
 
 def test_a_faint_region_is_no_part_of_a_split():
-    detection = compare([0] * 5, RIGHT[:, :5], match="labels").detection(background=None)
-    assert detection.splits == compare([0] * 5, LABELS).detection(background=None).splits
+    detection = compare([0] * 5, RIGHT[:, :5], match="labels").detection()
+    assert detection.splits == compare([0] * 5, LABELS).detection().splits
 
 
 def test_a_class_that_wins_one_pixel_counts_as_false():
@@ -131,10 +131,10 @@ def test_a_class_that_wins_one_pixel_counts_as_false():
 def test_means_over_no_group_are_nan():
     # The only foreground region is faint.
     p = [[0.9, 0.8], [0.1, 0.2]]
-    result = compare([0, 0], p, match="labels")
-    assert math.isnan(result.indices(background=0).mean_foreground_dice)
+    result = compare([0, 0], p, match="labels", background=0)
+    assert math.isnan(result.indices().mean_foreground_dice)
     assert result.mean_dice == pytest.approx(2 * 1.7 / 3.7)
-    detection = result.detection(background=0)
+    detection = result.detection()
     assert detection.instances == {"reference": 0, "prediction": 0}
     assert math.isnan(detection.f1)
 
@@ -152,17 +152,21 @@ def test_one_hot_probabilities_equal_their_label_map(merge):
     rng = np.random.default_rng(4)
     reference, labels = rng.integers(0, 3, 60), rng.integers(0, 5, 60)
     one_hot = (labels == np.arange(6)[:, None]).astype(float)  # the last channel is unused
-    crisp, soft = (compare(reference, prediction, merge=merge) for prediction in (labels, one_hot))
+    crisp, soft = (
+        compare(reference, prediction, merge=merge, background=0)
+        for prediction in (labels, one_hot)
+    )
+    assert soft.foreground_dice == pytest.approx(crisp.foreground_dice, abs=1e-12)
+    assert soft.foreground_score == pytest.approx(crisp.foreground_score, abs=1e-12)
+    assert soft.foreground_chance == pytest.approx(crisp.foreground_chance, abs=1e-12)
     assert soft.mean_dice == pytest.approx(crisp.mean_dice, abs=1e-12)
     assert soft.lowest_dice == pytest.approx(crisp.lowest_dice, abs=1e-12)
     assert soft.unmatched == crisp.unmatched
     assert [group.faint for group in soft.groups] == [group.faint for group in crisp.groups]
-    # Of soft regions merged with the background, the share of the others is not known.
-    background = 0 if merge == "none" else None
-    ours, theirs = (result.indices(background=background).to_dict() for result in (soft, crisp))
+    ours, theirs = (result.indices().to_dict() for result in (soft, crisp))
     for name in ("mean_iou", "weighted_iou", "mean_dice", "mean_foreground_dice", "accuracy"):
         assert ours[name] == pytest.approx(theirs[name], abs=1e-12, nan_ok=True)
-    found = [result.detection(background=background).to_dict() for result in (soft, crisp)]
+    found = [result.detection().to_dict() for result in (soft, crisp)]
     assert found[0] == pytest.approx(found[1], abs=1e-12, nan_ok=True)
 
 

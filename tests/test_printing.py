@@ -23,7 +23,7 @@ class Closing:
 
 
 def test_as_text():
-    assert repr(compare(REFERENCE, SPLIT)).splitlines() == [
+    assert str(compare(REFERENCE, SPLIT)).splitlines() == [
         "Comparison (absolute): 2 reference and 3 prediction regions over 8 pixels",
         # Dice 4/6 of 1 ↔ 7, 6/7 of 2 ↔ 9, and 0 of the unmatched 5
         "  mean Dice 0.5079   adjusted score 0.4000 (chance 0.3750)",
@@ -48,7 +48,7 @@ def test_as_text():
     ],
 )
 def test_the_title_shows_the_options(options, title):
-    assert repr(compare(REFERENCE, SPLIT, **options)).startswith(title)
+    assert str(compare(REFERENCE, SPLIT, **options)).startswith(title)
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
@@ -61,13 +61,13 @@ def test_showing_a_result_reads_no_pixels(similarity, merge, kinds):
     q = Closing(q.argmax(0) if kinds == "crisp" else q)
     result = compare(p, q, similarity=similarity, merge=merge)
     p.open = q.open = False
-    assert "lowest Dice" in repr(result)
+    assert "lowest Dice" in str(result)
     assert result._repr_html_().startswith("<div>")
     assert result.groups and result.notes is not None and result.merges is not None
     p.open = q.open = True
     _ = result.matched_score, result.chance, result.explained
     p.open = q.open = False
-    text = repr(result)
+    text = str(result)
     assert "chance" in text and "explained" in text
     assert ("matched score" in text) == bool(result.merges)
 
@@ -75,7 +75,8 @@ def test_showing_a_result_reads_no_pixels(similarity, merge, kinds):
 def test_faint_groups_are_marked_and_not_counted():
     right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
     result = compare([0, 0, 1], right, match="labels")
-    title, dice, lowest, score, header, first, _, last = repr(result).splitlines()
+    title, dice, lowest, score, header, first, _, last, note = str(result).splitlines()
+    assert note.startswith("  note: One matched pair (0 ↔ 0) covers 65.3 % of the pixels")
     assert title.endswith("2 reference and 2 prediction regions over 3 pixels")
     # 2 · 1.96 / 3.97 and 2 · 0.98 / 2
     assert dice.strip().startswith("mean Dice 0.9837")
@@ -90,7 +91,7 @@ def test_faint_groups_are_marked_and_not_counted():
 
 
 def test_merges_are_counted():
-    text = repr(
+    text = str(
         compare(np.repeat([1, 2, 3], [6, 2, 8]), np.repeat([5, 6, 7], [8, 5, 3]), merge="both")
     )
     assert "matched score 0.6875; 1 reference region and 1 prediction region merged" in text
@@ -105,7 +106,7 @@ def test_html_escapes_names():
 
 def test_a_long_table_of_groups_is_truncated():
     labels = np.arange(100)
-    assert "… and 88 more groups" in repr(compare(labels, labels))
+    assert "… and 88 more groups" in str(compare(labels, labels))
     html = compare(labels, labels)._repr_html_()
     assert "Use to_frame() for 88 more groups, Jaccard and volumes." in html
     assert "Not computed yet" not in html
@@ -122,3 +123,10 @@ def test_html_names_omitted_numbers():
     assert "Not computed yet: .explained. Access" in result._repr_html_()
     _ = result.explained
     assert "Not computed yet" not in result._repr_html_()
+
+
+def test_the_repr_of_a_result_computes_nothing() -> None:
+    result = compare(REFERENCE, SPLIT)
+    text = "Comparison(absolute: 2 reference and 3 prediction regions over 8 pixels)"
+    assert repr(result) == text
+    assert all(name not in result.numbers for name in ("groups", "score", "chance", "explained"))

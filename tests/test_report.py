@@ -108,9 +108,8 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
         "Score 0.8750 1 means equal",
         "Before merging 0.6250 1 prediction region merged",
         "Adjusted score 0.7500 0 is chance level (0.5000)",
-        "Reference explained 0.6667 by the prediction",
-        "Prediction explained 0.3333 by the reference",
-        "Lowest Dice 0.8571 2 ↔ 9",
+        "Explained 0.6667 / 0.3333 of the reference / of the prediction",
+        "Worst region 0.8571 Dice of 2 ↔ 9",
         "Unmatched 0 every region is matched",
     ):
         assert figure in " ".join(words.split())
@@ -123,7 +122,7 @@ def test_a_faint_group_is_marked_on_the_page(tmp_path):
     right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
     result = compare([0, 0, 1], right, match="labels")
     words = " ".join(" ".join(page(result, tmp_path).words).split())
-    assert "Lowest Dice 0.9800 1 ↔ 1" in words
+    assert "Worst region 0.9800 Dice of 1" in words
     assert "Unmatched 0 every region is matched" in words
     assert words.count("(faint)") == 1
     assert page_of(result).rows[-1].faint  # after the others, though its Dice is 0
@@ -143,10 +142,11 @@ BOTH = [1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3
 
 
 def test_unmatched_regions_are_counted_on_both_sides():
-    figures = {figure.name: figure for figure in page_of(compare(*BOTH)).figures}
-    assert figures["Unmatched"].value == "2"
-    assert figures["Unmatched"].about == "1 reference and 1 prediction regions"
-    assert figures["Lowest Dice"].value == "0.0000"
+    tiles = {figure.name: figure for figure in page_of(compare(*BOTH)).tiles}
+    assert tiles["Unmatched"].value == "2"
+    assert tiles["Unmatched"].about == "1 of 3 reference and 1 of 3 prediction regions"
+    assert tiles["Worst region"].value == "0.0000"
+    assert tiles["Worst region"].about == "Dice of 7, prediction only"  # larger than 2
 
 
 def test_merges_on_both_sides_are_counted_and_drawn():
@@ -156,22 +156,19 @@ def test_merges_on_both_sides_are_counted_and_drawn():
     assert figures["Before merging"].value == "0.6875" and figures["Before merging"].about == merged
     facts = {fact.name: fact.values for fact in page.options}
     assert facts["Merging"] == (f"both sides allowed, {merged}",)
-    assert [line.about for line in page.drawing.lines if line.merged] == [
-        "2 merged with 5: Dice of the group 1.0000",
-        "3 merged with 7: Dice of the group 1.0000",
+    names = [dot.name for dot in page.drawing.dots]
+    merges = [line for line in page.drawing.lines if line.merged]
+    assert [(names[line.reference], names[line.prediction], line.dice) for line in merges] == [
+        ("2", "5", "1.0000"),
+        ("3", "7", "1.0000"),
     ]
     assert not any(line.apart for line in page.drawing.lines)
 
 
 def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
-    reader = page(compare(*BOTH, match="paper"), tmp_path)
-    assert "1 pair shares no pixel" in " ".join(reader.words)
-    classes = [attributes.get("class", "") for tag, attributes in reader.tags if tag == "g"]
-    assert [name for name in classes if "link" in name] == [
-        "link matched",
-        "link matched apart",
-        "link matched",
-    ]
+    result = compare(*BOTH, match="paper")
+    assert "1 pair shares no pixel" in " ".join(page(result, tmp_path).words)
+    assert [line.apart for line in page_of(result).drawing.lines] == [False, True, False]
     assert "no pixel" not in " ".join(page(compare(*BOTH), tmp_path).words)
 
 
@@ -364,18 +361,16 @@ def test_groups_are_listed_worst_first_with_volumes_in_millilitres():
     sides = [Segmentation.from_labels(side, geometry=here) for side in (reference, prediction)]
     rows = page_of(compare(*sides)).rows
     assert [row.reference for row in rows] == ["2", "3", "1"]
-    assert [number[2] for number in rows[0].numbers][-2:] == ["6", "3"]
-    assert [number[0] for number in rows[0].numbers][-2:] == ["Reference, mL", "Prediction, mL"]
+    assert [number[2] for number in rows[0].numbers][2:4] == ["6", "3"]
+    assert [number[0] for number in rows[0].numbers][2:4] == ["Reference, mL", "Prediction, mL"]
     plain = page_of(compare(reference, prediction)).rows
-    assert [number[0] for number in plain[0].numbers][-2:] == ["Reference, px", "Prediction, px"]
+    assert [number[0] for number in plain[0].numbers][2:4] == ["Reference, px", "Prediction, px"]
 
 
 def test_every_sentence_has_an_icon_and_notes_are_capitalised(tmp_path):
     made = page_of(compare(*BOTH))
     assert [one.drawing for one in made.sentences] == ["score", "reference", "prediction"]
     assert [one.drawing for one in made.notes] == ["unmatched", "unmatched"]
-    whole = page_of(compare([1, 2], [1, 2]))
-    assert whole.sentences[-1].text == "Every region is matched."
     noticed = page_of(compare([1, 2], [1, 2]), notice="nothing was seen: file.nii is gone")
     assert noticed.notes[0].text == "Nothing was seen: file.nii is gone"
     assert noticed.notes[0].drawing == "note"
@@ -529,6 +524,67 @@ def test_notes_name_options_as_in_python_or_on_the_command_line(tmp_path):
         write(result, tmp_path / "page.html", words="html")
 
 
+def moved_squares(missed=False):
+    """A square of 6 pixels that was moved by 2, and another one that may be missing."""
+    reference, prediction = np.zeros((2, 16, 30), np.uint8)
+    reference[4:10, 4:10] = prediction[4:10, 6:12] = 1
+    reference[3:6, 20:23] = 2
+    if not missed:
+        prediction[3:6, 20:23] = 2
+    return compare(reference, prediction, match="labels")
+
+
+def test_the_page_shows_boundaries_only_if_they_were_computed(tmp_path):
+    result = moved_squares()
+    assert page_of(result).boundaries is None
+    assert "distances" not in page(result, tmp_path).pixels
+    result.boundaries(tolerances=[1])
+    section = page_of(result).boundaries
+    assert [row.number for row in section.rows] == [0, 1, 2]  # background and 1 are equally far
+    row = section.rows[1]
+    assert dict((name, text) for name, _, text in row.numbers)["hd"] == "2.0000"
+    assert row.place == "5.4"  # the first straight segment of the left edge
+    assert sum(height for _, _, height in row.bars) > 0
+    assert dict(section.means)["hd"] == "1.3333"
+
+
+def test_the_images_hold_the_distance_of_every_outline(tmp_path):
+    result = moved_squares()
+    result.boundaries()
+    reader = page(result, tmp_path)
+    distances = reader.pixels["distances"]
+    pixels = np.frombuffer(zlib.decompress(base64.b64decode(distances["pixels"])), "<u4")
+    steps = np.frombuffer(zlib.decompress(base64.b64decode(distances["values"])), np.uint8)
+    assert (distances["most"], distances["unit"]) == (2.0, "pixels")
+    shown = np.zeros(16 * 30, np.uint8)
+    shown[pixels] = steps
+    shown = shown.reshape(16, 30)
+    assert shown[7, 4] == 255  # the left edge is 2 pixels away
+    assert shown[4, 8] == 1  # the common part of the upper edge is not
+    assert not shown[12:].any()
+
+
+def test_a_missed_group_is_infinitely_far_on_the_page():
+    result = moved_squares(missed=True)
+    result.boundaries()
+    section = page_of(result).boundaries
+    assert dict(section.means)["hd"] == "∞"
+    assert section.rows[0].numbers[0][2] == "∞"
+    assert section.sentences == (
+        "1 group is missing on one side, so means of distances are infinite.",
+    )
+
+
+def test_a_page_without_images_lists_boundaries_without_pictures(tmp_path):
+    result = moved_squares()
+    result.boundaries()
+    restored = Comparison.from_json(result.to_json())
+    section = page_of(restored).boundaries
+    assert dict(section.means)["hd"] == "1.3333"
+    assert all(row.place == "" and row.bars == () for row in section.rows)
+    assert "Boundaries" in page(restored, tmp_path).words
+
+
 def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     reader = page(Comparison.from_json(result.to_json()), tmp_path)
@@ -662,7 +718,7 @@ def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
     for summary in evaluation.regions().values():
         assert f"{summary.mean:.4f}" in words
     assert "'<img src" in words and "no prediction" in words
-    assert "14 scored, 1 failed, 1 missing" in words
+    assert "14 scored, 1 missing, 1 failed" in words
 
 
 @pytest.mark.parametrize(("reports", "count"), [("worst:2", 5), ("worst:0", 0), ("all", 14)])
@@ -696,8 +752,19 @@ def test_pages_of_cases_have_images_if_cases_are_compared_again(evaluation, tmp_
         if file not in together:
             assert Reader(file.read_text(encoding="utf-8")).pixels["size"] == [12, 12]
     (page,) = together
-    text = page.read_text(encoding="utf-8")
-    assert text.count("data:image/png") == 1 + 2 * len(evaluation.methods)
+    reader = Reader(page.read_text(encoding="utf-8"))
+    (content,) = [
+        json.loads(text)
+        for _, attributes, text in reader.inline
+        if attributes.get("id") == "slices"
+    ]
+    case = page.name.split("-")[1]
+    truth = np.load(os.path.join(evaluation.reference, f"{case}.npy"))
+    codes = unpacked(content["layers"]["reference"]["codes"], 2)
+    assert codes.reshape(12, 12).tolist() == truth.tolist()  # labels 1 to 3 are codes 1 to 3
+    assert set(content["layers"]) == {
+        "reference", "regions-0", "similarity-0", "regions-1", "similarity-1",
+    }  # fmt: skip
 
 
 def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation, tmp_path):
@@ -740,7 +807,9 @@ def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, 
         comparison=lambda case, method: compare([1, 2], [1, 1]).detach(),
         records=[],
         cases=("a",),
-        values=lambda: {"mine": np.array([0.5])},
+        values=lambda *_: {"mine": np.array([0.5])},
+        rank_by=("score",),
+        higher_is_better=lambda _: True,
     )
     problems = []
     with pytest.warns(probdice.ProbdiceWarning, match="has no images"):

@@ -1,11 +1,10 @@
 """The page of several raters."""
 
 import base64
-import io
+import zlib
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import probdice
 from probdice.report.rater_pages import raters_page
@@ -17,18 +16,26 @@ RATERS = {
 }
 
 
-def image_of(picture):
-    data = base64.b64decode(picture.source.removeprefix("data:image/png;base64,"))
-    return np.asarray(Image.open(io.BytesIO(data)))
+def layer_of(page, name, shape):
+    """The bytes of a layer, as slices, rows and columns."""
+    layer = page.slices.content["layers"][name]
+    packed = base64.b64decode(layer.get("codes") or layer["values"])
+    return np.frombuffer(zlib.decompress(packed), "u1").reshape(shape)
 
 
 def test_page_numbers_equal_those_of_the_agreement():
     consensus = probdice.consensus(RATERS)
     page = raters_page(consensus)
     assert page.figures[0].value == f"{consensus.agreement.mean_score:.4f}"
+    order = consensus.agreement.order
     assert [row.numbers[0] for row in page.raters] == [
-        f"{one.score:.4f}" for one in consensus.agreement.others
+        f"{consensus.agreement.others[k].score:.4f}" for k in order
     ]
+    # Region 6 has one rater, so that its Dice is 0 in both pairs with this rater.
+    assert (page.figures[-1].value, page.figures[-1].about) == (
+        "0.0000",
+        "region 6, mean over all pairs",
+    )
     score = page.matrices[0]
     first, second = consensus.agreement.order[:2]
     assert score.rows[0][1].text == f"{consensus.agreement.score[first, second]:.3f}"
@@ -44,24 +51,43 @@ def test_regions_list_their_raters_and_labels():
     ]
 
 
-def test_every_rater_has_a_picture_in_the_colours_of_the_consensus():
+def test_every_rater_has_a_layer_in_the_regions_of_the_consensus():
     consensus = probdice.consensus(RATERS)
     page = raters_page(consensus)
-    assert [picture.name for picture in page.pictures] == [
-        "Consensus", "Disagreement", "anna", "ben", "<eva>",
-    ]  # fmt: skip
-    both = image_of(page.pictures[2])[0, 0], image_of(page.pictures[3])[0, 0]
-    assert both[0].tolist() == both[1].tolist() == [0x00, 0x72, 0xB2]
-    assert image_of(page.pictures[1])[0, 0].tolist() == [0, 0, 4]  # all agree
+    names = [consensus.names[k] for k in consensus.agreement.order]
+    assert [rater.name for rater in page.slices.raters] == names
+    by_name = {rater.name: rater.layer for rater in page.slices.raters}
+    # Codes are channels plus 1; the common regions are 1, 2 and 6.
+    assert layer_of(page, by_name["ben"], (2, 3)).tolist() == [[1, 1, 1], [1, 2, 2]]
+    assert layer_of(page, by_name["<eva>"], (2, 3)).tolist() == [[1, 1, 2], [1, 2, 3]]
+    assert layer_of(page, "consensus", (2, 3)).tolist() == [[1, 1, 2], [1, 2, 2]]
+    # In two pixels, one of three raters differs: log2(3) − 2/3 bits. The scale ends at 1 bit.
+    bits = np.log2(3) - 2 / 3
+    expected = np.rint(254 * np.array([[0, 0, bits], [0, 0, bits]]))
+    assert layer_of(page, "disagreement", (2, 3)).tolist() == expected.tolist()
+    lines = page.slices.content["outlines"]["outlines"]["lines"]
+    assert [line["layer"] for line in lines] == [rater.layer for rater in page.slices.raters]
+    assert page.slices.content["layers"]["consensus"]["colours"][0] == "#0072B2"
 
 
-def test_the_slice_of_a_volume_is_where_raters_disagree_most():
-    first = np.zeros((4, 5, 3), int)
-    first[:2] = 1
+def test_the_page_opens_at_the_slice_where_raters_disagree_most():
+    first = np.zeros((4, 5, 6), int)
+    first[:1] = 1
     second = first.copy()
     second[2, :2] = 1
-    page = raters_page(probdice.consensus([first, second]))
-    assert page.where == "axis 0, slice 2"
+    content = raters_page(probdice.consensus([first, second])).slices.content
+    assert content["names"][content["start"]] == "axis 0 slice 2" and len(content["names"]) == 4
+    assert (content["height"], content["width"]) == (5, 6)
+
+
+def test_the_background_is_transparent_on_an_image():
+    raters = [np.array([[0, 0], [3, 3]]), np.array([[0, 0], [3, 0]])]
+    colours = np.array([[[200, 100, 0], [50, 50, 50]], [[100, 100, 100], [0, 0, 0]]], np.uint8)
+    page = raters_page(probdice.consensus(raters, background=0), image=colours)
+    assert page.slices.content["layers"]["consensus"]["colours"] == ["", "#0072B2"]
+    image = page.slices.content["image"]
+    stored = np.frombuffer(zlib.decompress(base64.b64decode(image["values"])), "u1")
+    assert image["colour"] and stored.tolist() == colours.reshape(-1).tolist()
 
 
 def test_names_are_escaped_and_the_page_is_self_contained(tmp_path):
@@ -84,9 +110,10 @@ def test_figures_of_any_number_of_raters_can_be_drawn(count):
     assert titles[0] == f"consensus of {count} raters (mean)" and "rater 2" in titles
 
 
-def test_the_page_has_an_image_of_every_rater_and_a_figure_states_their_number():
+def test_the_page_has_a_layer_of_every_rater_and_a_figure_states_their_number():
     many = {f"r{k:02}": RATERS["anna"] for k in range(21)}
     consensus = probdice.consensus(many)
-    assert [picture.name for picture in raters_page(consensus).pictures[2:]] == list(many)
+    names = {rater.name for rater in raters_page(consensus).slices.raters}
+    assert names == set(many)
     figure = consensus.plot()
     assert figure.get_suptitle() == "first 12 of 21 raters"

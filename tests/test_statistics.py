@@ -8,14 +8,7 @@ import pytest
 import scipy.stats
 
 from probdice.errors import InputError
-from probdice.evaluation.statistics import (
-    Difference,
-    MissingRule,
-    differences,
-    holm,
-    ranks,
-    summarise,
-)
+from probdice.evaluation.statistics import Difference, differences, holm, summarise
 
 NAN = float("nan")
 SCORES = [0.71, 0.83, 0.64, 0.92, 0.88, 0.79, 0.95, 0.58]
@@ -98,9 +91,7 @@ def test_resampling_many_values_needs_bounded_memory() -> None:
     assert interval.low < values.mean() < interval.high
 
 
-def test_infinite_values_and_tables_are_rejected() -> None:
-    with pytest.raises(InputError, match="infinity"):
-        summarise([0.5, math.inf])
+def test_tables_and_unequal_numbers_of_cases_are_rejected() -> None:
     with pytest.raises(InputError, match=r"one number per case, found shape \(1, 2\)"):
         summarise([[0.5, 0.6]])
     with pytest.raises(InputError, match=r"one value per case for every method.*'a': 2, 'b': 1"):
@@ -216,100 +207,6 @@ def test_all_pairs_are_corrected_together() -> None:
     assert pairs[1].p_holm == pytest.approx(3 * 2 / 2**12)
 
 
-THREE = {
-    "a": [0.5, 0.8, 0.5, 0.9],
-    "b": [0.6, 0.8, 0.4, 0.9],
-    "c": [0.1, 0.2, 0.9, NAN],
-}
-
-
-@pytest.mark.parametrize("rule", ["worst", "zero"])
-def test_ranks_equal_a_hand_computation(rule: MissingRule) -> None:
-    # Per case: b a c; a and b share 1.5, c 3; c a b; a and b share 1.5, c has no value and is last.
-    ranking = ranks(THREE, missing=rule)
-    assert [rank.method for rank in ranking] == ["a", "b", "c"]
-    assert [rank.mean_rank for rank in ranking] == [7 / 4, 7 / 4, 10 / 4]
-    assert [rank.place for rank in ranking] == [1, 1, 3]
-    assert [(rank.n, rank.last) for rank in ranking] == [(4, 0), (4, 0), (4, 1)]
-    assert {rank.place_interval.kind for rank in ranking} == {"withheld"}
-    assert all(math.isnan(rank.kept) and rank.shares == () for rank in ranking)
-
-
-def test_cases_that_one_method_lacks_may_be_excluded_for_all() -> None:
-    ranking = ranks(THREE, missing="exclude")
-    assert [rank.mean_rank for rank in ranking] == pytest.approx([5.5 / 3, 5.5 / 3, 7 / 3])
-    assert [rank.place for rank in ranking] == [1, 1, 3]
-    assert {(rank.n, rank.last) for rank in ranking} == {(3, 0)}
-
-
-def test_a_method_without_values_does_not_prevent_the_ranking_of_others() -> None:
-    broken = THREE | {"broken": [NAN] * 4}
-    ranking = ranks(broken, missing="exclude")
-    assert [(rank.method, rank.place) for rank in ranking] == [
-        *(("a", 1), ("b", 1), ("c", 3)),
-        ("broken", None),
-    ]
-    assert [(rank.method, rank.place, rank.last) for rank in ranks(broken)][-1] == ("broken", 4, 4)
-
-
-def test_methods_without_a_value_share_the_last_rank() -> None:
-    first, *others = ranks({"a": [0.1], "b": [NAN], "c": [NAN]})
-    assert (first.method, first.mean_rank) == ("a", 1.0)
-    assert [rank.mean_rank for rank in others] == [2.5, 2.5]
-    assert [rank.place for rank in others] == [2, 2]
-
-
-def test_a_case_without_any_value_is_not_counted() -> None:
-    assert {rank.n for rank in ranks({"a": [0.1, NAN], "b": [0.2, NAN]})} == {1}
-
-
-def test_rank_stability_is_the_share_of_resamples_with_each_place() -> None:
-    generator = np.random.default_rng(6)
-    scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
-    ranking = ranks(dict(zip("abc", scores, strict=True)), seed=9)
-    drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
-    within = scipy.stats.rankdata(-scores, axis=0)
-    sums = np.array([[within[m, chosen].sum() for chosen in drawn] for m in range(3)])
-    for rank in ranking:
-        better = (sums < sums["abc".index(rank.method)]).sum(axis=0)
-        expected = [float(np.mean(better == place)) for place in range(3)]
-        assert rank.shares == pytest.approx(tuple(expected))
-        assert rank.place is not None and rank.kept == rank.shares[rank.place - 1]
-
-
-def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
-    generator = np.random.default_rng(4)
-    base = generator.uniform(size=10)
-    ranking = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
-    best = ranking[0]
-    assert (best.method, best.place, best.mean_rank) == ("high", 1, 1.0)
-    assert (best.kept, best.shares) == (1.0, (1.0, 0.0, 0.0))
-    assert (best.place_interval.low, best.place_interval.high) == (1.0, 1.0)
-    assert best.place_interval.kind == "percentile"
-
-
-def test_rank_intervals_equal_those_of_resampled_cases() -> None:
-    generator = np.random.default_rng(6)
-    scores = generator.uniform(size=(3, 20)) + np.array([[0.2], [0.1], [0.0]])
-    ranking = {rank.method: rank for rank in ranks(dict(zip("abc", scores, strict=True)), seed=9)}
-    drawn = np.random.default_rng(9).integers(20, size=(2000, 20))
-    within = scipy.stats.rankdata(-scores, axis=0)
-    means = np.array([[within[m, chosen].mean() for chosen in drawn] for m in range(3)])
-    for k, name in enumerate("abc"):
-        inner = np.sort(means[k])[[49, 1950]]  # 2.5 % of the 2,000 lie outside on either side
-        interval = ranking[name].mean_rank_interval
-        assert (interval.low, interval.high) == pytest.approx(tuple(inner))
-        assert ranking[name].place_interval.low <= ranking[name].place_interval.high
-        assert ranking[name].place_interval.low in (1, 2, 3)
-
-
-def test_ranks_without_methods_or_cases() -> None:
-    assert ranks({}) == ()
-    (only,) = ranks({"a": [NAN]})
-    assert only.n == 0 and only.place is None
-    assert ranks({"a": SCORES})[0].place == 1
-
-
 def test_an_undefined_bca_interval_uses_percentiles_with_a_reason() -> None:
     # With a single resample the bias correction is infinite.
     interval = summarise(SCORES, resamples=1).interval
@@ -318,7 +215,104 @@ def test_an_undefined_bca_interval_uses_percentiles_with_a_reason() -> None:
     assert interval.low == interval.high
 
 
-def test_lower_values_rank_first_where_they_are_better():
-    distances = {"near": [1.0, 2.0, 3.0], "far": [2.0, NAN, 4.0]}
-    ranked = ranks(distances, higher_is_better=False)
-    assert [(rank.method, rank.mean_rank) for rank in ranked] == [("near", 1.0), ("far", 2.0)]
+OWNERS = [f"subject {k}" for k, size in enumerate((1, 2, 3, 4, 1, 2, 5, 2)) for _ in range(size)]
+
+
+def of_subjects(generator: np.random.Generator, owners: list[str]) -> list[float]:
+    """Values of which most of the variance is between subjects."""
+    effects = {owner: generator.normal() for owner in dict.fromkeys(owners)}
+    return [effects[owner] + 0.3 * generator.normal() for owner in owners]
+
+
+def test_an_interval_over_subjects_equals_a_hand_written_cluster_bootstrap() -> None:
+    values = np.array(of_subjects(np.random.default_rng(1), OWNERS))
+    values = np.round(values * 1024) / 1024  # sums are exact in any order, so ties are too
+    interval = summarise(values, subjects=OWNERS, seed=3).interval
+    names = list(dict.fromkeys(OWNERS))
+    rows = {name: values[[k for k, owner in enumerate(OWNERS) if owner == name]] for name in names}
+    drawn = np.random.default_rng(3).integers(8, size=(2000, 8))
+    means = np.array([np.concatenate([rows[names[k]] for k in row]).mean() for row in drawn])
+    # BCa by its definition (Efron, 1987), with a jackknife that leaves out one subject at a time.
+    mean = values.mean()
+    z0 = scipy.stats.norm.ppf((np.sum(means < mean) + np.sum(means <= mean)) / 4000)
+    left = np.array(
+        [np.concatenate([rows[other] for other in names if other != name]).mean() for name in names]
+    )
+    deviations = left.mean() - left
+    acceleration = np.sum(deviations**3) / (6 * np.sum(deviations**2) ** 1.5)
+    ends = []
+    for z in scipy.stats.norm.ppf([0.025, 0.975]):
+        share = scipy.stats.norm.cdf(z0 + (z0 + z) / (1 - acceleration * (z0 + z)))
+        ends.append(np.quantile(means, share))
+    assert interval.kind == "bca"
+    assert (interval.low, interval.high) == pytest.approx(ends, abs=1e-9)
+
+
+def test_a_subject_per_case_changes_nothing() -> None:
+    plain, grouped = summarise(SCORES), summarise(SCORES, subjects=range(8))
+    assert (plain.interval.low, plain.interval.high) == pytest.approx(
+        (grouped.interval.low, grouped.interval.high)
+    )
+    values = {"a": SCORES, "b": SCORES[::-1]}
+    assert differences(values)[0].p == differences(values, subjects=range(8))[0].p
+
+
+def test_fewer_than_six_subjects_have_a_withheld_interval_and_no_test() -> None:
+    owners = [1, 1, 2, 2, 3, 3, 4, 4]
+    assert summarise(SCORES, subjects=owners).interval.reason == "4 subjects, fewer than 6"
+    (pair,) = differences({"a": SCORES, "b": [0.0] * 8}, subjects=owners)
+    assert pair.reason == "4 subjects, fewer than 6: no result could be significant"
+    assert (pair.n, pair.subjects) == (8, 4)
+    with pytest.raises(InputError, match=r"subjects: expected one per case \(8\), found 2"):
+        summarise(SCORES, subjects=[1, 2])
+
+
+def test_the_coverage_over_subjects_is_near_its_level_and_that_over_cases_is_not() -> None:
+    generator = np.random.default_rng(0)
+    owners = [f"subject {k}" for k in range(30) for _ in range(4)]
+    covered = {"subjects": 0, "cases": 0}
+    for _ in range(150):
+        values = of_subjects(generator, owners)
+        for kind, given in (("subjects", owners), ("cases", None)):
+            interval = summarise(values, subjects=given, resamples=400).interval
+            covered[kind] += interval.low <= 0 <= interval.high
+    assert 0.88 <= covered["subjects"] / 150 <= 0.99
+    assert covered["cases"] / 150 <= 0.75
+
+
+def test_a_test_over_subjects_uses_one_mean_difference_per_subject() -> None:
+    # Means of the subjects: 1, 2, 3, 4, 5, 6, −7; as in the hand computation over cases.
+    first = [0.5, 1.5, 2, 2.5, 3.5, 4, 5, 5, 5, 6, -7]
+    owners = ["a", "a", "b", "c", "c", "d", "e", "e", "e", "f", "g"]
+    (pair,) = differences({"first": first, "second": [0.0] * 11}, subjects=owners)
+    assert (pair.n, pair.subjects, pair.statistic) == (11, 7, 7)
+    assert pair.p == pytest.approx(38 / 128)
+    assert pair.mean == pytest.approx(sum(first) / 11)
+
+
+def test_infinite_values_are_summarised_by_the_median() -> None:
+    summary = summarise([1.0, 2.0, 3.0, 4.0, 5.0, math.inf, NAN])
+    assert (summary.n, summary.missing, summary.infinite) == (6, 1, 1)
+    assert (summary.aggregate, summary.value, summary.median) == ("median", 3.5, 3.5)
+    assert summary.mean == math.inf and math.isnan(summary.deviation)
+    assert (summary.lower_quartile, summary.upper_quartile) == (2.0, 5.0)
+    assert summary.interval.kind == "percentile"
+    # The 2.5 % and 97.5 % points of the median of six drawn values: by hand, as drawn.
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, math.inf])
+    drawn = np.random.default_rng(0).integers(6, size=(2000, 6))
+    medians = np.sort([np.median(values[row]) for row in drawn])
+    assert (summary.interval.low, summary.interval.high) == (medians[49], medians[1950])
+    assert summarise([1.0, 2.0]).aggregate == "mean"
+
+
+def test_a_difference_with_infinite_values_equals_a_hand_computation() -> None:
+    # Differences 0 (both infinite), ∞, 1, 2, 3, 4, −5: without 0, ranks 6 1 2 3 4 and −5.
+    pair = pair_of([math.inf, math.inf, 2, 3, 4, 5, 0], [math.inf, 1, 1, 1, 1, 1, 5])
+    assert (pair.statistic, pair.n, pair.median) == (5, 7, 2.0)
+    assert math.isnan(pair.mean)
+    assert pair.reason == "1 of 7 differences are 0 and excluded"
+    as_extreme = sum(
+        min(s := sum(k for k, sign in enumerate(signs, 1) if sign), 21 - s) <= 5
+        for signs in product([0, 1], repeat=6)
+    )
+    assert pair.p == pytest.approx(as_extreme / 2**6)

@@ -204,7 +204,8 @@ def test_a_soft_target_and_an_equal_soft_prediction_score_1():
 def test_values_have_the_names_and_meanings_of_papers():
     target = torch.tensor([[0, 0, 0, 0, 1, 1, 2, 2]])
     preds = torch.tensor([[1, 1, 1, 0, 0, 0, 1, 1]])
-    metric = RegionDice(4, 2, names=["sky", "tree", "road", "car"], background="sky")
+    background = {"reference": "sky", "prediction": 1}
+    metric = RegionDice(4, 2, names=["sky", "tree", "road", "car"], background=background)
     metric.update(preds, target)
     values = {key: value.item() for key, value in metric.compute().items()}
     assert metric.mapping == {0: "tree", 1: "sky"}
@@ -215,9 +216,14 @@ def test_values_have_the_names_and_meanings_of_papers():
     assert values["iou_tree"] == pytest.approx(2 / 3)
     assert values["iou_road"] == 0  # no cluster is left for it
     assert isnan(values["iou_car"])  # it does not occur
-    assert values["mean_iou"] == pytest.approx((2 / 3 + 0) / 2)  # without sky and car
-    assert values["mean_accuracy"] == pytest.approx((1 + 0) / 2)
-    assert values["mean_dice"] == pytest.approx((2 * 2 / 5 + 0) / 2)
+    assert values["mean_iou"] == pytest.approx((3 / 6 + 2 / 3 + 0) / 3)  # without car
+    assert values["mean_accuracy"] == pytest.approx((3 / 4 + 1 + 0) / 3)
+    assert values["mean_dice"] == pytest.approx((6 / 9 + 2 * 2 / 5 + 0) / 3)
+    assert values["foreground_iou"] == pytest.approx((2 / 3 + 0) / 2)  # without sky and car
+    assert values["foreground_accuracy"] == pytest.approx((1 + 0) / 2)
+    assert values["foreground_dice"] == pytest.approx((2 * 2 / 5 + 0) / 2)
+    assert values["pooled_dice"] == pytest.approx(2 * 2 / (5 + 2))
+    assert values["foreground_score"] == pytest.approx(2 / (8 - 3))
     assert metric.result.empty["reference"] == ("car",)
 
 

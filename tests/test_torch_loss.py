@@ -386,11 +386,11 @@ def test_gradients_of_other_activations_are_those_of_differences(activation, mea
         )
 
 
-def minimised(loss, target, steps=800):
+def minimised(loss, target, steps=300):
     """The loss that Adam reaches on free logits, and their probabilities."""
     logits = torch.zeros_like(target).requires_grad_()
     optimiser = torch.optim.Adam([logits], lr=0.1)
-    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.99)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.98)
     for _ in range(steps):
         optimiser.zero_grad()
         loss(logits, target).backward()

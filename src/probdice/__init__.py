@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from probdice.comparison.result import Comparison, Group, Merge
     from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
+    from probdice.data.vertex_space import VertexSpace
     from probdice.errors import (
         FormatError,
         GeometryError,
@@ -60,6 +61,7 @@ __all__ = [
     "SetComparison",
     "Similarity",
     "TooLargeError",
+    "VertexSpace",
     "agreement",
     "aitchison_distance",
     "classical_dice",
@@ -80,6 +82,7 @@ _MODULES = {
     "comparison.result": ("Comparison", "Group", "Merge"),
     "data.geometry": ("Geometry",),
     "data.segmentation": ("Segmentation",),
+    "data.vertex_space": ("VertexSpace",),
     "errors": (
         "FormatError",
         "GeometryError",

@@ -7,7 +7,6 @@ from probdice.comparison.result import Comparison
 from probdice.errors import InputError, MissingExtraError
 from probdice.method.region_labels import Label
 from probdice.torch import RegionDice
-from probdice.torch.scalars import keys
 
 try:
     import torch
@@ -124,7 +123,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison of all data of all processes."""
+        """The comparison over the data of all processes."""
         return self._gathered().result
 
     @property
@@ -183,8 +182,8 @@ class RegionDiceHandler(IgniteMetricHandler):
             output_transform=output_transform,
             save_details=False,
         )
-        if value is not None and value not in keys(metric.classes):
-            known = ", ".join(keys(metric.classes))
+        if value is not None and value not in metric.keys:
+            known = ", ".join(metric.keys)
             raise InputError(f"value must be one of {known}, found {value!r}")
 
     def attach(self, engine: Engine, name: str | None = None) -> None:

@@ -1,34 +1,33 @@
 """`probdice agree`: inter-rater agreement."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.parameters import (
     DebugOption,
-    FloorOption,
-    IgnoreGeometryOption,
     JsonOption,
     MaskOption,
-    MaxBytesOption,
     QuietOption,
     ReportOption,
-    SimilarityName,
-    SimilarityOption,
-    SumsName,
-    ToleranceOption,
     WorkersOption,
-    options_of,
+    checked,
+    with_options,
 )
 from probdice.cli.progress import progress
 from probdice.cli.rater_inputs import (
     FilesArgument,
+    RaterCsvOption,
+    RaterImageOption,
     RaterMatchName,
     RaterMatchOption,
-    RaterSumsOption,
+    background_image,
     panel_of_files,
+    region_table,
 )
 from probdice.cli.streams import print_text
+from probdice.options import CompareOptions
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.raters import Agreement
@@ -38,19 +37,17 @@ __all__ = ["agree"]
 MAX_MATRIX = 12  # raters; a larger matrix does not fit a terminal
 
 
+@with_options("agree")
 def agree(
     files: FilesArgument,
-    similarity: SimilarityOption = SimilarityName.absolute,
-    floor: FloorOption = None,
+    given: dict[str, Any],
     match: RaterMatchOption = RaterMatchName.overlap,
     mask: MaskOption = None,
     workers: WorkersOption = None,
-    sums: RaterSumsOption = SumsName.error,
-    geometry_tolerance: ToleranceOption = None,
-    ignore_geometry: IgnoreGeometryOption = False,
-    max_bytes: MaxBytesOption = None,
     report: ReportOption = None,
+    image: RaterImageOption = None,
     json: JsonOption = None,
+    csv: RaterCsvOption = None,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -59,23 +56,16 @@ def agree(
     The score of a rater against the mean of the others is the best score to expect from a method.
     """
     with reporting_errors(debug=debug):
-        options = options_of(
-            similarity=similarity,
-            floor=floor,
-            match=match.value,
-            sums=[sums.value],
-            ignore_geometry=ignore_geometry,
-            geometry_tolerance=geometry_tolerance,
-            max_bytes=max_bytes,
-        )
-        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask}
-        check_outputs({"--report": report, "--json": json}, inputs=inputs)
+        options = checked(CompareOptions, given | {"match": match.value})
+        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask, "--image": image}
+        check_outputs({"--report": report, "--json": json, "--csv": csv}, inputs=inputs)
         written = []
         with progress(shown=not quiet) as display:
             from probdice.raters.agreements import agreement_of
 
             display.begin("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
+            layer = background_image(panel, options, image, report)
             display.begin("comparing")
             agreement = agreement_of(panel)
             if report is not None:
@@ -83,15 +73,19 @@ def agree(
                 from probdice.report.rater_pages import write_consensus
 
                 display.begin("writing the report")
-                write_consensus(consensus_of(panel, "mean", None), report, words="command")
+                mean = consensus_of(panel, "mean", None)
+                write_consensus(mean, report, words="command", image=layer)
                 written.append(f"{report}: report")
             if json is not None and json != "-":
                 write_text(json, agreement.to_json() + "\n")
                 written.append(f"{json}: all numbers")
+            if csv is not None:
+                write_text(csv, agreement.to_csv())
+                written.append(f"{csv}: one row per region and pair of raters")
         if json == "-":
             print_text(agreement.to_json() + "\n")
         elif quiet:
-            print_text(f"{agreement.mean_score!r}\n")
+            print_text(f"{decimal(agreement.mean_score)}\n")
         else:
             _show(agreement, written)
 
@@ -99,7 +93,6 @@ def agree(
 def _show(agreement: "Agreement", written: list[str]) -> None:
     from probdice.cli.display import show
     from probdice.cli.terminal_tables import plain_table
-    from probdice.text.formatting import decimal
 
     parts: list[object] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",
@@ -122,4 +115,5 @@ def _show(agreement: "Agreement", written: list[str]) -> None:
             decimal(rater.adjusted_score),
             decimal(rater.explained),
         )
-    show(*parts, others, *(f"wrote {line}" for line in written))  # type: ignore[arg-type]
+    written_lines = (f"wrote {line}" for line in written)
+    show(*parts, others, *region_table(agreement), *written_lines)  # type: ignore[arg-type]

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from probdice.cli.agree import agree
+from probdice.cli.check import check
 from probdice.cli.compare import compare
 from probdice.cli.consensus import consensus
 from probdice.cli.demo import demo
 from probdice.cli.evaluate import evaluate
+from probdice.cli.help import HELP_NAMES, HelpfulCommand, HelpfulGroup
 from probdice.cli.info import info
 from probdice.cli.paper import paper
 from probdice.cli.rank import rank
@@ -33,6 +34,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     evaluate,
     summarise,
     show,
+    check,
     info,
     demo,
     paper,
@@ -40,7 +42,7 @@ COMMANDS: tuple[Callable[..., Any], ...] = (
     warm_up,
 )
 
-# Shown below the options in the help.
+# Shown above the options in the help.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "compare": (
         "probdice compare truth.nii.gz mine.nii.gz",
@@ -60,6 +62,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "probdice evaluate truth/ mine/ --output results",
         "probdice evaluate truth/ first=a/ second=b/ --output results --workers 4",
         "probdice evaluate --config challenge.toml --output results",
+        "probdice evaluate truth/ --match labels --write-manifest challenge.json",
     ),
     "summarise": (
         "probdice summarise results",
@@ -68,6 +71,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "show": (
         "probdice show results case_07",
         "probdice show results case_07 --method second",
+    ),
+    "check": (
+        "probdice check mine/ --manifest challenge.json",
+        "probdice check mine/ --manifest challenge.json --json -",
     ),
     "info": (
         "probdice info mine.nii.gz",
@@ -87,7 +94,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Group(TyperGroup):
+class _Group(HelpfulGroup):
     """A group of commands that escapes usage errors for the terminal."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -113,13 +120,15 @@ app = typer.Typer(
     cls=_Group,
     help="Compare segmentations, crisp or probabilistic, with any number of regions. Labels need "
     "not agree.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP_NAMES},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:
     # Typer starts a new line only after an empty line.
-    app.command(epilog="\n\n".join(["Examples:", *EXAMPLES[command.__name__]]))(command)
+    app.command(cls=HelpfulCommand, epilog="\n\n".join(["Examples:", *EXAMPLES[command.__name__]]))(
+        command
+    )
 
 
 def _show_version(requested: bool) -> None:

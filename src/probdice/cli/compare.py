@@ -1,64 +1,51 @@
 """`probdice compare`: compare two segmentations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
 from probdice.cli.parameters import (
-    BackgroundOption,
+    AllOption,
     ComponentsOption,
+    CsvOption,
     DebugOption,
-    FloorOption,
-    IgnoreGeometryOption,
-    IgnoreOption,
     ImageOption,
     IndicesOption,
     JsonOption,
     MapOption,
     MaskOption,
-    MatchOption,
-    MaxBytesOption,
-    MergeName,
-    MergeOption,
-    NamesOption,
     PredictionArgument,
-    PredictionNamesOption,
-    PriorityOption,
     QuietOption,
     ReferenceArgument,
-    ReferenceNamesOption,
     RelabelledOption,
     ReportOption,
-    ScaleOption,
     SchedulerOption,
-    SimilarityName,
-    SimilarityOption,
-    SumsOption,
-    ToleranceOption,
+    SurfaceOption,
     WorkersOption,
-    background_of,
+    checked,
     command_line,
     file_of_match,
-    options_of,
+    with_options,
 )
 from probdice.cli.progress import Progress, progress
 from probdice.cli.streams import print_text
+from probdice.options import CompareOptions
+from probdice.text.formatting import decimal, short_paths
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from probdice.comparison.result import Comparison
     from probdice.data.geometry import Geometry
+    from probdice.data.surface import Surface
     from probdice.engine.pair import Images
-    from probdice.files.background_images import Underlay
-    from probdice.method.region_labels import Label
+    from probdice.files.background_images import BackgroundImage
     from probdice.metrics.components import Instances
-    from probdice.options import Options
 
 __all__ = ["Inputs", "MetricOptions", "Outputs", "compare", "run"]
 
@@ -80,28 +67,16 @@ class Inputs:
     workers: int | None = None
     images: tuple[str, ...] = ()
     scheduler: str | None = None
+    surfaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Options of further metrics.
-
-    `background` is None if the option was not given, and "none" if there is no background.
-    """
+    """Further metrics; `instances` are detected if --background states what is no instance."""
 
     indices: bool = False
     components: bool = False
-    background: str | None = None
-
-    @property
-    def label(self) -> "Label | None":
-        """The label of the background, or None."""
-        return background_of(self.background)
-
-    @property
-    def instances(self) -> bool:
-        """Whether instances are detected, which needs a background."""
-        return self.background is not None and (self.indices or self.components)
+    instances: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,42 +87,34 @@ class Outputs:
     relabelled: str | None = None
     report: str | None = None
     json: str | None = None
+    csv: str | None = None
     quiet: bool = False
     command: str = ""
+    all_groups: bool = False
 
 
 NO_METRICS = MetricOptions()
 
 
+@with_options("compare")
 def compare(
     context: typer.Context,
     reference: ReferenceArgument,
     prediction: PredictionArgument,
-    similarity: SimilarityOption = SimilarityName.absolute,
-    floor: FloorOption = None,
-    match: MatchOption = "overlap",
-    merge: MergeOption = MergeName.none,
+    given: dict[str, Any],
     mask: MaskOption = None,
-    ignore: IgnoreOption = None,
-    background: BackgroundOption = None,
     components: ComponentsOption = False,
     workers: WorkersOption = None,
     scheduler: SchedulerOption = None,
-    sums: SumsOption = None,
-    scale: ScaleOption = None,
-    names: NamesOption = None,
-    reference_names: ReferenceNamesOption = None,
-    prediction_names: PredictionNamesOption = None,
-    priority: PriorityOption = None,
-    geometry_tolerance: ToleranceOption = None,
-    ignore_geometry: IgnoreGeometryOption = False,
-    max_bytes: MaxBytesOption = None,
     map_: MapOption = None,
     relabelled: RelabelledOption = None,
     report: ReportOption = None,
     image: ImageOption = None,
+    surface: SurfaceOption = None,
     indices: IndicesOption = False,
     json: JsonOption = None,
+    csv: CsvOption = None,
+    all_: AllOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -157,52 +124,50 @@ def compare(
     are matched by overlap.
     """
     with reporting_errors(debug=debug):
-        metrics = _metric_options(indices, components, background)
-        if image and report is None:
-            raise typer.BadParameter(
-                "is only shown in the report; add --report FILE", param_hint="--image"
-            )
-        options = options_of(
-            similarity=similarity,
-            floor=floor,
-            match=match,
-            merge=merge,
-            ignore=ignore,
-            sums=sums,
-            scale=scale,
-            names=names,
-            reference_names=reference_names,
-            prediction_names=prediction_names,
-            priority=priority,
-            ignore_geometry=ignore_geometry,
-            geometry_tolerance=geometry_tolerance,
-            max_bytes=max_bytes,
-        )
-        file = file_of_match(match)
+        metrics = _metric_options(indices, components, "background" in given)
+        for option, files in {"--image": image, "--surface": surface}.items():
+            if files and report is None:
+                raise typer.BadParameter(
+                    "is only shown in the report; add --report FILE", param_hint=option
+                )
+        options = checked(CompareOptions, given)
+        file = file_of_match(given.get("match", ""))
         check_outputs(
-            {"--map": map_, "--relabelled": relabelled, "--report": report, "--json": json},
+            {
+                "--map": map_,
+                "--relabelled": relabelled,
+                "--report": report,
+                "--json": json,
+                "--csv": csv,
+            },
             images=("--map", "--relabelled"),
             inputs={
                 "REFERENCE": reference,
                 "PREDICTION": prediction,
                 "--mask": mask,
-                "--names": names,
-                "--reference-names": reference_names,
-                "--prediction-names": prediction_names,
+                **{
+                    f"--names ({side})": names
+                    for side, names in options.names.to_dict().items()
+                    if isinstance(names, str)
+                },
                 "--match": None if file is None else str(file),
                 **{f"--image {one}": one for one in image or ()},
+                **{f"--surface {one}": one for one in surface or ()},
             },
         )
         run(
-            Inputs(reference, prediction, mask, workers, tuple(image or ()), scheduler),
+            Inputs(
+                *(reference, prediction, mask, workers, tuple(image or ()), scheduler),
+                surfaces=tuple(surface or ()),
+            ),
             options,
-            Outputs(map_, relabelled, report, json, quiet, command_line(context)),
+            Outputs(map_, relabelled, report, json, csv, quiet, command_line(context), all_),
             metrics,
         )
 
 
 def run(
-    inputs: Inputs, options: "Options", outputs: Outputs, metrics: MetricOptions = NO_METRICS
+    inputs: Inputs, options: CompareOptions, outputs: Outputs, metrics: MetricOptions = NO_METRICS
 ) -> "Comparison":
     """Read, compare, write all files, and then print."""
     with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
@@ -212,24 +177,31 @@ def run(
             _check_scheduled(images)
         if metrics.components:
             display.begin("components")
-            images = _with_components(images, metrics.label)
+            images = _with_components(images, options)
         _check_formats(images, geometry, outputs)
         background_images = _background_images(images, options, inputs.images)
+        surfaces = _surfaces(images, inputs.surfaces)
         result = _compare_images(images, options, outputs, display)
-        written = _write(result, geometry, inputs, outputs, metrics, background_images, display)
+        if options.boundaries:
+            display.begin("boundaries")
+            result.requested_boundaries()
+        result.requested_derived()
+        shown = background_images, surfaces
+        written = _write(result, geometry, inputs, outputs, metrics, shown, display)
     if outputs.json == "-":
         print_text(_as_json(result, inputs, metrics) + "\n")
     elif outputs.quiet:
-        print_text(f"{result.score!r}\n")
+        print_text(f"{decimal(result.score)}\n")
     else:
         from probdice.cli.display import show_comparison
 
         show_comparison(
             result,
-            f"{inputs.reference} ↔ {inputs.prediction}",
+            " ↔ ".join(short_paths(inputs.reference, inputs.prediction)),
             written,
-            indices=result.indices(background=metrics.label) if metrics.indices else None,
-            detection=result.detection(background=metrics.label) if metrics.instances else None,
+            all_groups=outputs.all_groups,
+            indices=result.indices() if metrics.indices else None,
+            detection=result.detection() if metrics.instances else None,
         )
     return result
 
@@ -257,30 +229,24 @@ def _check_scheduled(images: "Images") -> None:
         )
 
 
-def _metric_options(indices: bool, components: bool, background: str | None) -> MetricOptions:
+def _metric_options(indices: bool, components: bool, background_is_given: bool) -> MetricOptions:
     """Check the options of further metrics."""
-    if components and background is None:
+    if components and not background_is_given:
         raise typer.BadParameter(
             "needs --background LABEL (--background none if there is no background)",
             param_hint="--components",
         )
-    if background is not None and not (indices or components):
-        raise typer.BadParameter(
-            "needs --indices or --components; add one of them, or remove it",
-            param_hint="--background",
-        )
-    return MetricOptions(indices, components, background)
+    return MetricOptions(indices, components, background_is_given and (indices or components))
 
 
-def _with_components(images: "Images", background: "Label | None") -> "Images":
+def _with_components(images: "Images", options: CompareOptions) -> "Images":
     """Replace the regions of both sides by their connected components."""
-    from dataclasses import replace
-
     from probdice.errors import ProbdiceError
     from probdice.method.sides import SIDES, Both, Side
 
     def components(side: Side) -> "Instances":
         try:
+            background = None if options.background is None else options.background[side]
             return images.side(side).components(background=background)
         except ProbdiceError as error:
             raise error.prefixed(f"{side}: ") from None
@@ -304,9 +270,9 @@ def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> st
         "mask": None if inputs.mask is None else _files(inputs.mask),
     }
     if metrics.indices:
-        content["indices"] = result.indices(background=metrics.label).to_dict()
+        content["indices"] = result.indices().to_dict()
     if metrics.instances:
-        content["detection"] = result.detection(background=metrics.label).to_dict()
+        content["detection"] = result.detection().to_dict()
     return dumps(null_for_nan(content), allow_nan=False)
 
 
@@ -322,7 +288,7 @@ def _files(path: str) -> dict[str, object]:
 
 
 def _read(
-    inputs: Inputs, options: "Options", display: Progress
+    inputs: Inputs, options: CompareOptions, display: Progress
 ) -> "tuple[Images, Geometry | None]":
     """Read both sides and the mask while another thread imports Numba."""
     from concurrent.futures import ThreadPoolExecutor
@@ -336,8 +302,9 @@ def _read(
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
         )
-        if options.scale is not None and not any(note.kind == "scaled" for note in images.notes):
-            _reject_scale(options.scale, images)
+        scale = options.common_scale
+        if scale is not None and not any(note.kind == "scaled" for note in images.notes):
+            _reject_scale(scale, images)
         warm_up.result()
     finally:
         pool.shutdown(wait=False)
@@ -379,7 +346,8 @@ def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outpu
     import numpy as np
 
     if outputs.map is not None:
-        check_format(outputs.map, np.ones((1,) * len(images.reference.shape), np.float32))
+        pixel = np.ones((1,) * len(images.reference.shape), np.float32)
+        check_format(outputs.map, pixel, geometry)
     if outputs.relabelled is not None:
         crisp = images.prediction.crisp
         check_format(
@@ -388,18 +356,30 @@ def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outpu
 
 
 def _background_images(
-    images: "Images", options: "Options", files: tuple[str, ...]
-) -> "tuple[Underlay, ...]":
+    images: "Images", options: CompareOptions, files: tuple[str, ...]
+) -> "tuple[BackgroundImage, ...]":
     """Read the background images of the report; reject a wrong one before the computation."""
     if not files:
         return ()
-    from probdice.report.image_layers import underlays_of
+    from probdice.report.image_layers import background_images_of
 
-    return underlays_of(images, options, files)
+    return background_images_of(images, options, files)
+
+
+def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]":
+    """Read the surfaces of the report; reject a wrong one before the computation."""
+    if not files:
+        return ()
+    from probdice.files.inputs import as_surfaces
+    from probdice.report.surface_pictures import check_surfaces
+
+    surfaces = as_surfaces(files)
+    check_surfaces(images, surfaces)
+    return surfaces
 
 
 def _compare_images(
-    images: "Images", options: "Options", outputs: Outputs, display: Progress
+    images: "Images", options: CompareOptions, outputs: Outputs, display: Progress
 ) -> "Comparison":
     """Compute the result and everything that is printed, while the progress bar is shown."""
     from probdice.comparison.comparing import compare_images
@@ -421,7 +401,7 @@ def _write(
     inputs: Inputs,
     outputs: Outputs,
     metrics: MetricOptions,
-    background_images: "tuple[Underlay, ...]",
+    shown: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
     display: Progress,
 ) -> Sequence[str]:
     """Write the output files; return a line about each."""
@@ -461,7 +441,8 @@ def _write(
         report.write(
             result,
             outputs.report,
-            image=background_images,
+            image=shown[0],
+            surface=shown[1],
             words="command",
             command=outputs.command,
         )
@@ -469,4 +450,7 @@ def _write(
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
         written.append(f"{outputs.json}: all numbers")
+    if outputs.csv is not None:
+        write_text(outputs.csv, result.to_csv())
+        written.append(f"{outputs.csv}: one row per group")
     return written

@@ -7,21 +7,24 @@ file. Command-line options override the file.
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from probdice.cli.outputs import write_text
+from probdice.method.sides import SIDES
+from probdice.options import EvaluateOptions
+from probdice.options.declaration import declarations
 
 __all__ = ["load_configuration", "save_configuration"]
 
 ARGUMENTS = {"reference": "reference", "predictions": "methods"}
-PATHS = (
-    *("reference", "methods", "output", "mask", "image"),
-    *("names", "reference-names", "prediction-names"),
-)
+PATHS = {
+    *("reference", "methods", "output", "rater", "write-manifest"),
+    *(name for name, one in declarations(EvaluateOptions).items() if one.path),
+}
 EXCLUDED = ("config", "save-config", "debug", "help")
 
 
@@ -58,9 +61,11 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
         if key == "methods" or source is None or source.name not in ("COMMANDLINE", "DEFAULT_MAP"):
             continue
         value = context.params[parameter.name]
-        if _is_path(key, value):
-            value = _relative(value, folder)
-        content[key] = list(value) if isinstance(value, tuple) else value
+        values = [
+            _with_path(one, lambda path: _relative(path, folder)) if _is_path(key, one) else one
+            for one in (value if isinstance(value, list | tuple) else (value,))
+        ]
+        content[key] = values if isinstance(value, list | tuple) else values[0]
     content["methods"] = {name: _relative(directory, folder) for name, directory in methods.items()}
     write_text(path, tomli_w.dumps(content))
 
@@ -82,8 +87,9 @@ def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any
         if not isinstance(value, dict) or not all(isinstance(path, str) for path in value.values()):
             raise _config_error(path, "methods: expected a table with one folder per method")
         return [f"{name}={_resolve(directory, folder)}" for name, directory in value.items()]
-    if key == "pattern" and isinstance(value, dict):
-        return [f"{name}:{text}" for name, text in value.items()]
+    if isinstance(value, dict) and getattr(parameter, "multiple", False):  # by side, or by name
+        sign = "=" if key in ("rater", "derived") else ":"
+        value = [f"{name}{sign}{_joined(one)}" for name, one in value.items()]
     if getattr(parameter, "is_flag", False):
         if not isinstance(value, bool):
             raise _config_error(path, f"{key}: expected true or false, found {value!r}")
@@ -91,15 +97,36 @@ def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
         raise _config_error(path, f"{key}: expected a string or a number, found {value!r}")
+    values = [
+        _with_path(str(one), lambda path: _resolve(path, folder)) if _is_path(key, one) else one
+        for one in values
+    ]
     if getattr(parameter, "multiple", False):
         return [str(one) for one in values]
     if isinstance(value, list):
         raise _config_error(path, f"{key}: expected one value, found {value!r}")
-    return _resolve(str(value), folder) if _is_path(key, value) else value
+    return values[0]
 
 
 def _is_path(key: str, value: Any) -> bool:
-    return key in PATHS or (key == "match" and str(value).lower().endswith(".json"))
+    if key == "subjects":
+        return "{subject}" not in str(value)
+    is_json = str(value).lower().endswith(".json")
+    return key in PATHS or (key in ("match", "derived") and is_json)
+
+
+def _joined(value: Any) -> Any:
+    """A list, such as the labels of a derived region, as one word."""
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _with_path(word: str, convert: Callable[[str], str]) -> str:
+    """Convert the path in a word such as file, reference:file or name=folder."""
+    side, colon, path = word.partition(":")
+    if colon and side in SIDES:
+        return f"{side}:{convert(path)}"
+    name, equals, path = word.partition("=")
+    return f"{name}={convert(path)}" if equals else convert(word)
 
 
 def _resolve(path: str, folder: Path) -> str:

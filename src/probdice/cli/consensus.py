@@ -1,36 +1,36 @@
 """`probdice consensus`: fuse the segmentations of several raters."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
 from probdice.cli.parameters import (
-    COMPARING,
-    OUTPUT,
     DebugOption,
-    IgnoreGeometryOption,
     JsonOption,
     MaskOption,
-    MaxBytesOption,
     QuietOption,
     ReportOption,
-    SumsName,
-    ToleranceOption,
     WorkersOption,
-    options_of,
+    checked,
+    with_options,
 )
 from probdice.cli.progress import progress
 from probdice.cli.rater_inputs import (
     FilesArgument,
+    RaterCsvOption,
+    RaterImageOption,
     RaterMatchName,
     RaterMatchOption,
-    RaterSumsOption,
+    background_image,
     panel_of_files,
+    region_table,
 )
 from probdice.cli.streams import print_text
+from probdice.options import CompareOptions
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.raters import Consensus
@@ -45,44 +45,55 @@ class MethodName(StrEnum):
     staple = "staple"
 
 
+@with_options("consensus")
 def consensus(
     files: FilesArgument,
+    given: dict[str, Any],
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="Write the consensus: the probabilities of the common regions.",
+            rich_help_panel="Output",
+            help="Write the consensus: the probabilities of the common regions, or with --labels "
+            "a label map.",
         ),
     ] = None,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels",
+            metavar="",
+            rich_help_panel="Output",
+            help="Write the consensus as a label map: the most probable region of every voxel. "
+            "Ties go to the smallest label. Needs --output.",
+        ),
+    ] = False,
     method: Annotated[
         MethodName,
         typer.Option(
             metavar="HOW",
-            rich_help_panel=COMPARING,
+            rich_help_panel="Comparison",
             help="mean of the raters, or staple, which estimates the reliability of each rater.",
         ),
     ] = MethodName.mean,
     match: RaterMatchOption = RaterMatchName.overlap,
     mask: MaskOption = None,
     workers: WorkersOption = None,
-    sums: RaterSumsOption = SumsName.error,
-    geometry_tolerance: ToleranceOption = None,
-    ignore_geometry: IgnoreGeometryOption = False,
-    max_bytes: MaxBytesOption = None,
     entropy: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=OUTPUT,
+            rich_help_panel="Output",
             help="Write an image of disagreement: the entropy of the consensus at every voxel, in "
             "bits.",
         ),
     ] = None,
     report: ReportOption = None,
+    image: RaterImageOption = None,
     json: JsonOption = None,
+    csv: RaterCsvOption = None,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -92,16 +103,18 @@ def consensus(
     files nor their labels change the result.
     """
     with reporting_errors(debug=debug):
-        options = options_of(
-            match=match.value,
-            sums=[sums.value],
-            ignore_geometry=ignore_geometry,
-            geometry_tolerance=geometry_tolerance,
-            max_bytes=max_bytes,
-        )
-        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask}
+        options = checked(CompareOptions, given | {"match": match.value})
+        if labels and output is None:
+            raise typer.BadParameter("needs --output FILE", param_hint="--labels")
+        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask, "--image": image}
         check_outputs(
-            {"--output": output, "--entropy": entropy, "--report": report, "--json": json},
+            {
+                "--output": output,
+                "--entropy": entropy,
+                "--report": report,
+                "--json": json,
+                "--csv": csv,
+            },
             images=("--output", "--entropy"),
             inputs=inputs,
         )
@@ -112,20 +125,21 @@ def consensus(
 
             display.begin("reading")
             panel = panel_of_files(files, mask=mask, workers=workers, options=options)
+            layer = background_image(panel, options, image, report)
             if output is not None:
-                image = panel.several.any
-                check_format(output, sample_segmentation(image.shape, image.geometry, crisp=False))
+                one = panel.several.any
+                check_format(output, sample_segmentation(one.shape, one.geometry, crisp=labels))
             display.begin("comparing")
             result = consensus_of(panel, method.value, None)
-            if json is not None or report is not None or not quiet:
+            if not quiet or any(path is not None for path in (json, report, csv)):
                 _ = (
                     result.raters,
                     result.agreement,
                 )  # computed here, while the progress bar is shown
             if output is not None:
                 display.begin("writing")
-                write(output, result.segmentation)
-                written.append(f"{output}: consensus")
+                write(output, result.label_map() if labels else result.segmentation)
+                written.append(f"{output}: consensus{' as a label map' if labels else ''}")
             if entropy is not None:
                 display.begin("writing")
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
@@ -134,15 +148,18 @@ def consensus(
                 from probdice.report.rater_pages import write_consensus
 
                 display.begin("writing the report")
-                write_consensus(result, report, words="command")
+                write_consensus(result, report, words="command", image=layer)
                 written.append(f"{report}: report")
             if json is not None and json != "-":
                 write_text(json, result.to_json() + "\n")
                 written.append(f"{json}: all numbers")
+            if csv is not None:
+                write_text(csv, result.agreement.to_csv())
+                written.append(f"{csv}: one row per region and pair of raters")
         if json == "-":
             print_text(result.to_json() + "\n")
         elif quiet:
-            print_text(f"{result.agreement.mean_score!r}\n")
+            print_text(f"{decimal(result.agreement.mean_score)}\n")
         else:
             _show(result, written)
 
@@ -151,7 +168,6 @@ def _show(result: "Consensus", written: list[str]) -> None:
     from probdice.cli.display import note_line, show
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
-    from probdice.text.formatting import decimal
 
     method = "mean"
     if result.method == "staple":
@@ -175,6 +191,7 @@ def _show(result: "Consensus", written: list[str]) -> None:
         f"mean agreement of two raters: {decimal(agreement.mean_score)} "
         f"(adjusted {decimal(agreement.mean_adjusted_score)})",
         table,
+        *region_table(agreement),
         *(note_line(in_command(note.message)) for note in result.notes),
         *(f"wrote {line}" for line in written),
     )

@@ -27,7 +27,7 @@ def demo(
         from probdice.cli.compare import Inputs, Outputs, run
         from probdice.files import write
         from probdice.method.sides import SIDES
-        from probdice.options import Options
+        from probdice.options import CompareOptions
         from probdice.synthesis import demo_pair
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def demo(
         command = shlex.join([*arguments, "--map", similarity, "--report", page])
         run(
             Inputs(reference, prediction),
-            Options.of(merge="both"),
+            CompareOptions.of(merge="both"),
             Outputs(map=similarity, report=page, command=command),
         )
         print_text(f"\nto repeat this comparison:\n  {command}\n")

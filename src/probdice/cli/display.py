@@ -17,10 +17,12 @@ from probdice.errors import in_command
 from probdice.method.matching import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
+from probdice.metrics.verdict import verdict_of, worst_first
 from probdice.text.escaping import printable
 from probdice.text.formatting import decimal, millilitres
 
 if TYPE_CHECKING:
+    from probdice.metrics.derived import Derived
     from probdice.metrics.detection import Detection
     from probdice.metrics.indices import Indices
 
@@ -29,7 +31,7 @@ __all__ = ["note_line", "show", "show_comparison"]
 T = TypeVar("T")
 
 SHORT_SIDES: dict[Side, str] = {"reference": "ref.", "prediction": "pred."}
-MAX_ROWS = 60  # of a table
+MAX_ROWS = 20  # of the table of groups, unless all are requested
 FILE_WIDTH = 160  # characters per line if the output is not a terminal
 
 
@@ -40,25 +42,36 @@ def show_comparison(
     *,
     indices: "Indices | None" = None,
     detection: "Detection | None" = None,
+    all_groups: bool = False,
 ) -> None:
-    """Print scores, groups, further metrics, notes and the written files."""
+    """Print scores, groups (the worst first), further metrics, notes and the written files."""
     parts: list[RenderableType] = [
         Text(printable(title), style="bold"),
         _settings(result),
         "",
+        Text(printable(verdict_of(result)), style="bold"),
+        "",
         _headline(result),
     ]
-    parts += [_groups(result)]
-    if len(result.groups) > MAX_ROWS:
-        parts.append(
-            f"… and {len(result.groups) - MAX_ROWS} more groups; --json writes all of them"
-        )
+    order = worst_first(result.groups)
+    shown = order if all_groups else order[:MAX_ROWS]
+    parts.append(_groups(result, [result.groups[k] for k in shown]))
+    if len(shown) < len(order):
+        parts.append(f"… {len(order) - len(shown):,} more, --all")
+    derived = result.requested_derived()
+    if derived is not None:
+        parts.append(_derived(derived))
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
         notes += indices.notes
     if detection is not None:
         parts += [Text(repr(detection)), ""]
+    boundaries = result.requested_boundaries()
+    if boundaries is not None:
+        parts += [Text(repr(boundaries)), ""]
+    if derived is not None and boundaries is not None:
+        parts += [Text(repr(result.numbers.known("derived_boundaries"))), ""]
     for side, labels in result.empty.items():
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"
@@ -115,11 +128,14 @@ def _headline(result: Comparison) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_column()
-    lowest = result.lowest
+    lowest = result.groups[worst_first(result.groups)[0]]
+    style = "bold"
+    if result.background is not None:
+        _add_foreground(table, result)
+        style = ""
     if not isnan(lowest.dice):
-        table.add_row(
-            Text("mean Dice", style="bold"), Text(decimal(result.mean_dice), style="bold"), ""
-        )
+        mean = Text(decimal(result.mean_dice), style=style)
+        table.add_row(Text("mean Dice", style=style), mean, "")
     chance = _if_available(lambda: result.chance)
     if chance is not None:
         level = decimal(chance)
@@ -154,6 +170,39 @@ def _headline(result: Comparison) -> Table:
     return table
 
 
+def _add_foreground(table: Table, result: Comparison) -> None:
+    """Add the numbers of the foreground to the summary table."""
+    dice = Text(decimal(result.foreground_dice), style="bold")
+    table.add_row(Text("foreground Dice", style="bold"), dice, "")
+    table.add_row("pooled Dice", decimal(result.pooled_dice), "of all foreground groups")
+    chance = _if_available(lambda: result.foreground_chance)
+    adjusted = ""
+    if chance is not None:
+        adjusted = f"adjusted {decimal(result.adjusted_foreground_score)}, chance {decimal(chance)}"
+    table.add_row("foreground score", decimal(result.foreground_score), adjusted)
+
+
+def _derived(derived: "Derived") -> FittingTable:
+    """Return the table of derived regions."""
+    names = ("derived region", "reference", "prediction")
+    numbers = ("Dice", "Jaccard", "ref. pixels", "pred. pixels")
+    table = FittingTable(
+        [*(Column(name) for name in names), *(Column(name, numbers=True) for name in numbers)]
+    )
+    for region in derived:
+        table.add_row(
+            region.name,
+            listed(region.reference),
+            listed(region.prediction),
+            decimal(region.dice),
+            decimal(region.jaccard),
+            _pixels(region.reference_volume),
+            _pixels(region.prediction_volume),
+            style="dim" if region.faint else None,
+        )
+    return table
+
+
 def _pair(group: Group) -> str:
     """Describe the regions of a group."""
     sides = [f"{side} {listed(group.side(side))}" for side in SIDES if group.side(side)]
@@ -183,7 +232,7 @@ def _count(count: int, side: str) -> str:
     return f"{count} {side} {'region' if count == 1 else 'regions'}"
 
 
-def _groups(result: Comparison) -> FittingTable:
+def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
     """Return the table of groups, with volumes in millilitres if they are known."""
     has_volume = result.pixel_volume is not None
     columns = [
@@ -191,7 +240,6 @@ def _groups(result: Comparison) -> FittingTable:
         Column("prediction"),
         Column("Dice", numbers=True),
         Column("Jaccard", numbers=True, drop_order=2),
-        Column("similarity", numbers=True, drop_order=3),
     ]
     if has_volume:
         columns += [
@@ -201,11 +249,12 @@ def _groups(result: Comparison) -> FittingTable:
         Column(f"{side} pixels", numbers=True, drop_order=4 if has_volume else 1)
         for side in SHORT_SIDES.values()
     ]
-    faint = any(group.faint for group in result.groups[:MAX_ROWS])
+    columns.append(Column("volume", numbers=True, drop_order=5))
+    faint = any(group.faint for group in groups)
     if faint:
         columns.append(Column(""))
     table = FittingTable(columns)
-    for group in result.groups[:MAX_ROWS]:
+    for group in groups:
         unmatched = not (group.reference and group.prediction)
         volumes = group.reference_volume, group.prediction_volume
         sizes = (
@@ -216,13 +265,18 @@ def _groups(result: Comparison) -> FittingTable:
             listed(group.prediction),
             decimal(group.dice),
             decimal(group.jaccard),
-            decimal(group.similarity),
             *(size.removesuffix(" mL") for size in sizes),
             *map(_pixels, volumes),
+            _relative(group.relative_volume_difference),
             *(["faint" if group.faint else ""] if faint else []),
             style="dim" if group.faint else "yellow" if unmatched else None,
         )
     return table
+
+
+def _relative(difference: float) -> str:
+    """A signed share in per cent."""
+    return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 
 
 def _pixels(volume: float) -> str:

@@ -1,6 +1,7 @@
 """`probdice evaluate`: score and rank methods over a folder of cases."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,35 +12,9 @@ import typer
 from probdice.cli.configuration import load_configuration, save_configuration
 from probdice.cli.outcome import ERROR, reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
-from probdice.cli.parameters import (
-    COMPARING,
-    OUTPUT,
-    RANKING,
-    READING,
-    CorrespondenceName,
-    DebugOption,
-    FloorOption,
-    IgnoreGeometryOption,
-    IgnoreOption,
-    MatchOption,
-    MaxBytesOption,
-    MeasureName,
-    MergeName,
-    MergeOption,
-    MissingName,
-    NamesOption,
-    PredictionNamesOption,
-    PriorityOption,
-    ReferenceNamesOption,
-    ScaleOption,
-    SimilarityName,
-    SimilarityOption,
-    SumsOption,
-    ToleranceOption,
-    background_of,
-    options_of,
-)
+from probdice.cli.parameters import DebugOption, checked, with_options
 from probdice.cli.progress import COMPILING
+from probdice.options import EvaluateOptions
 
 if TYPE_CHECKING:
     from probdice.evaluation import Progress
@@ -47,9 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 CONSENSUS = "consensus"  # instead of the folder of the reference
+PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")  # a path, not a name: C:\a=b, /a=b, ./a=b
 FAILED = ERROR  # the exit code if a case could not be compared
 
 
+@with_options("evaluate")
 def evaluate(
     context: typer.Context,
     reference: Annotated[
@@ -62,175 +39,41 @@ def evaluate(
             "folder with that name).",
         ),
     ],
+    given: dict[str, Any],
     predictions: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PREDICTION_DIR…",
             show_default=False,
             help="One folder of predictions per method, as DIR or name=DIR.",
         ),
-    ],
+    ] = None,
     out: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--output", "-o",
             metavar="OUT",
-            rich_help_panel=OUTPUT,
+            show_default=False,
+            rich_help_panel="Output",
             help="Results folder. The same command continues an interrupted run; another command "
             "replaces the tables.",
         ),
-    ],
+    ] = None,
     rater: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=DIR",
-            rich_help_panel=COMPARING,
+            rich_help_panel="Comparison",
             help="Folder with the segmentations of one rater (annotator). Repeat for two or more "
             "raters: every method is also compared with each rater and with inter-rater "
             "agreement.",
         ),
     ] = None,
-    similarity: SimilarityOption = SimilarityName.absolute,
-    floor: FloorOption = None,
-    match: MatchOption = "overlap",
-    merge: MergeOption = MergeName.none,
-    correspondence: Annotated[
-        CorrespondenceName,
-        typer.Option(
-            metavar="SCOPE",
-            rich_help_panel=COMPARING,
-            help="case: match the regions of every case separately; set: match once for all cases "
-            "of a method, if labels (classes, clusters) mean the same in every case.",
-        ),
-    ] = CorrespondenceName.case,
-    ignore: IgnoreOption = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            rich_help_panel=COMPARING,
-            help="Number of cores for processes and threads together; all by default.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            rich_help_panel=COMPARING,
-            help="Run on a Dask cluster (tcp://host:8786), with one task per case. The workers "
-            "must have the files at the same paths.",
-        ),
-    ] = None,
-    pattern: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            rich_help_panel=READING,
-            help="Position of the case name in file names, such as '{case}_seg.nii.gz'. For one "
-            "side or method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, "
-            "name:PATTERN. 'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be "
-            "repeated.",
-        ),
-    ] = None,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities",
-            metavar="",
-            rich_help_panel=READING,
-            help="Read the .npz probabilities of nnU-Net instead of its label maps.",
-        ),
-    ] = False,
-    mask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=COMPARING,
-            help="Folder with one mask per case. Only voxels where it is not 0 are compared.",
-        ),
-    ] = None,
-    image: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=OUTPUT,
-            help="Folder with the segmented images, shown on the pages of cases.",
-        ),
-    ] = None,
-    missing: Annotated[
-        MissingName,
-        typer.Option(
-            metavar="RULE",
-            rich_help_panel=RANKING,
-            help="How missing and failed cases of a method count. worst: they rank last; zero: "
-            "they rank last and count as 0 in means; exclude: the ranking excludes these cases for "
-            "all methods.",
-        ),
-    ] = MissingName.worst,
-    rank_by: Annotated[
-        MeasureName | None,
-        typer.Option(
-            metavar="MEASURE",
-            show_default=False,
-            rich_help_panel=RANKING,
-            help="Measure that ranks methods: score (the default), adjusted_score (the default "
-            "with --merge), foreground_dice (the default with --background), matched_score, "
-            "explained_reference, explained_prediction, mean_dice or lowest_dice.",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            metavar="",
-            rich_help_panel=READING,
-            help="Identify finished cases by the content of their files, not by size and time.",
-        ),
-    ] = False,
-    sums: SumsOption = None,
-    scale: ScaleOption = None,
-    names: NamesOption = None,
-    reference_names: ReferenceNamesOption = None,
-    prediction_names: PredictionNamesOption = None,
-    priority: PriorityOption = None,
-    geometry_tolerance: ToleranceOption = None,
-    ignore_geometry: IgnoreGeometryOption = False,
-    max_bytes: MaxBytesOption = None,
-    indices: Annotated[
-        bool,
-        typer.Option(
-            "--indices",
-            metavar="",
-            rich_help_panel=OUTPUT,
-            help="Add other indices to cases.csv: Rand, variation of information, covering, mean "
-            "IoU and others.",
-        ),
-    ] = False,
-    background: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            rich_help_panel=RANKING,
-            help="Label of the background, or its name; none if there is no background. Methods "
-            "are ranked by the mean Dice of the foreground, and cases.csv counts detected "
-            "instances.",
-        ),
-    ] = None,
-    parquet: Annotated[
-        bool,
-        typer.Option(
-            "--parquet",
-            metavar="",
-            rich_help_panel=OUTPUT,
-            help="Also write the tables as Parquet.",
-        ),
-    ] = False,
     reports: Annotated[
         str,
         typer.Option(
             metavar=REPORTS,
-            rich_help_panel=OUTPUT,
+            rich_help_panel="Output",
             help="Cases that get a page with images, linked from OUT/report.html: all, the N "
             "lowest cases of every method by the ranking measure, or none.",
         ),
@@ -239,7 +82,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=OUTPUT,
+            rich_help_panel="Output",
             is_eager=True,
             callback=load_configuration,
             help="Read options from a TOML file. Command-line options override it.",
@@ -248,13 +91,31 @@ def evaluate(
     save_config: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT, help="Write the options to a TOML file."
+            metavar="FILE", rich_help_panel="Output", help="Write the options to a TOML file."
         ),
     ] = None,
+    write_manifest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel="Output",
+            help="Write what a submission must look like (cases, grids, labels, kind) as JSON for "
+            "the command check. Without PREDICTION_DIR and --output, only write this file.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            metavar="",
+            rich_help_panel="Ranking",
+            help="Exit with code 1 if any case is missing, as for failed cases.",
+        ),
+    ] = False,
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print failures only."
+            "--quiet", "-q", metavar="", rich_help_panel="Output", help="Print failures only."
         ),
     ] = False,
     debug: DebugOption = False,
@@ -265,28 +126,23 @@ def evaluate(
     others; the exit code is then 1. OUT/report.html shows the results.
     """
     check_reports(reports)
-    methods = _methods(predictions)
+    methods = _methods(predictions or ())
     raters = _methods(rater or (), "--rater")
-    with reporting_errors(debug=debug):
-        options = options_of(
-            similarity=similarity,
-            floor=floor,
-            match=match,
-            merge=merge,
-            correspondence=correspondence.value,
-            ignore=ignore,
-            sums=sums,
-            scale=scale,
-            names=names,
-            reference_names=reference_names,
-            prediction_names=prediction_names,
-            priority=priority,
-            ignore_geometry=ignore_geometry,
-            geometry_tolerance=geometry_tolerance,
-            max_bytes=max_bytes,
+    manifest_only = write_manifest is not None and not methods and out is None
+    if not manifest_only and (not methods or out is None):
+        raise typer.BadParameter(
+            "missing; without PREDICTION_DIR and --output, evaluate can only --write-manifest",
+            param_hint="--output" if methods else "PREDICTION_DIR",
         )
+    with reporting_errors(debug=debug):
+        given["pattern"] = _patterns(given.get("pattern", ()), methods | raters)
+        options = checked(EvaluateOptions, given)
         if save_config is not None:
             save_configuration(context, save_config, methods)
+        if write_manifest is not None:
+            _write_manifest(write_manifest, reference, options, quiet)
+        if not methods or out is None:
+            return
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
         from probdice.evaluation.tables import Others
@@ -298,17 +154,9 @@ def evaluate(
                 options,
                 raters=raters,
                 out=out,
-                pattern=_patterns(pattern or (), methods | raters),
-                mask=mask,
-                image=image,
-                probabilities=probabilities,
-                missing=missing.value,
-                rank_by=None if rank_by is None else rank_by.value,
-                workers=workers,
-                scheduler=scheduler,
-                verify=verify,
-                parquet=parquet,
-                others=Others(indices, background is not None, background_of(background)),
+                others=Others(
+                    options.indices, "background" in given, options.background is not None
+                ),
                 words="command",
                 progress=notify,
                 compiling=show_compiling,
@@ -323,11 +171,47 @@ def evaluate(
                 pass
             except FormatError as error:
                 print_error = error
-        write_pages(result, reports, workers=workers, quiet=quiet)
+        write_pages(result, reports, workers=options.workers, quiet=quiet)
         if print_error is not None:
             raise FormatError(*print_error.args, f"; all results are in {out}")
-    if result.failures or (result.yardstick is not None and result.yardstick.left_out):
+    left_out = result.rater_comparison is not None and result.rater_comparison.left_out
+    lacking = strict and any(counts.missing for counts in result.counts.values())
+    if result.failures or left_out or lacking:
         raise typer.Exit(FAILED)
+
+
+def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: bool) -> None:
+    """Write the manifest of the references, and print what it allows."""
+    from probdice.cli.outputs import check_outputs
+    from probdice.evaluation import Manifest
+
+    if reference == CONSENSUS:
+        raise typer.BadParameter(
+            "needs a folder of references, found consensus", param_hint="--write-manifest"
+        )
+    check_outputs({"--write-manifest": path}, inputs={})
+    manifest = Manifest.of(reference, options)
+    manifest.write(path)
+    if not quiet:
+        from probdice.cli.display import show
+        from probdice.method.matching import listed
+        from probdice.text.escaping import printable
+
+        names = {"labels": "label maps", "probabilities": "probabilities"}
+        kinds = " and ".join(names[kind] for kind in manifest.kinds)
+        labels = listed(manifest.regions.labels, 20)
+        rule = (
+            "other labels are errors"
+            if manifest.strict_labels
+            else "other labels are warnings; with --match labels they are errors"
+        )
+        count = len(manifest.cases)
+        show(
+            printable(
+                f"wrote {path}: {count} {'case' if count == 1 else 'cases'}, {kinds}, labels "
+                f"{labels} ({rule})"
+            )
+        )
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
@@ -337,7 +221,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
     methods: dict[str, str] = {}
     for word in words:
         name, equals, folder = word.partition("=")
-        if not equals or os.path.isdir(word):
+        if not equals or os.path.isdir(word) or PATH.match(word):
             name, folder = os.path.basename(os.path.abspath(word)), word
         name = as_name(name)
         if name in methods:

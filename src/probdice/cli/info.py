@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption, MaxBytesOption, SumsName, names_in, usage_errors
+from probdice.cli.parameters import DebugOption, checked, with_options
+from probdice.options import ReadOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["info"]
 
 
+@with_options("info")
 def info(
     file: Annotated[
         str,
@@ -33,30 +35,7 @@ def info(
             help="File, files or array in a file, in a form that compare accepts.",
         ),
     ],
-    sums: Annotated[
-        SumsName, typer.Option(help="How to handle probabilities that do not sum to 1.")
-    ] = SumsName.error,
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            help="Value that means probability 1: 100 for percentages, 255 for 8-bit maps.",
-        ),
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Table of label names, in a format that compare accepts."
-        ),
-    ] = None,
-    priority: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Where masks overlap, assign the voxel to the first of these regions.",
-        ),
-    ] = None,
-    max_bytes: MaxBytesOption = None,
+    given: dict[str, Any],
     debug: DebugOption = False,
 ) -> None:
     """Show the content of a file: labels or probabilities, regions and geometry.
@@ -68,20 +47,23 @@ def info(
         from probdice.errors import FormatError, in_command
         from probdice.files import read
         from probdice.files.masks import OverlappingMasks
-        from probdice.options import as_scale
 
-        with usage_errors("--scale"):
-            scale = as_scale(scale)
+        options = checked(ReadOptions, given)
 
         def read_with(sums: "Sums") -> "Segmentation":
-            order = names_in(priority or "")
+            names = options.names.reference
             return read(
-                file, names=names, scale=scale, sums=sums, priority=order, max_bytes=max_bytes
+                file,
+                names=dict(names) if isinstance(names, tuple) else names,
+                scale=options.common_scale,
+                sums=sums,
+                priority=options.priority.reference,
+                max_bytes=options.max_bytes,
             )
 
         overlap = None
         try:
-            segmentation = read_with(sums.value)
+            segmentation = read_with(options.sums.reference)
         except OverlappingMasks as error:
             overlap = error
             segmentation = read_with("background")
@@ -311,10 +293,10 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
     if geometry is None:
         table.add_row("geometry", "none: the file has no spacing, origin and direction")
         return file, table
-    described = geometry.describe()
-    table.add_row("spacing", f"{described['spacing']} mm")
-    table.add_row("origin", f"{described['origin']} mm")
-    table.add_row("direction", f"{described['direction']}{_orientation(geometry)}")
+    endings = {"spacing": " mm", "origin": " mm", "direction": _orientation(geometry)}
+    for key, text in geometry.describe().items():
+        if key != "size":
+            table.add_row(key, f"{text}{endings.get(key, '')}")
     return file, table
 
 

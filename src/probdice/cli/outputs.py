@@ -78,9 +78,11 @@ def _identity(file: Path) -> tuple[int, int, str]:
     """Return a key that is equal for all names of one file, which need not exist yet."""
     with suppress(OSError):
         status = os.stat(file)
-        return status.st_dev, status.st_ino, ""
+        if status.st_ino:  # some network file systems have no numbers
+            return status.st_dev, status.st_ino, ""
     folder = os.stat(file.parent)
-    return folder.st_dev, folder.st_ino, file.name
+    name = file.name if folder.st_ino else str(file)
+    return folder.st_dev, folder.st_ino, name.casefold()  # macOS and Windows ignore case
 
 
 def sample_segmentation(
@@ -89,11 +91,10 @@ def sample_segmentation(
     """Return a segmentation with one pixel, to test whether a format supports its kind."""
     import numpy as np
 
-    from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
 
     one_pixel = (1,) * len(shape)
-    place = None if geometry is None else Geometry(one_pixel, geometry.affine)
+    place = None if geometry is None else geometry.of_one_pixel()
     if crisp:
         return Segmentation.from_labels(np.ones(one_pixel, np.uint8), geometry=place)
     return Segmentation.from_probabilities(
@@ -101,17 +102,21 @@ def sample_segmentation(
     )
 
 
-def check_format(path: str, value: "Segmentation | NDArray[Any]") -> None:
-    """Check that a format supports a value, by writing it to a temporary folder."""
+def check_format(
+    path: str, value: "Segmentation | NDArray[Any]", geometry: "Geometry | None" = None
+) -> None:
+    """Check that a format supports a value of one pixel, by writing it to a temporary folder."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
-    from probdice.files.writing import payload_of
+    from probdice.files.writing import check_vertices, payload_of
 
     form = next(form for form in FORMATS if form.write and path.lower().endswith(form.writes))
     assert form.write is not None
     with tempfile.TemporaryDirectory() as folder:
         try:
-            form.write(Path(folder, Path(path).name), payload_of(value, None))
+            payload = payload_of(value, None if geometry is None else geometry.of_one_pixel())
+            check_vertices(form, payload)
+            form.write(Path(folder, Path(path).name), payload)
         except ProbdiceError as error:
             raise error.prefixed(f"{path}: ") from error
 
@@ -124,10 +129,10 @@ def write_text(path: str, text: str) -> None:
     target = Path(path)
     try:
         if target.exists() and not target.is_file():  # a pipe, /dev/null
-            target.write_text(text, encoding="utf-8")
+            target.write_text(text, encoding="utf-8", newline="\n")
             return
         with replacing(target) as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from error
 

@@ -49,4 +49,4 @@ def write_pages(
 
         page = evaluation.report(reports=reports, workers=workers, progress=show_progress)
     if not quiet:
-        print_text(f"report: {page}\n")
+        print_text(f"wrote {page}: report\n")

@@ -42,9 +42,9 @@ def paper(
             page = run_paper(
                 folder, seed=seed, survey=survey_sheet, people=people, progress=show_progress
             )
-        print_text(f"wrote {page}, numbers.json and the figures in the same folder\n")
+        print_text(f"wrote {page}: report; numbers.json and the figures are beside it\n")
         if survey_sheet:
-            print_text(f"wrote {people} sheets, answers.csv and guide.txt to {folder / 'survey'}\n")
+            print_text(f"wrote {folder / 'survey'}: {people} sheets, answers.csv and guide.txt\n")
 
 
 @contextmanager

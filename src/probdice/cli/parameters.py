@@ -1,131 +1,57 @@
-"""Arguments and options of the commands, and their conversion to library options.
+"""Options of the commands: those of `probdice.options`, and those that only commands have.
 
-This module only parses text. `Options.of` checks the values, and an `InputError` that it raises
+This module only parses text. `ReadOptions.of` checks the values, and an `InputError` that it raises
 becomes a usage error.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
+from enum import Enum, StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from probdice.method.sides import SIDES, Side
+from probdice.options import EvaluateOptions, ReadOptions
+from probdice.options.declaration import PANELS, Command, Declaration, declarations
+
 if TYPE_CHECKING:
-    from probdice.data.value_checks import Sums
     from probdice.method.region_labels import Label
-    from probdice.method.sides import Side
     from probdice.method.similarity import Similarity
-    from probdice.options import Correspondence, GivenNames, Match, Options
+    from probdice.options import Match
 
 __all__ = [
-    "COMPARING",
-    "OUTPUT",
-    "READING",
-    "CorrespondenceName",
+    "AllOption",
+    "CsvOption",
     "DebugOption",
-    "FloorOption",
-    "IgnoreGeometryOption",
-    "IgnoreOption",
     "JsonOption",
     "MapOption",
     "MaskOption",
-    "MatchOption",
-    "MaxBytesOption",
-    "MeasureName",
-    "MergeName",
-    "MergeOption",
-    "MissingName",
-    "NamesOption",
     "PredictionArgument",
-    "PredictionNamesOption",
-    "PriorityOption",
     "QuietOption",
     "ReferenceArgument",
-    "ReferenceNamesOption",
     "RelabelledOption",
     "ReportOption",
-    "ScaleOption",
     "SchedulerOption",
-    "SimilarityName",
-    "SimilarityOption",
-    "SumsName",
-    "SumsOption",
-    "ToleranceOption",
     "WorkersOption",
+    "checked",
     "command_line",
     "file_of_match",
-    "match_of",
-    "names_in",
-    "options_of",
-    "priority_of",
-    "scale_of",
-    "similarity_of",
-    "sums_of",
     "usage_errors",
+    "with_options",
 ]
 
 T = TypeVar("T")
+Chosen = TypeVar("Chosen", bound=ReadOptions)
 
+TWO_SIDES = ("compare", "evaluate")  # commands with a reference and a prediction
 MATCHING_RULES = ("overlap", "paper", "labels")
-# Titles of option groups in the help.
-COMPARING, READING, RANKING, OUTPUT = "Comparison", "Reading", "Ranking", "Output"
-
-
-class SimilarityName(StrEnum):
-    """Names of similarities."""
-
-    absolute = "absolute"
-    aitchison = "aitchison"
-
-
-class CorrespondenceName(StrEnum):
-    """Scope of a correspondence: one per case, or one for all cases of a method."""
-
-    case = "case"
-    set = "set"
-
-
-class MergeName(StrEnum):
-    """Sides whose unmatched regions may be merged."""
-
-    none = "none"
-    prediction = "prediction"
-    reference = "reference"
-    both = "both"
-
-
-class MissingName(StrEnum):
-    """How missing and failed cases of a method count in means and ranks."""
-
-    worst = "worst"
-    zero = "zero"
-    exclude = "exclude"
-
-
-class MeasureName(StrEnum):
-    """Measures that can rank methods."""
-
-    score = "score"
-    adjusted_score = "adjusted_score"
-    matched_score = "matched_score"
-    explained_reference = "explained_reference"
-    explained_prediction = "explained_prediction"
-    mean_dice = "mean_dice"
-    lowest_dice = "lowest_dice"
-    foreground_dice = "foreground_dice"
-
-
-class SumsName(StrEnum):
-    """How to handle probabilities that do not sum to 1."""
-
-    error = "error"
-    normalise = "normalise"
-    background = "background"
-
+VALUES: dict[str, type] = {"text": str, "integer": int, "number": float, "flag": bool}
 
 ReferenceArgument = Annotated[
     str,
@@ -145,58 +71,12 @@ PredictionArgument = Annotated[
         help="Predicted segmentation, in any of the forms of REFERENCE.",
     ),
 ]
-
-SimilarityOption = Annotated[
-    SimilarityName,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=COMPARING,
-        help="absolute compares differences of probabilities, aitchison compares their ratios.",
-    ),
-]
-FloorOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="F",
-        rich_help_panel=COMPARING,
-        help="With aitchison, raise probabilities below F to F. Without a floor, the distance "
-        "between 0 and any other probability is infinite.",
-    ),
-]
-MatchOption = Annotated[
-    str,
-    typer.Option(
-        metavar="HOW",
-        rich_help_panel=COMPARING,
-        help="How regions are matched: overlap (largest total overlap), paper (the paper's rule), "
-        "labels (equal labels), pairs of labels prediction=reference such as 0=csf,1=grey (other "
-        "regions by overlap), or a .json file from an earlier compare --json.",
-        autocompletion=lambda: list(MATCHING_RULES),
-    ),
-]
-MergeOption = Annotated[
-    MergeName,
-    typer.Option(
-        metavar="SIDE",
-        rich_help_panel=COMPARING,
-        help="Merge unmatched regions of this side into matched ones: none, prediction, reference "
-        "or both.",
-    ),
-]
 MaskOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        rich_help_panel=COMPARING,
+        rich_help_panel="Comparison",
         help="Compare only voxels where this file is not 0.",
-    ),
-]
-IgnoreOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        metavar="LABEL",
-        rich_help_panel=COMPARING,
-        help="Exclude voxels with this label in the reference. Can be repeated.",
     ),
 ]
 WorkersOption = Annotated[
@@ -204,7 +84,7 @@ WorkersOption = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        rich_help_panel=COMPARING,
+        rich_help_panel="Comparison",
         help="Number of threads; by default, the number of cores.",
     ),
 ]
@@ -212,91 +92,9 @@ SchedulerOption = Annotated[
     str | None,
     typer.Option(
         metavar="SCHEDULER",
-        rich_help_panel=COMPARING,
+        rich_help_panel="Comparison",
         help="Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
         "Needs a Zarr store on at least one side.",
-    ),
-]
-SumsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="HOW",
-        rich_help_panel=READING,
-        help="How to handle probabilities that do not sum to 1: error (the default), normalise "
-        "(divide by the sum) or background (add the missing probability as a region). For one "
-        "side: reference:HOW or prediction:HOW.",
-        autocompletion=lambda: list(SumsName),
-    ),
-]
-ScaleOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="S",
-        rich_help_panel=READING,
-        help="Value that means probability 1: 100 for percentages, 255 for 8-bit maps. Label maps "
-        "(one whole number per voxel) and values up to 1 are not scaled. reference:S or "
-        "prediction:S always scales that side.",
-    ),
-]
-NamesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=READING,
-        help="Table of label names for both sides: a FreeSurfer or 3D Slicer colour table, an "
-        "ITK-SNAP label description, a BIDS dseg.tsv, CSV or JSON.",
-    ),
-]
-ReferenceNamesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", rich_help_panel=READING, help="Table of label names for the reference."
-    ),
-]
-PredictionNamesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", rich_help_panel=READING, help="Table of label names for the prediction."
-    ),
-]
-PriorityOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        rich_help_panel=READING,
-        help="Where masks overlap, assign the voxel to the first of these regions, such as "
-        "tumour,kidney. For one side: reference:NAMES or prediction:NAMES.",
-    ),
-]
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(
-        "--geometry-tolerance",
-        min=0.0,
-        metavar="T",
-        rich_help_panel=READING,
-        help="Largest allowed distance between the corners of two grids, in voxels; 0.1 by "
-        "default.",
-    ),
-]
-MaxBytesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--max-bytes",
-        min=1,
-        metavar="N",
-        rich_help_panel=READING,
-        help="Largest size of the decompressed values of one file, in bytes; by default, the "
-        "memory of the machine.",
-    ),
-]
-IgnoreGeometryOption = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-geometry",
-        metavar="",
-        rich_help_panel=READING,
-        help="Ignore image geometry; compare in array order.",
     ),
 ]
 MapOption = Annotated[
@@ -304,7 +102,7 @@ MapOption = Annotated[
     typer.Option(
         "--map",
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Write an image with the similarity at every voxel.",
     ),
 ]
@@ -312,7 +110,7 @@ RelabelledOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Write the prediction with the labels of the reference.",
     ),
 ]
@@ -321,7 +119,7 @@ ReportOption = Annotated[
     typer.Option(
         "--report",
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Write a report (one HTML file).",
     ),
 ]
@@ -330,17 +128,18 @@ ImageOption = Annotated[
     typer.Option(
         "--image",
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Background image of the report, such as the scan. Can be repeated.",
     ),
 ]
-BackgroundOption = Annotated[
-    str | None,
+SurfaceOption = Annotated[
+    list[str] | None,
     typer.Option(
-        metavar="LABEL",
-        rich_help_panel=COMPARING,
-        help="Label of the background on both sides, or its name; none if there is no background. "
-        "Needs --indices or --components.",
+        "--surface",
+        metavar="FILE",
+        rich_help_panel="Output",
+        help="Surface to show values at vertices on in the report, such as lh.inflated or a "
+        ".surf.gii file. Repeat for the other hemisphere.",
     ),
 ]
 IndicesOption = Annotated[
@@ -348,9 +147,18 @@ IndicesOption = Annotated[
     typer.Option(
         "--indices",
         metavar="",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Also print other indices: Rand, variation of information, covering, mean IoU and, "
         "with --background, detected instances.",
+    ),
+]
+CsvOption = Annotated[
+    str | None,
+    typer.Option(
+        "--csv",
+        metavar="FILE",
+        rich_help_panel="Output",
+        help="Write a CSV table with one row per group: labels, Dice, Jaccard, volumes.",
     ),
 ]
 ComponentsOption = Annotated[
@@ -358,7 +166,7 @@ ComponentsOption = Annotated[
     typer.Option(
         "--components",
         metavar="",
-        rich_help_panel=COMPARING,
+        rich_help_panel="Comparison",
         help="Compare the connected components of both label maps as separate regions. Needs "
         "--background and the extra 'instances'.",
     ),
@@ -368,67 +176,147 @@ JsonOption = Annotated[
     typer.Option(
         "--json",
         metavar="FILE",
-        rich_help_panel=OUTPUT,
+        rich_help_panel="Output",
         help="Write the result as JSON. With -, print only the JSON.",
     ),
 ]
 QuietOption = Annotated[
     bool,
-    typer.Option("--quiet", "-q", metavar="", rich_help_panel=OUTPUT, help="Print only the score."),
+    typer.Option(
+        "--quiet", "-q", metavar="", rich_help_panel="Output", help="Print only the score."
+    ),
+]
+AllOption = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        metavar="",
+        rich_help_panel="Output",
+        help="Print all groups, not only the worst 20.",
+    ),
 ]
 DebugOption = Annotated[
     bool,
     typer.Option(
-        "--debug", metavar="", rich_help_panel=OUTPUT, help="Print the traceback of an error."
+        "--debug", metavar="", rich_help_panel="Output", help="Print the traceback of an error."
+    ),
+]
+FloorOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="F",
+        rich_help_panel="Comparison",
+        help="With aitchison, raise probabilities below F to F. Without a floor, the distance "
+        "between 0 and any other probability is infinite.",
     ),
 ]
 
 
-def options_of(
-    *,
-    similarity: SimilarityName = SimilarityName.absolute,
-    floor: float | None = None,
-    match: str = "overlap",
-    merge: MergeName = MergeName.none,
-    ignore: Sequence[int] | None = None,
-    sums: Sequence[str] | None = None,
-    scale: Sequence[str] | None = None,
-    names: str | None = None,
-    reference_names: str | None = None,
-    prediction_names: str | None = None,
-    priority: Sequence[str] | None = None,
-    ignore_geometry: bool = False,
-    geometry_tolerance: float | None = None,
-    correspondence: "Correspondence" = "case",
-    max_bytes: int | None = None,
-) -> "Options":
-    """Convert the options that compare and evaluate share.
+def with_options(command: Command) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the declared options of a command to a function.
+
+    The function gets the options that the user gave as one argument, `given`.
+    """
+    declared = {
+        name: declaration
+        for name, declaration in declarations(EvaluateOptions).items()
+        if command in declaration.commands
+    }
+    ordered = sorted(declared, key=lambda name: PANELS.index(declared[name].panel))
+    added = [_parameter(name, declared[name], command) for name in ordered]
+    if "similarity" in declared:
+        added.insert(
+            ordered.index("similarity") + 1,
+            Parameter("floor", Parameter.KEYWORD_ONLY, default=None, annotation=FloorOption),
+        )
+    names = [parameter.name for parameter in added]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[Parameter] = []
+        for parameter in signature(function, eval_str=True).parameters.values():
+            keyword = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            parameters += added if parameter.name == "given" else [keyword]
+
+        @wraps(function)
+        def run(**values: Any) -> None:
+            given = {name: values.pop(name) for name in names}
+            given = {name: value for name, value in given.items() if _is_given(value)}
+            if command not in TWO_SIDES:
+                _reject_sides(given, declared)
+            function(**values, given=given)
+
+        # Typer reads the options from these two attributes.
+        run.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration]) -> None:
+    """Reject values for one side in a command that has no reference and no prediction."""
+    for name, value in given.items():
+        for word in value if name in declared and declared[name].by_side else ():
+            if word.partition(":")[0] in SIDES:
+                raise typer.BadParameter(
+                    f"this command has no reference and prediction, found {word!r}; write "
+                    f"{word.partition(':')[2]}",
+                    param_hint=f"--{name}",
+                )
+
+
+def _is_given(value: Any) -> bool:
+    """Whether the user gave an option; a flag and a list have defaults of their own."""
+    return value is not None and value is not False and value != []
+
+
+def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
+    """A declared option as a parameter of a function that Typer turns into a command."""
+    annotation: Any = VALUES[declaration.kind]
+    if declaration.choices:
+        annotation = _enumeration(name, declaration.choices)
+    if declaration.repeated:
+        annotation = list[annotation]
+    shown = typer.Option(
+        f"--{name.replace('_', '-')}",
+        metavar=declaration.metavar,
+        rich_help_panel=declaration.panel,
+        help=declaration.help_for(command),
+        show_default=False,
+        autocompletion=COMPLETIONS.get(name),
+    )
+    if declaration.kind == "flag":
+        return Parameter(
+            name, Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, shown]
+        )
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation | None, shown]
+    )
+
+
+def _enumeration(name: str, choices: Sequence[str]) -> Any:
+    """The type of an option with a few values, which the help and shell completion list."""
+    members: Any = {choice: choice for choice in choices}
+    return StrEnum(name, members)
+
+
+def checked(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
+    """Convert and check the options that the user gave.
 
     An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
     like any other file.
     """
-    from probdice.options import Options
-
-    rule = match_of(match)
-    tables: dict[Side, GivenNames] = {
-        "reference": reference_names or names,
-        "prediction": prediction_names or names,
-    }
+    given = {name: one.value if isinstance(one, Enum) else one for name, one in given.items()}
+    floor = given.pop("floor", None)
+    values = {name: PARSERS.get(name, _unchanged)(value) for name, value in given.items()}
+    if floor is not None or "similarity" in values:
+        values["similarity"] = _similarity(values.get("similarity", "absolute"), floor)
     with usage_errors():
-        return Options.of(
-            similarity=similarity_of(similarity, floor),
-            match=rule,
-            merge=merge.value,
-            ignore=ignore or (),
-            sums=sums_of(sums),
-            scale=scale_of(scale),
-            names=tables,
-            priority=priority_of(priority),
-            ignore_geometry=ignore_geometry,
-            geometry_tolerance=geometry_tolerance,
-            correspondence=correspondence,
-            max_bytes=max_bytes,
-        )
+        return options.of(**values)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 @contextmanager
@@ -442,16 +330,16 @@ def usage_errors(option: str | None = None) -> Iterator[None]:
         raise typer.BadParameter(error.in_command(), param_hint=option) from None
 
 
-def similarity_of(name: SimilarityName, floor: float | None) -> "Similarity":
+def _similarity(name: str, floor: float | None) -> "str | Similarity":
     """Convert --similarity and --floor."""
-    from probdice.method.similarity import Absolute, Aitchison
+    from probdice.method.similarity import Aitchison
 
-    if name is SimilarityName.aitchison:
-        with usage_errors("--floor"):
-            return Aitchison(floor or 0.0)
-    if floor is not None:
+    if floor is None:
+        return name
+    if name != Aitchison.name:
         raise typer.BadParameter("needs --similarity aitchison", param_hint="--floor")
-    return Absolute()
+    with usage_errors("--floor"):
+        return Aitchison(floor)
 
 
 def match_of(word: str) -> "Match":
@@ -479,9 +367,29 @@ def match_of(word: str) -> "Match":
     return pairs
 
 
-def background_of(word: str | None) -> "Label | None":
-    """Convert --background: a label, a name, or none."""
-    return None if word is None or word == "none" else _label(word)
+def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
+    """Convert --background: a label, a name, or none, for both sides or by side."""
+    return None if list(words) == ["none"] else _per_side(words, None, _label)
+
+
+def _derived(words: Sequence[str]) -> "dict[str, tuple[Label, ...]]":
+    """Convert --derived: unions of labels, or the path of nnU-Net's dataset.json."""
+    from probdice.files.name_tables import read_unions
+
+    unions: dict[str, tuple[Label, ...]] = {}
+    for word in words:
+        name, equals, members = word.partition("=")
+        if not equals and word.lower().endswith(".json"):
+            unions |= read_unions(word)
+            continue
+        labels = [text.strip() for text in members.split(",") if text.strip()]
+        if not name.strip() or not labels:
+            raise typer.BadParameter(
+                f"expected NAME=LABEL,LABEL,… or a .json file, found {word!r}",
+                param_hint="--derived",
+            )
+        unions[name.strip()] = tuple(_label(text) for text in labels)
+    return unions
 
 
 def file_of_match(word: str) -> Path | None:
@@ -491,49 +399,44 @@ def file_of_match(word: str) -> Path | None:
     return Path(word)
 
 
-def sums_of(words: Sequence[str] | None) -> "Sums | dict[Side, Sums]":
-    """Convert --sums."""
-    sums = _per_side(words, "--sums", lambda word: cast("Sums", word))
-    return "error" if sums is None else sums
-
-
-def priority_of(words: Sequence[str] | None) -> "Sequence[str] | dict[Side, Sequence[str]]":
-    """Convert --priority."""
-    return _per_side(words, "--priority", names_in) or ()
-
-
 def names_in(word: str) -> Sequence[str]:
     """Split names at commas."""
     return [name.strip() for name in word.split(",") if name.strip()]
 
 
-def scale_of(words: Sequence[str] | None) -> "float | dict[Side, float] | None":
+def _scale(words: Sequence[str]) -> "float | dict[Side, float] | None":
     """Convert --scale.
 
     A scale for both sides leaves label maps and values up to 1 unchanged. A scale for one side
     always applies.
     """
-    if len({":" in word for word in words or ()}) > 1:
+    if len({":" in word for word in words}) > 1:
         raise typer.BadParameter(
             "give one number for both sides, or name the side of each number", param_hint="--scale"
         )
     return _per_side(words, "--scale", _number)
 
 
-def _per_side(
-    words: Sequence[str] | None, option: str, parse: Callable[[str], T]
-) -> "T | dict[Side, T] | None":
-    """Return one value for both sides, or a dictionary of values by side."""
-    from probdice.method.sides import SIDES
+def _names(words: Sequence[str]) -> "str | dict[Side, str] | None":
+    """Convert --names: the path of a table, which may contain a colon, for both sides or one."""
+    return _per_side(words, None, str)
 
+
+def _per_side(
+    words: Sequence[str], option: str | None, parse: Callable[[str], T]
+) -> "T | dict[Side, T] | None":
+    """Return one value for both sides, or a dictionary of values by side.
+
+    A prefix that names no side is an error of this option, or part of the value without an option.
+    """
     both: T | None = None
     sides: dict[Side, T] = {}
-    for word in words or ():
-        side, colon, value = word.rpartition(":")
-        if not colon:
-            both = parse(value)
-        elif side in SIDES:
+    for word in words:
+        side, colon, value = word.partition(":")
+        if side in SIDES and colon:
             sides[side] = parse(value)
+        elif not colon or option is None:
+            both = parse(word)
         else:
             raise typer.BadParameter(
                 f"expected reference: or prediction: before the value, found {word!r}",
@@ -551,6 +454,10 @@ def _number(word: str) -> float:
         raise typer.BadParameter(
             f"expected a positive number, such as 100 or 255, found {word!r}", param_hint="--scale"
         ) from None
+
+
+def _labels(word: str) -> "list[Label]":
+    return [_label(text.strip()) for text in word.split(",")]
 
 
 def _label(word: str) -> "Label":
@@ -576,7 +483,6 @@ def _read_comparison(file: Path) -> "Match":
 def command_line(context: typer.Context) -> str:
     """Return the command line with long option names, quoted for a shell."""
     import shlex
-    from enum import Enum
 
     words, flags = ["probdice", context.info_name or ""], []
     for parameter in context.command.params:
@@ -592,3 +498,21 @@ def command_line(context: typer.Context) -> str:
                 flag = max(parameter.opts, key=len)
                 flags += [flag] if isinstance(one, bool) else [flag, text]
     return shlex.join([*words, *flags])
+
+
+PARSERS: dict[str, Callable[[Any], Any]] = {  # of options whose text is not yet the value
+    "background": _background,
+    "components": lambda word: True if word == "all" else _labels(word),
+    "derived": _derived,
+    "match": match_of,
+    "names": _names,
+    "nested": lambda words: _per_side(words, "--nested", _labels),
+    "priority": lambda words: _per_side(words, "--priority", names_in),
+    "scale": _scale,
+    "strata": lambda word: word.split(","),
+    "sums": lambda words: _per_side(words, "--sums", str),
+}
+COMPLETIONS: dict[str, Callable[[], list[str]]] = {
+    "match": lambda: list(MATCHING_RULES),
+    "sums": lambda: ["error", "normalise", "background"],
+}

@@ -12,7 +12,7 @@ from probdice.cli.streams import print_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from probdice.evaluation.statistics import Interval
+    from probdice.evaluation.intervals import Interval
     from probdice.paper import Fit, Study
 
 __all__ = ["rank"]

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import nan
 from os.path import abspath, join, relpath
 from typing import Any
 
@@ -11,21 +12,21 @@ from rich.text import Text
 
 from probdice.cli.display import note_line, show
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table
+from probdice.evaluation.conclusion import conclusion, joined, summary_line
 from probdice.method.matching import listed
-from probdice.metrics.registry import MISSING_RULES, REGISTRY, title_of
-from probdice.options import Options
+from probdice.metrics.registry import MISSING_RULES
+from probdice.options import CompareOptions
 from probdice.text.escaping import printable
 from probdice.text.formatting import decimal, percent
 
 __all__ = ["Failures", "show_summary"]
 
-SHORT = {
-    name: measure.title for name, measure in REGISTRY.items()
-} | {  # headings of narrow columns
-    "adjusted_score": "adjusted score",
+SHORT = {  # headings of narrow columns
     "explained_reference": "expl. ref.",
     "explained_prediction": "expl. pred.",
     "foreground_dice": "foregr. Dice",
+    "foreground_score": "foregr. score",
+    "adjusted_foreground_score": "adj. foregr.",
 }
 MAX_LINES = 20  # regions and failures that are printed
 MAX_CASES = 10  # missing cases that are named
@@ -68,10 +69,13 @@ def _kind(message: str) -> str:
 def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
     """Print the ranking with remarks, then all measures, regions, failures and notes.
 
-    `measure` replaces the measure that ranks.
+    `measure` replaces the measures that rank.
     """
-    chosen = measure or summary["rank_by"]
+    chosen = measure or summary["rank_by"][0]
     measured = summary["measures"][chosen]
+    title = summary["titles"][chosen]
+    ranks = measured["ranks"] if measure else summary["ranking"]["ranks"]
+    result = [] if measure else [Text(text) for text in (conclusion(summary),) if text]
     several = len(summary["methods"]) > 1
     reference = abspath(join(out, summary["reference"]))
     reference = min(reference, relpath(reference), key=len)
@@ -79,8 +83,9 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         Text(f"{reference} ↔ {', '.join(summary['methods'])}", style="bold"),
         _settings(summary),
         "",
-        Text(_title(summary, chosen), style="bold"),
-        _methods(summary, chosen),
+        Text(_title(summary, measure), style="bold"),
+        _methods(summary, chosen, ranks),
+        *result,
     ]
     remarks = [
         note_line(f"{method}: {text}")
@@ -88,61 +93,81 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         for text in texts
     ]
     parts += [*remarks, ""] if remarks else []
-    if summary["yardstick"] is not None:
-        title = f"mean {title_of(summary['yardstick']['measure'])} against each rater"
-        parts += [Text(title, style="bold"), _raters(summary["yardstick"]), ""]
-    parts += [Text("means of all measures", style="bold"), _means(summary, chosen)]
+    if summary["rater_comparison"] is not None:
+        against = f"mean {summary['rater_comparison']['title']} against each rater"
+        parts += [Text(against, style="bold"), _raters(summary["rater_comparison"]), ""]
+    parts += [
+        Text("means of all measures (medians if a value is infinite)", style="bold"),
+        _means(summary, chosen),
+    ]
     if several:
         parts += [
             Text("places by all measures, with rank stability (bootstrap)", style="bold"),
             _places(summary, chosen),
-            Text(f"differences in {title_of(chosen)} on the cases that both have", style="bold"),
+            *_agreement(summary),
+            Text(f"differences in {title} on the cases that both have", style="bold"),
             _differences(measured["differences"]),
         ]
     if summary["regions"]:
         labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
-        title = "Dice of the reference's regions: mean (cases), 95 % CI"
-        parts += [Text(title, style="bold"), _regions(summary, labels[:MAX_LINES])]
+        heading = "Dice of the reference's regions: mean (cases), 95 % CI"
+        parts += [Text(heading, style="bold"), _regions(summary, labels[:MAX_LINES])]
         if len(labels) > MAX_LINES:
             parts.append(f"… and {len(labels) - MAX_LINES} more regions in {out}/summary.json")
-    parts += _worst(measured["methods"], chosen)
+    if summary["derived"]:
+        names = list(dict.fromkeys(row["label"] for row in summary["derived"]))
+        heading = "Dice of derived regions: mean (cases), 95 % CI"
+        parts += [Text(heading, style="bold"), _regions(summary, names, "derived")]
+    if summary["components"]:
+        parts += [Text(_component_heading(summary), style="bold"), _components(summary)]
+    parts += _worst(measured, title)
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
     parts += [note_line(note) for note in (*summary["notes"], *_notes(summary, chosen))]
     show(
         *parts,
+        summary_line(summary["counts"]),
         f"all results are in {out}: ranking.csv, table.md, table.tex, how.md, cases.csv, "
-        f"regions.csv, files.csv, summary.json, cases.jsonl",
+        f"regions.csv, {'components.csv, strata.csv, ' if summary['components'] else ''}files.csv, "
+        f"summary.json, cases.jsonl",
     )
 
 
 def _settings(summary: dict[str, Any]) -> str:
     """The options, and the numbers of cases and methods, in a line."""
-    options = Options.from_dict(summary["options"])
+    options = CompareOptions.from_dict(summary["options"])
     merge = [] if options.merge == "none" else [f"merge {options.merge}"]
     mask = ["within masks"] if summary["mask"] is not None else []
     settings = ", ".join([*options.in_words(), *merge, *mask])
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
-    return f"{settings}: {cases} case{'s' * (cases != 1)}, {methods} method{'s' * (methods != 1)}"
+    subjects = summary["subjects"]
+    of = "" if subjects is None else f" of {len(set(subjects.values()))} subjects"
+    return (
+        f"{settings}: {cases} case{'s' * (cases != 1)}{of}, {methods} method{'s' * (methods != 1)}"
+    )
 
 
-def _title(summary: dict[str, Any], measure: str) -> str:
-    """The title of the first table, with the rule for missing cases."""
+def _title(summary: dict[str, Any], measure: str | None) -> str:
+    """The title of the first table, with the scheme and the rule for missing cases."""
+    titles = [summary["titles"][one] for one in ([measure] if measure else summary["rank_by"])]
+    by = joined(titles)
     if len(summary["methods"]) == 1:
-        return title_of(measure)
+        return by
     rule = summary["missing_rule"]
     missing = f"missing and failed cases {MISSING_RULES[rule]} ({rule})"
-    return f"ranking by {title_of(measure)}; {missing}"
+    return f"ranking by {by} ({summary['scheme']}); {missing}"
 
 
-def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
-    """The methods by one measure, the best first."""
+def _methods(
+    summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
+) -> FittingTable:
+    """The methods in the order of a ranking, with their numbers by one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
-    # Summaries of earlier versions do not have the mean with equal labels.
-    equal_labels = {row["method"]: row.get("equal_labels") for row in measured["methods"]}
+    equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
+    kind = measured["methods"][0]["aggregate"]
     differing = any(mean is not None for mean in equal_labels.values())
-    heads = ["method", ">scored", ">mean", "95 % CI", *([">equal labels"] if differing else [])]
+    heads = ["method", ">scored", f">{kind}", "95 % CI", *([">equal labels"] if differing else [])]
     heads = (
         [">place", *heads, ">mean rank", ">stability"]
         if several
@@ -151,12 +176,12 @@ def _methods(summary: dict[str, Any], measure: str) -> FittingTable:
     table = plain_table(*heads)
     rows = {row["method"]: row for row in measured["methods"]}
     counts = {row["method"]: row for row in summary["counts"]}
-    for rank in measured["ranks"]:
+    for rank in ranks:
         row, count = rows[rank["method"]], counts[rank["method"]]
         cells = [
             row["method"],
             f"{count['scored']}/{count['cases']}",
-            decimal(row["mean"]),
+            decimal(row[kind]),
             _interval(row["interval"]),
             *([decimal(equal_labels[rank["method"]])] if differing else []),
         ]
@@ -182,7 +207,7 @@ def _raters(agreement: dict[str, Any]) -> FittingTable:
         *(">cases", ">mean", "95 % CI", ">raters", "95 % CI (raters)"),
     )
     methods = agreement["methods"]
-    baselines = agreement.get("baselines", {})  # absent from summaries of earlier versions
+    baselines = agreement["baselines"]
     for name, means in sorted(agreement["means"].items(), key=lambda row: row[0] not in methods):
         cells = [decimal(means[rater]) if rater in means else "–" for rater in agreement["raters"]]
         own, baseline = methods.get(name), baselines.get(name)
@@ -197,17 +222,17 @@ def _raters(agreement: dict[str, Any]) -> FittingTable:
 
 
 def _mean_and_interval(summary: dict[str, Any]) -> list[str]:
-    return [decimal(summary["mean"]), _interval(summary["interval"])]
+    return [decimal(summary[summary["aggregate"]]), _interval(summary["interval"])]
 
 
 def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
     """The means of every method, the measure that ranks first."""
     measures = _shown_measures(summary, chosen)
     means = [
-        {row["method"]: row["mean"] for row in summary["measures"][measure]["methods"]}
+        {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
         for measure in measures
     ]
-    table = FittingTable([Column("method"), *_measure_columns(measures)])
+    table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
     for rank in summary["measures"][chosen]["ranks"]:
         table.add_row(Text(rank["method"]), *(decimal(mean[rank["method"]]) for mean in means))
     return table
@@ -220,7 +245,7 @@ def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
         for measure in measures
     ]
-    table = FittingTable([Column("method"), *_measure_columns(measures)])
+    table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
     for rank in ranks[0].values():
         table.add_row(Text(rank["method"]), *(_place(one[rank["method"]]) for one in ranks))
     return table
@@ -233,9 +258,28 @@ def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
     return list(dict.fromkeys([chosen, *others]))
 
 
-def _measure_columns(measures: Sequence[str]) -> list[Column]:
+def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
     """A column for every measure; the last ones are omitted first if the terminal is narrow."""
-    return [Column(SHORT[one], numbers=True, drop_order=k) for k, one in enumerate(measures)]
+    heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
+    return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
+
+
+def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
+    """The winners by every scheme, and Kendall's τ between rankings."""
+    ranking = summary["ranking"]
+    winners = [
+        f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
+        for scheme, ranks in ranking["schemes"].items()
+    ]
+    lines: list[RenderableType] = [Text(f"first by scheme: {', '.join(winners)}")]
+    for name in ("scheme", "measure"):
+        pairs = [
+            f"{pair['first']} and {pair['second']} {decimal(pair['tau'], 2)}"
+            for pair in ranking[f"{name}_agreement"]
+        ]
+        if pairs:
+            lines.append(Text(f"Kendall's τ between rankings by {name}: {', '.join(pairs)}"))
+    return lines
 
 
 def _place(rank: dict[str, Any]) -> str:
@@ -243,14 +287,15 @@ def _place(rank: dict[str, Any]) -> str:
     return f"{_short(rank['place'])}{stability}"
 
 
-def _worst(rows: Sequence[dict[str, Any]], measure: str) -> list[RenderableType]:
-    """The cases with the lowest values of every method."""
+def _worst(measured: dict[str, Any], title: str) -> list[RenderableType]:
+    """The cases with the worst values of every method."""
     named = [
         f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
-        for row in rows
+        for row in measured["methods"]
         if row["worst"]
     ]
-    return [Text(f"lowest {title_of(measure)}: {'; '.join(named)}")] if named else []
+    word = "lowest" if measured["higher_is_better"] else "highest"
+    return [Text(f"{word} {title}: {'; '.join(named)}")] if named else []
 
 
 def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
@@ -261,7 +306,7 @@ def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
         table.add_row(
             Text(f"{row['first']} − {row['second']}"),
             str(row["n"]),
-            _signed(row["mean"]),
+            _signed(row["median"] if row["mean"] is None else row["mean"]),
             _interval(row["interval"], _signed),
             _probability(row["p"]),
             _probability(row["p_holm"]),
@@ -269,17 +314,39 @@ def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
     return table
 
 
-def _regions(summary: dict[str, Any], labels: Sequence[Any]) -> FittingTable:
-    """One row per region, one column per method."""
+def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions") -> FittingTable:
+    """One row per region or derived region, one column per method."""
     table = plain_table("region", *summary["methods"])
     cells = {
         (row["method"], row["label"]): f"{decimal(row['mean'])} ({row['n']}) "
         f"{_interval(row['interval'])}"
-        for row in summary["regions"]
+        for row in summary[key]
     }
     for label in labels:
         row = [cells.get((method, label), "–") for method in summary["methods"]]
         table.add_row(Text(str(label)), *row)
+    return table
+
+
+def _component_heading(summary: dict[str, Any]) -> str:
+    """The title of the table of components, with connectivity, smallest size and threshold."""
+    components = summary["options"]["components"]
+    neighbours = components["connectivity"] or "all"
+    return (
+        f"connected components over all cases ({neighbours} neighbours, at least "
+        f"{components['minimum_size']:g} mm³ or voxels; found: Jaccard of at least "
+        f"{summary['others']['component_threshold']:g})"
+    )
+
+
+def _components(summary: dict[str, Any]) -> FittingTable:
+    """One row per method, class and range of sizes."""
+    names = ("found", "missed", "false", "f1", "sq", "pq", "dice")
+    table = plain_table("method", "class", ">size from", *(f">{name}" for name in names))
+    for row in summary["components"]:
+        counts = [str(row[name]) for name in names[:3]]
+        qualities = [decimal(nan if row[name] is None else row[name]) for name in names[3:]]
+        table.add_row(row["method"], row["class"], f"{row['from']:g}", *counts, *qualities)
     return table
 
 
@@ -316,7 +383,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     """Why numbers are missing or unusual: every reason once, with the methods that it concerns."""
-    measured = summary["measures"][measure]
+    measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}
     for row in measured["methods"]:
@@ -329,9 +396,9 @@ def _notes(summary: dict[str, Any], measure: str) -> list[str]:
         undefined = scored[row["method"]] - row["n"]
         if undefined > 0:
             reason = (
-                f"1 scored case has no {title_of(measure)} and is not ranked"
+                f"1 scored case has no {title} and is not ranked"
                 if undefined == 1
-                else f"{undefined} scored cases have no {title_of(measure)} and are not ranked"
+                else f"{undefined} scored cases have no {title} and are not ranked"
             )
             subjects.setdefault(reason, []).append(row["method"])
     for row in measured["differences"]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption
+from probdice.cli.parameters import AllOption, DebugOption
 from probdice.cli.streams import print_text
 
 __all__ = ["show"]
@@ -25,6 +25,7 @@ def show(
             metavar="NAME", show_default=False, help="Print only this method; by default, all."
         ),
     ] = None,
+    all_: AllOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Print the comparison of one case of an evaluation, in the format of compare."""
@@ -46,4 +47,4 @@ def show(
             if record.failure is not None:
                 print_text(f"{title}\nfailed: {in_command(record.failure.message)}\n")
             elif record.comparison is not None:
-                show_comparison(record.comparison, title)
+                show_comparison(record.comparison, title, all_groups=all_)

@@ -6,7 +6,7 @@ import typer
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
-from probdice.cli.parameters import DebugOption, MeasureName
+from probdice.cli.parameters import DebugOption
 
 __all__ = ["summarise"]
 
@@ -17,7 +17,7 @@ def summarise(
         typer.Argument(metavar="OUT", show_default=False, help="Results folder of evaluate."),
     ],
     measure: Annotated[
-        MeasureName | None,
+        str | None,
         typer.Option(
             metavar="NAME",
             show_default=False,
@@ -46,13 +46,13 @@ def summarise(
         from probdice.evaluation import Evaluation, read_summary
 
         summary = read_summary(out)
-        if measure is not None and measure.value not in summary["measures"]:
+        if measure is not None and measure not in summary["measures"]:
             raise typer.BadParameter(
-                f"{out} has no {measure.value}; expected one of {', '.join(summary['measures'])}",
+                f"{out} has no {measure}; expected one of {', '.join(summary['measures'])}",
                 param_hint="--measure",
             )
         try:
-            show_summary(summary, out, None if measure is None else measure.value)
+            show_summary(summary, out, measure)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{out}/summary.json: not a valid summary; run evaluate with this folder again"

@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 from probdice.comparison.notes import infinite_notes
 from probdice.comparison.result import Comparison
 from probdice.data.geometry import Geometry
+from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.engine.pair import Images
 from probdice.errors import Note, ProbdiceWarning
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
+from probdice.method.background import check_background
 from probdice.method.matching import check_fixed
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import correspond
 from probdice.method.similarity import Similarity
-from probdice.options import Match, Options, as_workers
+from probdice.metrics.unions import check_members
+from probdice.options import CompareOptions, GivenBackground, Match, as_workers
 
 __all__ = [
     "compare",
@@ -38,6 +41,8 @@ def compare(
     match: "Match" = "overlap",
     merge: "Merging" = "none",
     mask: "Comparable | None" = None,
+    background: "GivenBackground" = None,
+    resample: "Interpolation | None" = None,
     ignore_geometry: bool = False,
     geometry_tolerance: float | None = None,
     workers: int | None = None,
@@ -67,6 +72,17 @@ def compare(
     mask : array_like, Segmentation, path or image, optional
         Pixels to compare: booleans, or integers with 0 outside. Values outside the mask are
         ignored.
+    background : int, str or mapping of side to int or str, optional
+        Label or name of the background on both sides, or one per side, such as
+        ``{"reference": 0, "prediction": 255}``. The two background regions correspond to each
+        other under every matching rule. No region is merged into them, and foreground measures
+        exclude them.
+    resample : {"linear", "nearest"}, optional
+        Bring a prediction on another grid onto the grid of the reference. On the same lattice
+        (equal axes and spacing, whole offsets) it is cropped or padded. Otherwise "linear"
+        interpolates probabilities, so that labels become probabilities, and "nearest" keeps
+        labels. Pixels outside the field of view of the prediction are background, or left out
+        without a background. By default, different grids are an error.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional
@@ -88,11 +104,16 @@ def compare(
     0.625
     >>> [(group.reference, group.prediction) for group in result.groups]
     [((1,), (7,)), ((2,), (9,)), ((), (5,))]
+    >>> result = probdice.compare([0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1], background=0)
+    >>> result.foreground_dice, round(result.foreground_score, 4)
+    (0.8, 0.6667)
     """
-    options = Options.of(
+    options = CompareOptions.of(
         similarity=similarity,
         match=match,
         merge=merge,
+        background=background,
+        resample=resample,
         ignore_geometry=ignore_geometry,
         geometry_tolerance=geometry_tolerance,
     )
@@ -109,7 +130,7 @@ def compare(
 def images_of(
     reference: Segmentation,
     prediction: Segmentation,
-    options: Options,
+    options: CompareOptions,
     *,
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
@@ -123,12 +144,20 @@ def images_of(
         reference, prediction = reference.without_geometry(), prediction.without_geometry()
         mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
     images = Images.of(
-        reference, prediction, mask=mask, workers=workers, tolerance=options.tolerance
+        reference,
+        prediction,
+        mask=mask,
+        workers=workers,
+        tolerance=options.geometry_tolerance,
+        interpolation=options.resample,
+        background=None if options.background is None else options.background.prediction,
     )
     return replace(images, notes=(*notes, *images.notes))
 
 
-def compare_images(images: Images, options: Options, *, of_many: bool = False) -> "Comparison":
+def compare_images(
+    images: Images, options: CompareOptions, *, of_many: bool = False
+) -> "Comparison":
     """Compare two segmentations on one grid.
 
     With `of_many`, the images may lack labels that the matching rule names.
@@ -136,7 +165,10 @@ def compare_images(images: Images, options: Options, *, of_many: bool = False) -
     table, notes = images.first_pass(options.similarity)
     if not of_many:
         check_fixed(options.match, [table])
-    correspondence = correspond(table, options.match, options.merge, images)
+        check_background(options.background, [table])
+        if options.derived:
+            check_members(dict(options.derived), [table])
+    correspondence = correspond(table, options.match, options.merge, images, options.background)
     volume = _pixel_volume(images.reference.geometry)
     result = Comparison(table, correspondence, options, images, volume, notes)
     if not table.crisp:
@@ -154,11 +186,17 @@ def _pixel_volume(geometry: Geometry | None) -> float | None:
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
 
 
-def compare_overlap(overlap: Overlap, *, match: Match, merge: Merging) -> "Comparison":
+def compare_overlap(
+    overlap: Overlap, *, match: Match, merge: Merging, background: GivenBackground
+) -> "Comparison":
     """Compare from an overlap alone, without images."""
-    options = Options.of(similarity=overlap.similarity, match=match, merge=merge)
+    options = CompareOptions.of(
+        similarity=overlap.similarity, match=match, merge=merge, background=background
+    )
     check_fixed(options.match, [overlap])
-    return Comparison(overlap, correspond(overlap, options.match, options.merge, None), options)
+    check_background(options.background, [overlap])
+    correspondence = correspond(overlap, options.match, options.merge, None, options.background)
+    return Comparison(overlap, correspondence, options)
 
 
 def overlap(
@@ -189,7 +227,7 @@ def overlap(
     >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
     Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
     """
-    options = Options.of(similarity=similarity)
+    options = CompareOptions.of(similarity=similarity)
     images = Images.of(
         as_segmentation(reference, "reference"),
         as_segmentation(prediction, "prediction"),

@@ -10,11 +10,12 @@ from probdice.data.geometry import Geometry
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import FORGIVEN
 from probdice.engine.pair import Images
-from probdice.errors import InputError, Note
+from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
 from probdice.files.lazy import Scaled, blocks
+from probdice.files.name_tables import named
 from probdice.method.sides import Side
-from probdice.options import Options
+from probdice.options import CompareOptions
 
 __all__ = ["Paths", "read_images", "read_side"]
 
@@ -25,7 +26,7 @@ Paths = Path | Sequence[Path] | Mapping[str, Path]
 def read_images(
     reference: Paths,
     prediction: Paths,
-    options: Options,
+    options: CompareOptions,
     *,
     mask: Paths | None = None,
     workers: int | None = None,
@@ -57,7 +58,7 @@ def read_images(
 
 
 def read_side(
-    path: Paths, options: Options, side: Side, one_of_many: bool = False
+    path: Paths, options: CompareOptions, side: Side, one_of_many: bool = False
 ) -> tuple[Segmentation, list[Note]]:
     """One side, and a note if it was scaled.
 
@@ -65,24 +66,25 @@ def read_side(
     the prediction is in percent. With `one_of_many`, `priority` may name regions that this case
     lacks.
     """
-    scale, names = options.scales[side], options.names[side]
+    scale, names, nested = options.scale_of(side), options.names[side], options.nested[side]
+    table = dict(names) if isinstance(names, tuple) else names
 
     def read_by(scale: float | None) -> Segmentation:
         reader = read_case if one_of_many else read
         return reader(
             path,
-            names=dict(names) if isinstance(names, tuple) else names,
+            names=None if nested else table,
             scale=scale,
-            sums=options.sums[side],
+            sums="background" if nested else options.sums[side],
             priority=options.priority[side],
             ignore=options.ignore if side == "reference" else (),
             max_bytes=options.max_bytes,
         )
 
-    if scale is not None or options.scale is None:
+    if scale is not None or options.common_scale is None:
         segmentation, scaled = read_by(scale), scale is not None
     else:
-        scale = options.scale
+        scale = options.common_scale
         try:
             segmentation = read_by(None)
             scaled = not segmentation.crisp and _exceeds_one(segmentation)
@@ -91,8 +93,29 @@ def read_side(
                 segmentation = replace(segmentation, array=array)
         except InputError:  # several integers per pixel cannot be read without a scale
             segmentation, scaled = read_by(scale), True
+    if nested:
+        segmentation = _partition(segmentation, nested, side)
+        segmentation = segmentation if table is None else named(segmentation, table)
     text = f"The values of the {side} were divided by {scale:g}." if scaled else ""
     return segmentation, [Note("scaled", (text,))] if scaled else []
+
+
+def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
+    """The regions between nested channels, with these labels."""
+    single = segmentation.crisp or segmentation.reading == "foreground"
+    channels = 1 if single else segmentation.array.shape[0]
+    if single or channels != len(labels) - 1:
+        raise InputError(
+            f"{side} ({segmentation.source}): expected one nested channel per label after the "
+            f"background, {len(labels) - 1} in {', '.join(map(str, labels))}, found "
+            f"{'one value per voxel' if single else f'{channels} channels'}. Set ",
+            Option("nested", "0,1,2", python='nested={"prediction": (0, 1, 2)}'),
+            " to the label of the background and one label per channel.",
+        )
+    partition = Segmentation.from_nested(
+        segmentation.array, labels=labels, geometry=segmentation.geometry
+    )
+    return replace(partition, source=segmentation.source)
 
 
 def _exceeds_one(segmentation: Segmentation) -> bool:

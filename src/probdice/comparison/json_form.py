@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from probdice.comparison.group_rows import DIFFERENCES
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.numbers import Numbers
 from probdice.comparison.result import FORMAT, Comparison, Group, Merge
@@ -17,10 +18,17 @@ from probdice.method.merging import Join
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, other
-from probdice.options import Options
+from probdice.metrics.boundary_values import Boundaries
+from probdice.metrics.component_table import ComponentTable
+from probdice.metrics.derived import Derived
+from probdice.options import CompareOptions
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
 
+FOREGROUND = (
+    *("foreground_dice", "pooled_dice", "foreground_score", "foreground_chance"),
+    *("foreground_chance_error", "adjusted_foreground_score"),
+)
 NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
@@ -30,15 +38,28 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
         names += ["chance", "chance_error", "adjusted_score"]
+    if result.background is not None:
+        content["background"] = result.background
+        names += FOREGROUND
     for name in names:
         number = result.without_a_pass(name)
         if number is not None:
             content[name] = dict(number) if isinstance(number, dict) else number
+    boundaries: Boundaries | None = result.numbers.known("boundaries")
+    if boundaries is not None:
+        content["boundaries"] = boundaries.to_dict()
+    for name in ("derived", "derived_boundaries", "components"):
+        known: Derived | Boundaries | ComponentTable | None = result.numbers.known(name)
+        if known is not None:
+            content[name] = known.to_dict()
     correspondence = result.correspondence
     return content | {
         "mean_dice": result.mean_dice,
         "lowest_dice": result.lowest_dice,
-        "groups": [_plain(group) for group in result.groups],
+        "groups": [
+            _plain(group) | {name: getattr(group, name) for name in DIFFERENCES}
+            for group in result.groups
+        ],
         "merges": [_plain(merge) for merge in result.merges],
         "unmatched": {side: list(result.unmatched[side]) for side in SIDES},
         "empty": {side: list(result.empty[side]) for side in SIDES},
@@ -66,7 +87,7 @@ def comparison_from_dict(content: Any) -> Comparison:
         bare = Comparison(
             Overlap.from_dict(content["overlap"]),
             _correspondence(content["correspondence"]),
-            Options.from_dict(content["options"]),
+            CompareOptions.from_dict(content["options"]),
             pixel_volume=_volume(content["pixel_volume"]),
         )
         _check(bare)
@@ -78,9 +99,22 @@ def comparison_from_dict(content: Any) -> Comparison:
             if name in content:
                 known[name] = _number(content[name])
         if "chance" in content:
-            known["chance"] = Chance(_number(content["chance"]), _number(content["chance_error"]))
+            known["chance"] = Chance(
+                _number(content["chance"]),
+                _number(content["chance_error"]),
+                _number(content.get("foreground_chance")),
+                _number(content.get("foreground_chance_error", 0.0)),
+            )
         if "explained" in content:
             known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
+        if "boundaries" in content:
+            known["boundaries"] = _read_boundaries(bare, content["boundaries"])
+        if "components" in content:
+            known["components"] = ComponentTable.from_dict(content["components"])
+        if "derived" in content:
+            known["derived"] = Derived.from_dict(content["derived"], bare.pixel_volume)
+        if "derived_boundaries" in content:
+            known["derived_boundaries"] = Boundaries.from_dict(content["derived_boundaries"])
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -164,6 +198,13 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
             Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
         )
     return tuple(groups)
+
+
+def _read_boundaries(result: Comparison, content: dict[str, Any]) -> Boundaries:
+    boundaries = Boundaries.from_dict(content)
+    if len(boundaries) != result.correspondence.groups.count:
+        raise InputError("not a complete comparison: the boundaries do not fit the groups")
+    return boundaries
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from probdice.comparison.result import Comparison
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import scale_of_labels
-from probdice.engine.pair import file_of, one_hot_axis
+from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
+from probdice.method.background import named_background
 from probdice.method.matching import Given, label_pairs, listed
 from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
-from probdice.method.sides import SIDES
+from probdice.method.sides import SIDES, Both
 from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
@@ -24,6 +25,7 @@ SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label 
 FEWEST = 100  # fewest pairs of neighbours for an estimate of label changes
 CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
 SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20
+LARGE = 0.5  # share of the pixels above which a matched pair may be a background
 FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
@@ -33,6 +35,7 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
         *result.input_notes,
         *_misread_notes(result),
         *faint_notes(result),
+        *_background_notes(result),
         *_unmatched_notes(result),
         *_label_notes(result),
         *infinite_notes(result),
@@ -140,12 +143,34 @@ def intensities(
     )
 
 
+def _background_notes(result: Comparison) -> list[Note]:
+    """A note if a pair may be an unnamed background, or if no side has the named background."""
+    if result.options.background is not None:
+        if any(place is not None for place in result.background_regions):
+            return []
+        text = ": neither side has this background, so every region is foreground."
+        return [Note("background", (named_background(result.options.background), text))]
+    for group in result.groups:
+        pair = len(group.reference) == len(group.prediction) == 1
+        if pair and group.common_volume > LARGE * result.pixels:
+            labels = Both(group.reference[0], group.prediction[0])
+            text = (
+                f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
+                f"{percent(group.common_volume / result.pixels)} of the pixels. If it is the "
+                f"background, get numbers of the foreground with "
+            )
+            return [Note("background", (text, named_background(labels), "."))]
+    return []
+
+
 def _unmatched_notes(result: Comparison) -> list[Note]:
     """Notes on unmatched regions, and the option that merges them."""
     notes = []
     given = result.options.match == "labels" or isinstance(result.options.match, Given)
     for side in SIDES:
-        unmatched = result.unmatched[side]
+        place = result.background_regions[side]
+        background = None if place is None else result.overlap.side(side).label(place)
+        unmatched = [label for label in result.unmatched[side] if label != background]
         if not unmatched:
             continue
         one = len(unmatched) == 1

@@ -24,6 +24,10 @@ class Numbers:
         value: T = self._values[name]
         return value
 
+    def put(self, name: str, value: Any) -> None:
+        """Store a value that depends on options, in place of one with other options."""
+        self._values[name] = value
+
     def known(self, name: str) -> Any:
         """The value of this name, or None if it was not computed."""
         return self._values.get(name)

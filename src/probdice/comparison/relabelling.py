@@ -19,7 +19,7 @@ from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
 from probdice.method.scoring import Correspondence
 
-__all__ = ["Target", "relabelled"]
+__all__ = ["Target", "reference_numbers", "relabelled"]
 
 
 # Creates an output array of a shape and a dtype; probabilities have the regions first.
@@ -57,7 +57,7 @@ def _relabelled_map(
 ) -> Segmentation:
     """A label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
-    numbers, regions = _numbers(overlap), overlap.prediction
+    numbers, regions = reference_numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()
     used = {*numbers, *overlap.reference.keys.tolist()} if reference.crisp else set(numbers)
     free = _free(used | set(keys))
@@ -172,7 +172,7 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
     return rows
 
 
-def _numbers(overlap: Overlap) -> list[int]:
+def reference_numbers(overlap: Overlap) -> list[int]:
     """A number for every region of the reference: its label, or an unused one if it has none."""
     regions = overlap.reference
     if regions.crisp:

@@ -15,11 +15,12 @@ from probdice.comparison.numbers import Numbers
 from probdice.comparison.relabelling import Target, relabelled
 from probdice.data.segmentation import Segmentation
 from probdice.engine.pair import Images
-from probdice.errors import InputError, MissingExtraError, Note
+from probdice.errors import InputError, MissingExtraError, Note, Option
 from probdice.files.atomic_files import null_for_nan
+from probdice.method.background import Places, background_group, find_background, foreground_share
 from probdice.method.chance import Chance, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
-from probdice.method.groups import Groups, counted
+from probdice.method.groups import Groups, counted, group_volumes
 from probdice.method.matching import Fixed, Given, LabelsBy, labels_by
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
@@ -34,7 +35,8 @@ from probdice.method.scoring import (
 )
 from probdice.method.sides import SIDES, Both, Side, other
 from probdice.method.similarity import Similarity
-from probdice.options import Options
+from probdice.metrics.volumes import VolumeDifferences
+from probdice.options import CompareOptions
 
 if TYPE_CHECKING:
     import pandas
@@ -43,9 +45,12 @@ if TYPE_CHECKING:
 
     from probdice.metrics.boundaries import Boundaries
     from probdice.metrics.calibration import Binning, Calibration
+    from probdice.metrics.component_table import ComponentTable
     from probdice.metrics.components import ComponentScores
+    from probdice.metrics.derived import Derived
     from probdice.metrics.detection import Detection, Measure
     from probdice.metrics.indices import Indices
+    from probdice.metrics.unions import Members
     from probdice.pictures import Kind, Palette
 
 __all__ = ["FORMAT", "Comparison", "Group", "Merge"]
@@ -57,7 +62,7 @@ UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is Na
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(VolumeDifferences):
     """Corresponding regions of both sides, and their agreement.
 
     Attributes
@@ -76,6 +81,10 @@ class Group:
         Sum of the probabilities of the reference regions, in pixels.
     prediction_volume : float
         Sum of the probabilities of the prediction regions, in pixels.
+    volume_difference : float
+        `prediction_volume` − `reference_volume`, in pixels.
+    relative_volume_difference : float
+        The volume difference divided by `reference_volume`; NaN if that is 0.
     faint : bool
         Whether means over regions and counts of regions leave out the group. A group is faint if
         it contains no region of a label map and none of its regions is the most probable
@@ -107,6 +116,16 @@ class Group:
     def side(self, side: Side) -> tuple[Label, ...]:
         """The labels of one side."""
         return self.reference if side == "reference" else self.prediction
+
+    @property
+    def total_volume(self) -> float:
+        """Σ p + Σ q, in pixels."""
+        return self.reference_volume + self.prediction_volume
+
+    @property
+    def common_volume(self) -> float:
+        """Σ min(p, q), in pixels."""
+        return self.dice * self.total_volume / 2
 
 
 @dataclass(frozen=True)
@@ -167,6 +186,22 @@ class Comparison:
         side counts as 0.
     lowest_dice : float
         Lowest Dice of all groups except faint ones.
+    background : dict or None
+        Per side, the label or name of the background; None if none was named.
+    foreground : tuple of Group
+        All groups except the background.
+    foreground_dice : float
+        Mean Dice of the foreground groups except faint ones. This attribute and the next four need
+        a background. They are NaN if no foreground group counts.
+    pooled_dice : float
+        2 Σ overlap / Σ volumes over all foreground groups.
+    foreground_score : float
+        Σ overlap of the foreground groups / (pixels − overlap of the background). For label maps,
+        the share of agreeing pixels among those that are foreground on at least one side.
+    foreground_chance : float
+        The expected foreground score of independent segmentations with the same region sizes.
+    adjusted_foreground_score : float
+        (foreground_score − foreground_chance) / (1 − foreground_chance).
     explained : dict
         ``explained["reference"]`` (reference explained) is the share of the reference that the
         prediction determines (1 if it only subdivides). ``explained["prediction"]`` (prediction
@@ -205,7 +240,7 @@ class Comparison:
     >>> result = probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both")
     >>> result.score, result.matched_score
     (0.875, 0.625)
-    >>> result
+    >>> print(result)
     Comparison (absolute, merge='both'): 2 reference and 3 prediction regions over 8 pixels
       mean Dice 0.8730   adjusted score 0.7500 (chance 0.5000)
       reference explained 0.6667   prediction explained 0.3333
@@ -218,7 +253,7 @@ class Comparison:
 
     overlap: Overlap
     correspondence: Correspondence
-    options: Options
+    options: CompareOptions
     images: Images | None = None
     pixel_volume: float | None = None
     input_notes: tuple[Note, ...] = ()
@@ -244,7 +279,11 @@ class Comparison:
         if self.images is None:
             return self
         self.compute("notes")  # some notes need the images
-        return replace(self, images=None, numbers=self.numbers.copy())
+        numbers = self.numbers.copy()
+        for name in ("boundaries", "derived_boundaries"):
+            if name in numbers:
+                numbers.put(name, numbers.known(name).detach())
+        return replace(self, images=None, numbers=numbers)
 
     def compute(self, *names: str) -> None:
         """Compute these numbers now, while the images are available.
@@ -289,6 +328,12 @@ class Comparison:
     def merge(self) -> Merging:
         """The sides whose unmatched regions were merged."""
         return self.options.merge
+
+    @property
+    def background(self) -> dict[Side, Label] | None:
+        """Per side, the label or name of the background; None if none was named."""
+        background = self.options.background
+        return None if background is None else background.to_dict()
 
     @property
     def pixels(self) -> int:
@@ -351,12 +396,58 @@ class Comparison:
 
     def _chance_with(self, images: Images | None) -> Chance:
         options, matched = self.options, self.correspondence.matched
-        return chance_of(self.overlap, options.match, options.merge, matched, images)
+        return chance_of(
+            self.overlap, options.match, options.merge, matched, images, options.background
+        )
 
     @property
     def adjusted_score(self) -> float:
         """(score − chance) / (1 − chance): 1 if identical, about 0 if independent."""
         return _adjusted(self.score, self.chance)
+
+    @property
+    def foreground_dice(self) -> float:
+        """Mean Dice of the foreground groups except faint ones; NaN if there are none."""
+        dice = [group.dice for group in self._counted_foreground("foreground_dice")]
+        return sum(dice) / len(dice) if dice else nan
+
+    @property
+    def pooled_dice(self) -> float:
+        """2 Σ overlap / Σ volumes over all foreground groups; NaN if none counts."""
+        if not self._counted_foreground("pooled_dice"):
+            return nan
+        volumes = sum(group.total_volume for group in self.foreground)
+        return 2 * sum(group.common_volume for group in self.foreground) / volumes
+
+    @property
+    def foreground_score(self) -> float:
+        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if none counts.
+
+        For label maps it is the share of agreeing pixels among those that are foreground on at
+        least one side. Overlaps are Σ min(p, q), as in Dice, for every similarity.
+        """
+        if not self._counted_foreground("foreground_score"):
+            return nan
+        common = np.array([group.common_volume for group in self.groups])
+        return foreground_share(common, self._background_group, self.pixels)
+
+    @property
+    def foreground_chance(self) -> float:
+        """The expected foreground score of the same comparison of independent segmentations."""
+        self._check_background("foreground_chance")
+        return self._chance().foreground
+
+    @property
+    def foreground_chance_error(self) -> float:
+        """The standard error of `foreground_chance`; 0 if it is exact."""
+        self._check_background("foreground_chance_error")
+        return self._chance().foreground_error
+
+    @property
+    def adjusted_foreground_score(self) -> float:
+        """(foreground_score − foreground_chance) / (1 − foreground_chance)."""
+        self._check_background("adjusted_foreground_score")
+        return _adjusted(self.foreground_score, self.foreground_chance)
 
     @property
     def explained(self) -> dict[Side, float]:
@@ -403,6 +494,37 @@ class Comparison:
             return None
 
     # -- regions ---------------------------------------------------------------------------------
+
+    @property
+    def background_regions(self) -> Places:
+        """The index of the background region of each side, or None."""
+        return self.numbers.get(
+            "background_regions",
+            lambda: find_background(self.overlap, self.options.background),
+        )
+
+    @property
+    def _background_group(self) -> int | None:
+        return background_group(self.correspondence.groups, self.background_regions)
+
+    @property
+    def foreground(self) -> tuple[Group, ...]:
+        """All groups except the background; all groups if none was named."""
+        background = self._background_group
+        return tuple(group for k, group in enumerate(self.groups) if k != background)
+
+    def _check_background(self, name: str) -> None:
+        if self.background is None:
+            raise InputError(
+                f"{name} needs a background, and this comparison has none. Compare with ",
+                Option("background", python="background=LABEL", command="--background LABEL"),
+                ".",
+            )
+
+    def _counted_foreground(self, name: str) -> list[Group]:
+        """The foreground groups that are not faint."""
+        self._check_background(name)
+        return [group for group in self.foreground if not group.faint]
 
     @property
     def reference_labels(self) -> tuple[Label, ...]:
@@ -508,36 +630,28 @@ class Comparison:
 
     # -- other metrics -----------------------------------------------------------------------------
 
-    def indices(self, *, background: Label | None = None) -> "Indices":
+    def indices(self) -> "Indices":
         """Rand index, variation of information, covering, mean IoU, κ and others.
-
-        Parameters
-        ----------
-        background : int or str, optional
-            The label of the background. None, the default, means that there is no background.
 
         Examples
         --------
         >>> import probdice
-        >>> result = probdice.compare([0, 0, 1, 1], [0, 1, 1, 1], match="labels")
-        >>> indices = result.indices(background=0)
+        >>> result = probdice.compare([0, 0, 1, 1], [0, 1, 1, 1], match="labels", background=0)
+        >>> indices = result.indices()
         >>> round(indices.mean_dice, 4), indices.mean_foreground_dice
         (0.7333, 0.8)
         """
         from probdice.metrics.indices import indices_of
 
-        return indices_of(self, self.correspondence.groups, background)
+        return indices_of(self, self.correspondence.groups)
 
-    def detection(
-        self, *, background: Label | None, threshold: float = 0.5, by: "Measure" = "jaccard"
-    ) -> "Detection":
+    def detection(self, *, threshold: float = 0.5, by: "Measure" = "jaccard") -> "Detection":
         """Detection metrics with the groups as instances.
+
+        The background of the comparison is not an instance. Without one, every region is.
 
         Parameters
         ----------
-        background : int, str or None
-            The label of the background on both sides, which is not an instance. It has no default;
-            use None if there is no background.
         threshold : float, optional
             A group is a true positive if its index `by` is at least this.
         by : {"jaccard", "dice"}, optional
@@ -546,21 +660,17 @@ class Comparison:
         Examples
         --------
         >>> import probdice
-        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
-        >>> detection = result.detection(background=0)
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0], background=0)
+        >>> detection = result.detection()
         >>> detection.true_positives, detection.false_positives, detection.misses
         (1, 0, 1)
         """
         from probdice.metrics.detection import detection_of
 
-        return detection_of(
-            self, self.correspondence, threshold=threshold, background=background, by=by
-        )
+        return detection_of(self, self.correspondence, threshold=threshold, by=by)
 
-    def component_scores(
-        self, *, background: Label | None, connectivity: int | None = None
-    ) -> "ComponentScores":
-        """Score every connected component of the reference.
+    def component_scores(self, *, connectivity: int | None = None) -> "ComponentScores":
+        """Score every connected component of the reference, without the background.
 
         A component is compared with the prediction regions of its group, restricted to the pixels
         that are nearer to it than to the other components of the group (as in CC-Metrics, with
@@ -569,26 +679,24 @@ class Comparison:
 
         Parameters
         ----------
-        background : int, str or None
-            The label of the background on both sides, which is left out. It has no default; use
-            None if there is no background.
         connectivity : {4, 8, 6, 18, 26}, optional
             Number of neighbours of a pixel; all neighbours, including diagonal ones, by default.
 
         Examples
         --------
         >>> import probdice
-        >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0])
-        >>> result.component_scores(background=0).mean_dice
+        >>> result = probdice.compare([1, 1, 1, 0, 0, 1], [1, 1, 1, 0, 0, 0], background=0)
+        >>> result.component_scores().mean_dice
         0.5
         """
         from probdice.metrics.components import component_scores
+        from probdice.metrics.indices import background_masks
 
         return component_scores(
             self.overlap,
             self.correspondence.groups,
             self.need_images("component_scores()"),
-            background=background,
+            background_masks(self),
             connectivity=connectivity,
         )
 
@@ -599,12 +707,15 @@ class Comparison:
         percentiles: Iterable[float] = (95,),
         levels: Iterable[float] | None = None,
         infinite: float | None = None,
+        derived: "Members | None" = None,
     ) -> "Boundaries":
         """Distances between the outlines of the groups: Hausdorff, average and surface Dice.
 
         Distances are exact, between surfaces halfway between voxels, in millimetres where the
         images have a geometry and in pixels otherwise. Probabilities are not hardened: every
-        number is the mean over several levels. Needs images of two or three dimensions, in memory.
+        number is the mean over several levels. Means over groups leave out faint groups and the
+        background, if one was named. Needs images of two or three dimensions. The last result is
+        stored in the comparison and included in its JSON.
 
         Parameters
         ----------
@@ -616,6 +727,9 @@ class Comparison:
             Of probabilities; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
         infinite : float, optional
             A penalty distance for regions that one side lacks. They are infinitely far by default.
+        derived : mapping of str to label or sequence of labels, optional
+            Measure these unions of regions instead of the groups, as in `derived`. The result is
+            not stored.
 
         Returns
         -------
@@ -631,23 +745,130 @@ class Comparison:
         >>> boundaries["hd95"].tolist()
         [1.0, 1.0]
         """
-        from probdice.engine.group_images import compared_pixels
-        from probdice.metrics.boundaries import LEVELS, boundaries_of, group_sets
+        from probdice.metrics.boundaries import (
+            LEVELS,
+            ImageOutlines,
+            boundaries_of,
+            union_boundaries,
+        )
 
+        percentiles, tolerances = tuple(percentiles), tuple(tolerances)
+        levels = LEVELS if levels is None else tuple(levels)
+        if derived is not None:
+            from probdice.metrics.unions import check_members, unions_of
+
+            check_members(derived, [self.overlap])
+            return union_boundaries(
+                self.need_images("boundaries()"),
+                unions_of(self, derived),
+                self.overlap,
+                percentiles=percentiles,
+                tolerances=tolerances,
+                levels=levels,
+                infinite=infinite,
+            )
+        known: Boundaries | None = self.numbers.known("boundaries")
+        if known is not None and known.has(percentiles, tolerances, levels):
+            return replace(known, infinite=infinite)
         images = self.need_images("boundaries()")
-        lists = key_lists(self.overlap, self.correspondence.groups)
-        return boundaries_of(
-            Both(*(group_sets(images, side, lists[side]) for side in SIDES)),
+        boundaries = boundaries_of(
+            ImageOutlines(images, key_lists(self.overlap, self.correspondence.groups)),
             groups=Both(*([group.side(side) for group in self.groups] for side in SIDES)),
-            counted=np.array([not group.faint for group in self.groups]),
+            counted=np.array(
+                [
+                    not group.faint and k != self._background_group
+                    for k, group in enumerate(self.groups)
+                ]
+            ),
             geometry=images.reference.geometry,
-            mask=compared_pixels(images),
             percentiles=percentiles,
             tolerances=tolerances,
-            levels=LEVELS if levels is None else levels,
+            levels=levels,
             infinite=infinite,
             workers=images.workers,
         )
+        self.numbers.put("boundaries", boundaries)
+        return boundaries
+
+    def requested_boundaries(self) -> "Boundaries | None":
+        """The boundaries that the options of the comparison request, or None."""
+        if not self.options.boundaries:
+            return None
+        return self.boundaries(tolerances=self.options.tolerance, infinite=self.options.infinite)
+
+    def requested_derived(self) -> "Derived | None":
+        """The derived regions that the options request, with boundaries if requested, or None.
+
+        A member that this image lacks is empty, even if neither side has it.
+        """
+        if not self.options.derived:
+            return None
+        from probdice.metrics.derived import derived_of
+        from probdice.metrics.unions import unions_of
+
+        unions = unions_of(self, dict(self.options.derived))
+        if self.options.boundaries:
+            from probdice.metrics.boundaries import union_boundaries
+
+            self.numbers.get(
+                "derived_boundaries",
+                lambda: union_boundaries(
+                    self.need_images("boundaries()"),
+                    unions,
+                    self.overlap,
+                    tolerances=self.options.tolerance,
+                    infinite=self.options.infinite,
+                ),
+            )
+        return self.numbers.get("derived", lambda: derived_of(self, unions))
+
+    def requested_components(self) -> "ComponentTable | None":
+        """The connected components that the options of the comparison request, or None."""
+        options = self.options
+        if options.components is None:
+            return None
+        from probdice.metrics.component_table import component_table
+
+        return self.numbers.get(
+            "components",
+            lambda: component_table(
+                self,
+                labels=options.components or (),
+                connectivity=options.connectivity,
+                minimum=options.minimum_size,
+            ),
+        )
+
+    def derived(self, regions: "Members") -> "Derived":
+        """Compare unions of regions, which may overlap each other.
+
+        With ``match="labels"``, members are labels or names of both sides. Otherwise they are
+        labels or names of the reference, with the prediction regions that correspond to them. A
+        member that this image lacks is empty.
+
+        Parameters
+        ----------
+        regions : mapping of str to label or sequence of labels
+            The name of each derived region and its members: ``{"whole tumour": (1, 2, 3)}``.
+
+        Returns
+        -------
+        Derived
+            Dice, Jaccard and volumes of each union.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> result = probdice.compare([0, 1, 2, 3, 3], [0, 0, 2, 1, 3], match="labels")
+        >>> derived = result.derived({"whole tumour": (1, 2, 3), "core": (1, 3)})
+        >>> round(derived["whole tumour"].dice, 4), derived["core"].dice
+        (0.8571, 0.8)
+        """
+        from probdice.metrics.derived import derived_of
+        from probdice.metrics.unions import check_members, unions_of
+
+        check_members(regions, [self.overlap])
+        return derived_of(self, unions_of(self, regions))
 
     def calibration(
         self,
@@ -753,8 +974,8 @@ class Comparison:
         Parameters
         ----------
         kind : str, optional
-            "overview", "regions", "map", "views", "correspondence", "overlap", "slices" or
-            "histogram".
+            "overview", "regions", "map", "views", "correspondence", "overlap", "slices",
+            "histogram" or "boundaries".
         ax : Axes or several, optional
             Axes to draw on, one per panel; a new figure by default.
         figsize : (float, float), optional
@@ -778,7 +999,12 @@ class Comparison:
         return pictures.plot(self, kind, ax=ax, figsize=figsize, place=place, palette=palette)
 
     def report(
-        self, path: str | PathLike[str], *, title: str | None = None, image: Any = ()
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str | None = None,
+        image: Any = (),
+        surface: Any = (),
     ) -> None:
         """Write a self-contained HTML report. See `report.write`.
 
@@ -790,6 +1016,8 @@ class Comparison:
             Title of the page; the names of the files by default.
         image : array, path or image, or several, optional
             Background image to show under the segmentations, such as the segmented scan.
+        surface : path or several, optional
+            Surfaces on which to show values at vertices, one per hemisphere.
 
         Examples
         --------
@@ -803,7 +1031,7 @@ class Comparison:
         """
         from probdice import report
 
-        report.write(self, path, title=title, image=image)
+        report.write(self, path, title=title, image=image, surface=surface)
 
     # -- storing ---------------------------------------------------------------------------------
 
@@ -877,34 +1105,57 @@ class Comparison:
     def to_frame(self) -> "pandas.DataFrame":
         """The groups as a table with one row per group. Labels are tuples.
 
-        Volumes are in pixels. If `pixel_volume` is known, the columns `reference_ml` and
-        `prediction_ml` hold them in millilitres.
+        Volumes and their differences (prediction − reference) are in pixels. If `pixel_volume` is
+        known, the columns `reference_ml`, `prediction_ml` and `difference_ml` hold them in
+        millilitres.
 
         Examples
         --------
         >>> import probdice
         >>> frame = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_frame()
-        >>> frame["dice"].round(3).tolist()
-        [0.8, 0.667]
+        >>> frame["dice"].round(3).tolist(), frame["volume_difference"].tolist()
+        ([0.8, 0.667], [1.0, -1.0])
         """
         try:
             import pandas
         except ImportError:
             raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
-        columns = [entry.name for entry in fields(Group)]
-        rows = [[getattr(group, name) for name in columns] for group in self.groups]
-        frame = pandas.DataFrame(rows, columns=columns)
-        if self.pixel_volume is not None:
-            for side in SIDES:
-                frame[f"{side}_ml"] = frame[f"{side}_volume"] * (self.pixel_volume / 1000)
-        return frame
+        from probdice.comparison.group_rows import group_rows
+
+        return pandas.DataFrame(group_rows(self))
+
+    def to_csv(self) -> str:
+        """The groups as CSV with one row per group; labels of a side are separated by ";".
+
+        Examples
+        --------
+        >>> import probdice
+        >>> text = probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).to_csv()
+        >>> print(text.splitlines()[0][:35])
+        group,reference,prediction,similari
+        """
+        from probdice.comparison.group_rows import groups_as_csv
+
+        return groups_as_csv(self)
 
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
+        """One line that computes nothing. `print` shows the numbers."""
+        reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
+        return (
+            f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
+            f"regions over {self.pixels:,} pixels)"
+        )
+
+    def __str__(self) -> str:
         from probdice.comparison.text import as_text
 
         return as_text(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the numbers in IPython."""
+        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         from probdice.comparison.text import as_html
@@ -926,7 +1177,7 @@ def _groups(result: Comparison) -> list[Group]:
         differences = result.costs if measured is None else measured
     except NeedsImages:
         differences = np.full(groups.count, nan)
-    volumes = Both(*(_group_volumes(table, groups, side) for side in SIDES))
+    volumes = Both(*(group_volumes(table, groups, side) for side in SIDES))
     total = volumes.reference + volumes.prediction
     shared = np.maximum(total - differences, 0)
     shared[groups.matched :] = 0
@@ -944,14 +1195,6 @@ def _groups(result: Comparison) -> list[Group]:
             strict=True,
         )
     ]
-
-
-def _group_volumes(table: Overlap, groups: Groups, side: Side) -> NDArray[np.float64]:
-    numbers, volumes = groups.numbers(side), table.side(side).volumes
-    occupied = table.side(side).occupied
-    total = np.zeros(groups.count)
-    np.add.at(total, numbers[occupied], volumes[occupied])
-    return total
 
 
 def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Label, ...]]:

@@ -5,6 +5,7 @@ from html import escape
 from math import isnan
 
 from probdice.comparison.result import SHOWN, Comparison
+from probdice.method.background import named_background
 from probdice.method.matching import listed
 from probdice.method.sides import SIDES
 from probdice.text.formatting import decimal
@@ -71,6 +72,8 @@ def _title(result: Comparison) -> str:
             options[-1] += f" by {result.labels_by}"
     if result.merge != "none":
         options.append(f"merge={result.merge!r}")
+    if result.options.background is not None:
+        options.append(named_background(result.options.background).in_python())
     counts = [result.counted(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
@@ -82,12 +85,16 @@ def _lines(result: Comparison) -> list[str]:
     """The headline with the numbers that are known, then the score."""
     score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
-    if not isnan(lowest.dice):
+    if result.background is not None:
+        headline.append(f"foreground Dice {decimal(result.foreground_dice)}")
+    elif not isnan(lowest.dice):
         headline.append(f"mean Dice {decimal(result.mean_dice)}")
     if score is not None and chance is not None:
         adjusted = decimal(result.adjusted_score)
         headline.append(f"adjusted score {adjusted} (chance {decimal(chance)})")
     lines = ["   ".join(headline)] if headline else []
+    if result.background is not None:
+        lines.append(_foreground(result))
     explained = result.without_a_pass("explained")
     if explained is not None:
         lines.append("   ".join(f"{side} explained {decimal(explained[side])}" for side in SIDES))
@@ -108,7 +115,24 @@ def _lines(result: Comparison) -> list[str]:
         if matched_score is not None:
             merged = f"matched score {decimal(matched_score)}; {merged}"
         lines[-1] += f"   {merged}"
+    boundaries = result.numbers.known("boundaries")
+    if boundaries is not None:
+        lines.append(f"boundaries ({boundaries.unit}): {boundaries.summary}")
     return lines
+
+
+def _foreground(result: Comparison) -> str:
+    """The other numbers of the foreground, and the mean Dice with the background."""
+    numbers = [
+        f"pooled Dice {decimal(result.pooled_dice)}",
+        f"mean Dice {decimal(result.mean_dice)}",
+        f"foreground score {decimal(result.foreground_score)}",
+    ]
+    chance = result.without_a_pass("foreground_chance")
+    if chance is not None:
+        adjusted = decimal(result.adjusted_foreground_score)
+        numbers.append(f"adjusted {adjusted} (chance {decimal(chance)})")
+    return "   ".join(numbers)
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:

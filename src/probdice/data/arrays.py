@@ -10,6 +10,7 @@
 | other arrays with DLPack or NumPy protocols | by these protocols |
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, cast
@@ -23,6 +24,7 @@ __all__ = [
     "AnyArray",
     "Array",
     "Chunks",
+    "Lazy",
     "as_array",
     "chunks_of",
     "has_type",
@@ -53,6 +55,41 @@ class Exchangeable(Protocol):
 
 AnyArray: TypeAlias = ArrayLike | Array | Exchangeable
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks along each axis
+
+
+class Lazy(ABC):
+    """An array with a shape and a type whose blocks are computed on demand."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
+    travels = False  # whether another process can read it from its store
+
+    @abstractmethod
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        """Return the values of one slice per axis."""
+
+    def __getitem__(self, index: Any, /) -> NDArray[Any]:
+        parts = index if isinstance(index, tuple) else (index,)
+        if Ellipsis in parts:
+            place = parts.index(Ellipsis)
+            missing = len(self.shape) - len(parts) + 1
+            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
+        parts += (slice(None),) * (len(self.shape) - len(parts))
+        if all(isinstance(part, slice) for part in parts):
+            return self.block(parts)
+        # An integer becomes a slice of length 1, whose axis is then removed.
+        slices = tuple(
+            part if isinstance(part, slice) else slice(part % size, part % size + 1)
+            for part, size in zip(parts, self.shape, strict=True)
+        )
+        block: NDArray[Any] = self.block(slices)[
+            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
+        ]
+        return block
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
 
 
 def as_array(value: Any) -> Array:

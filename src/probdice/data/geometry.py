@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from math import inf
+from math import inf, isfinite
 from operator import index
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ class Geometry:
     >>> Geometry((2,), np.eye(2)) == Geometry((2,), np.eye(2))
     True
     """
+
+    on_grid: ClassVar[bool] = True  # False for vertices, which have no rows and columns
 
     shape: tuple[int, ...]
     affine: NDArray[np.float64]
@@ -97,7 +100,7 @@ class Geometry:
         """
         axes = len(self.shape)
         unfit = tuple(range(axes)), (), inf
-        if len(other.shape) != axes:
+        if len(other.shape) != axes or not other.on_grid:
             return unfit
         to_other = np.linalg.inv(other.affine) @ self.affine
         order = [int(np.argmax(np.abs(row[:axes]))) for row in to_other[:axes]]
@@ -112,6 +115,16 @@ class Geometry:
             apart = max(apart, float(np.linalg.norm((to_other @ index)[:axes] - corner)))
         return tuple(order), flips, apart
 
+    def obstacle(self, other: "Geometry", apart: float) -> str:
+        """Describe why a grid at the distance `apart` cannot be aligned with `other`."""
+        if isfinite(apart):
+            return f"corners lie up to {apart:.3g} pixels apart"
+        return "the grids differ in size for every order of the axes"
+
+    def of_one_pixel(self) -> "Geometry":
+        """Return the geometry of the first pixel alone."""
+        return Geometry((1,) * len(self.shape), self.affine)
+
     def describe(self) -> dict[str, str]:
         """Return size, spacing, origin and direction as short text."""
 
@@ -124,3 +137,24 @@ class Geometry:
             "origin": numbers(self.origin),
             "direction": "; ".join(numbers(np.round(row, 6)) for row in self.direction),
         }
+
+    def mismatch(self, expected: "Geometry") -> str:
+        """Return the properties that differ from the expected geometry, as text."""
+        own, other = self.describe(), expected.describe()
+        return "; ".join(
+            f"{key} {own.get(key, 'none')}, expected {other.get(key, 'none')}"
+            for key in dict.fromkeys((*own, *other))
+            if own.get(key) != other.get(key)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the geometry as JSON data.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from probdice import Geometry
+        >>> Geometry((4,), np.diag([2.0, 1.0])).to_dict()
+        {'shape': [4], 'affine': [[2.0, 0.0], [0.0, 1.0]]}
+        """
+        return {"shape": list(self.shape), "affine": self.affine.tolist()}

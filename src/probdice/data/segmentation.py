@@ -44,6 +44,7 @@ from probdice.method.similarity import Aitchison, ilr_basis
 from probdice.text.formatting import short_paths
 
 if TYPE_CHECKING:
+    from probdice.data.resampling import Interpolation
     from probdice.metrics.components import Instances
 
 __all__ = [
@@ -319,6 +320,66 @@ class Segmentation:
         )
 
     @classmethod
+    def from_nested(
+        cls,
+        array: "AnyArray",
+        *,
+        axis: int = 0,
+        labels: Sequence[int | None] | None = None,
+        names: Sequence[str | None] | None = None,
+        geometry: Geometry | None = None,
+    ) -> "Segmentation":
+        """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
+
+        The regions are the background (1 − the first channel), the differences of successive
+        channels, and the last channel. Masks become a label map, and probabilities, such as
+        sigmoid outputs, become probabilities. `Comparison.derived` compares the channels
+        themselves: the first is the union of the regions 1, 2, …, the second of 2, 3, ….
+
+        Parameters
+        ----------
+        array : array_like
+            Channels along `axis`, from the outermost to the innermost: booleans, integers 0 and 1,
+            or probabilities. No channel may exceed the one before it by more than 1e-3. The whole
+            array is converted at once.
+        axis : int, optional
+            The axis of the channels.
+        labels : sequence of int, optional
+            The label of each region, the background first; 0, 1, … by default.
+        names : sequence of str, optional
+            The name of each region, the background first.
+        geometry : Geometry, optional
+            Position of the image in space.
+
+        Examples
+        --------
+        >>> from probdice import Segmentation
+        >>> whole, core = [0.9, 0.8, 0.1], [0.6, 0.1, 0.0]
+        >>> tumour = Segmentation.from_nested([whole, core], names=["background", "oedema", "core"])
+        >>> tumour.array.round(2)
+        array([[0.1, 0.2, 0.9],
+               [0.3, 0.7, 0.1],
+               [0.6, 0.1, 0. ]])
+        >>> Segmentation.from_nested([[True, True, False], [True, False, False]]).array.tolist()
+        [2, 1, 0]
+        """
+        from probdice.data.nesting import partition_of, relabelled_masks
+
+        values = _regions_first(array, axis, "channels")
+        channels = np.asarray(values[(slice(None),) * len(values.shape)])
+        numbers, called = as_channels(labels, names, len(channels) + 1)
+        regions = partition_of(channels)
+        if channels.dtype.kind == "f":
+            return cls(regions, crisp=False, labels=numbers, names=called, geometry=geometry)
+        keys = [k if number is None else number for k, number in enumerate(numbers)]
+        return cls(
+            relabelled_masks(regions, keys),
+            crisp=True,
+            names={keys[k]: name for k, name in called.items()},
+            geometry=geometry,
+        )
+
+    @classmethod
     def from_ilr(
         cls,
         array: "AnyArray",
@@ -549,15 +610,64 @@ class Segmentation:
             raise GeometryError("has no geometry, so it cannot be aligned with another grid")
         order, flips, apart = self.geometry.steps_onto(geometry)
         if not apart <= tolerance:
-            if not np.isfinite(apart):
-                raise GeometryError("the grids differ in size for every order of the axes")
+            usual = tolerance == 0.1 or not np.isfinite(apart)
             raise GeometryError(
-                f"corners lie up to {apart:.3g} pixels apart",
-                *(() if tolerance == 0.1 else (f", more than {tolerance:g}",)),
+                self.geometry.obstacle(geometry, apart),
+                *(() if usual else (f", more than {tolerance:g}",)),
             )
         first = len(self.array.shape) - len(order)  # 1 where an axis of regions comes first
         array = reordered(self.array, order, flips, first)
         return replace(self, array=array, geometry=geometry)
+
+    def resampled(
+        self,
+        geometry: Geometry,
+        how: "Interpolation" = "linear",
+        *,
+        background: Label | None = None,
+    ) -> "Segmentation":
+        """Return this segmentation on another grid.
+
+        On the same lattice (equal axes and spacing, whole offsets), it is cropped or padded and
+        keeps its values. Otherwise they are interpolated. Blocks are computed when they are read.
+
+        Parameters
+        ----------
+        geometry : Geometry
+            The grid, with its shape.
+        how : {"linear", "nearest"}, optional
+            "linear": indicators of labels, or probabilities, are interpolated linearly, so a label
+            map becomes probabilities. "nearest": every pixel gets the values of the nearest one.
+        background : int or str, optional
+            Label or name of the region of pixels outside the field of view. Required if there are
+            such pixels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from probdice import Geometry, Segmentation
+        >>> labels = Segmentation.from_labels([1, 1, 2, 2], geometry=Geometry((4,), np.eye(2)))
+        >>> labels.resampled(Geometry((2,), [[1, 0.5], [0, 1]])).probabilities()
+        array([[1. , 0.5],
+               [0. , 0.5]], dtype=float32)
+        >>> longer = Geometry((6,), [[1, -1], [0, 1]])
+        >>> np.asarray(labels.resampled(longer, background=0).array)
+        array([0, 1, 1, 2, 2, 0])
+        """
+        from probdice.data.resampling import as_interpolation, resample
+
+        chosen = as_interpolation(how)
+        if chosen is None:
+            raise InputError("how must be 'linear' or 'nearest', found None")
+        moved, view = resample(self, geometry, chosen, background=background)
+        if view is not None:
+            outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
+            if outside:
+                raise GeometryError(
+                    f"{outside} pixels of the grid are outside the field of view of the image. Set "
+                    f"background to the label or name of their region"
+                )
+        return moved
 
     def without_geometry(self) -> "Segmentation":
         """Return the same array without geometry, to compare in array order.

@@ -6,12 +6,12 @@ fix. No other module converts stored values to probabilities.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import Option
+from probdice.errors import InputError, Option
 
 __all__ = [
     "BACKGROUND",
@@ -19,11 +19,13 @@ __all__ = [
     "MASK",
     "NORMALISE",
     "Fault",
+    "InvalidValues",
     "Reading",
     "Sums",
     "as_probabilities",
     "examine_labels",
     "examine_values",
+    "invalid_values",
     "scale_of_labels",
     "whole_numbers",
 ]
@@ -124,6 +126,11 @@ class Fault:
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """Return the problem, its position and the fix."""
         unit = "voxel" if len(place) == 3 else "pixel"
+        return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit)]
+
+    def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
+        """Return the problem and its position."""
+        unit = "voxel" if len(place) == 3 else "pixel"
         others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
         at = f"at {unit} {place}{others}"
         problem = {
@@ -136,7 +143,7 @@ class Fault:
         }[self.kind]
         if self.kind == "sum" and worst_place != place:
             problem += f"; the worst sum is {self.worst_sum:.6g} at {unit} {worst_place}"
-        return [f"{problem}. ", *self._remedy(unit)]
+        return problem
 
     def _remedy(self, unit: str) -> list[str | Option]:
         if self.kind == "fraction":
@@ -191,6 +198,30 @@ class Fault:
         return message
 
 
+class InvalidValues(InputError):
+    """The values of a segmentation are not labels or probabilities.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of the fault.
+    problem : str
+        The message without the file and the fix.
+    """
+
+    kind: str = ""
+    problem: str = ""
+
+    @classmethod
+    def of(
+        cls, prefix: str, fault: Fault, place: tuple[int, ...], worst_place: tuple[int, ...]
+    ) -> Self:
+        """Create the error for a fault; `prefix` names the file or the side."""
+        error = cls(prefix, *fault.message(place, worst_place))
+        error.kind, error.problem = fault.kind, fault.problem(place, worst_place)
+        return error
+
+
 def _either(python: str, command: str) -> Option:
     """Return the fix in the words of Python and of the command line."""
     return Option("remedy", python=python, command=command)
@@ -233,17 +264,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     """Return the fault of stored values: not finite, or for probabilities range or sum."""
     if rows.size == 0:
         return None
-    limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = rows.sum(axis=0, dtype=np.float64)
-        tests = {"infinite": ~np.isfinite(rows).all(axis=0)}
-        if reading != "softmax":
-            tests["negative"] = (rows < 0).any(axis=0)
-            tests["above"] = (rows > limit).any(axis=0)
-        if reading == "error":
-            tests["sum"] = ~(np.abs(sums - 1) <= TOLERANCE)
-        if reading == "normalise":
-            tests["nothing"] = sums == 0
+    tests, sums = _tests(rows, reading)
     bad = np.logical_or.reduce(list(tests.values()))
     if not bad.any():
         return None
@@ -271,3 +292,27 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
         whole=bool((known == np.floor(known)).all()),
         highest=float(known.max(initial=0)),
     )
+
+
+def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
+    """Return which pixels have the faults that `examine_values` reports."""
+    invalid: NDArray[np.bool_] = np.logical_or.reduce(list(_tests(rows, reading)[0].values()))
+    return invalid
+
+
+def _tests(
+    rows: NDArray[Any], reading: Reading
+) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
+    """Return which pixels have each kind of fault, and the sums of all pixels."""
+    limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = rows.sum(axis=0, dtype=np.float64)
+        tests = {"infinite": ~np.isfinite(rows).all(axis=0)}
+        if reading != "softmax":
+            tests["negative"] = (rows < 0).any(axis=0)
+            tests["above"] = (rows > limit).any(axis=0)
+        if reading == "error":
+            tests["sum"] = ~(np.abs(sums - 1) <= TOLERANCE)
+        if reading == "normalise":
+            tests["nothing"] = sums == 0
+    return tests, sums

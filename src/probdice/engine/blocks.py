@@ -30,7 +30,7 @@ class Blocks:
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
     out. If results are written `into` an array with chunks, every block is a union of whole chunks.
-    `most` limits the number of pixels of a block.
+    `most` limits the number of pixels of a block. With a `halo`, boxes around blocks can be read.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Blocks:
         mask: Array | None = None,
         into: Array | None = None,
         most: int | None = None,
+        halo: int = 0,
     ):
         self._most = most
         # The chunks of the output array, without an axis of regions.
@@ -58,7 +59,8 @@ class Blocks:
         self.ignore = sides[0].ignore
         self._mask = None if mask is None else reordered(mask, self.order, ())
         self._decoders = [
-            decoder_of(side, self.order, self.dtype, in_order=not self.followed) for side in sides
+            decoder_of(side, self.order, self.dtype, in_order=not self.followed and halo == 0)
+            for side in sides
         ]
 
     @cached_property

@@ -183,8 +183,8 @@ def joined(
 ) -> Floats:
     """Σ (1 − f) of each group with each unmatched region of one side added.
 
-    `own` are the regions of the groups on the side of the unmatched regions, which has number
-    `place`.
+    `own` lists the regions of each group on the side of the unmatched regions, and `place` is
+    the index of that side.
     """
     growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(unmatched)))

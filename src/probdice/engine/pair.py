@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.geometry import Geometry
 from probdice.data.machine import cores
+from probdice.data.resampled_arrays import Complement
+from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
-from probdice.data.value_checks import Fault
+from probdice.data.value_checks import Fault, InvalidValues
+from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.executors import executor_for, image
 from probdice.engine.group_passes import joined_pass, map_visit, scores_pass
@@ -27,18 +28,18 @@ from probdice.engine.overlap_pass import overlap_pass
 from probdice.engine.passes import Pass
 from probdice.engine.sample_passes import count_pass, sample_pass
 from probdice.errors import GeometryError, InputError, Note, Option
+from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Moments, Scores
-from probdice.method.sides import SIDES, Both, Side, other
-from probdice.method.similarity import Similarity
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE
-from probdice.text.formatting import short_paths
 
-__all__ = ["Images", "aligned", "file_of", "mask_on", "one_hot_axis"]
+__all__ = ["BACKGROUND", "Images"]
 
-ONE_HOT = 3  # fewest regions for which an array of 0 and 1 is taken as one-hot
 R = TypeVar("R")
-IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
+BACKGROUND = Option("background", "LABEL", python="background=…")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,8 @@ class Images:
         Messages about how the images were read.
     mask_file : str
         " (file)" for messages if the mask comes from a file.
+    outside : array or None
+        Pixels that are left out because they are outside the field of view of the prediction.
     """
 
     reference: Segmentation
@@ -67,6 +70,7 @@ class Images:
     workers: int
     notes: tuple[Note, ...] = ()
     mask_file: str = ""
+    outside: Array | None = None
 
     @classmethod
     def of(
@@ -77,8 +81,15 @@ class Images:
         mask: Segmentation | Array | None = None,
         workers: int | None = None,
         tolerance: float = TOLERANCE,
+        interpolation: Interpolation | None = None,
+        background: Label | None = None,
     ) -> "Images":
-        """Both sides and the mask on one grid. No pixels are read."""
+        """Both sides and the mask on one grid.
+
+        No pixels are read, except for the labels of a label map that is interpolated linearly. With
+        an `interpolation`, pixels outside the field of view of the prediction belong to its region
+        `background`, or are left out.
+        """
         if prediction.ignore:
             raise InputError(
                 f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise "
@@ -86,20 +97,28 @@ class Images:
                 Option("mask", "FILE", python="mask=…"),
                 ".",
             )
-        prediction = aligned(reference, prediction, tolerance=tolerance)
+        prediction, view, moves = moved_onto(
+            reference, prediction, tolerance, interpolation, background
+        )
         notes = tuple(
             Note(note.kind, (f"{side}: ", *note.message))
             for side, segmentation in zip(SIDES, (reference, prediction), strict=True)
             for note in segmentation.notes
         )
-        if mask is None:
-            return cls(reference, prediction, None, workers or cores(), notes)
-        array, unknown = mask_on(reference, mask, tolerance)
-        if unknown:
-            pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
-            text = f"{unknown} {pixels} NaN and treated as outside."
-            notes = (*notes, Note("mask", (text,)))
-        return cls(reference, prediction, array, workers or cores(), notes, file_of(mask))
+        notes = (*notes, *moves)
+        array: Array | None = None
+        if mask is not None:
+            array, unknown = mask_on(reference, mask, tolerance)
+            if unknown:
+                pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
+                text = f"{unknown} {pixels} NaN and treated as outside."
+                notes = (*notes, Note("mask", (text,)))
+        file = "" if mask is None else file_of(mask)
+        workers = workers or cores()
+        if view is None:
+            return cls(reference, prediction, array, workers, notes, file)
+        inside, outside = within(array, [view]), within(array, [Complement(view)])
+        return cls(reference, prediction, inside, workers, notes, file, outside)
 
     def side(self, side: Side) -> Segmentation:
         """One of the two segmentations."""
@@ -136,16 +155,48 @@ class Images:
             reference = _coloured(overlap.reference, self.reference)
             prediction = _coloured(overlap.prediction, self.prediction)
             overlap = replace(overlap, reference=reference, prediction=prediction)
+        input_notes = self.notes
+        if self.outside_counts:
+            text = f"{self.outside_counts} and left out. To count them as background, use "
+            input_notes = (*input_notes, Note("outside", (text, BACKGROUND, ".")))
         ignored = self.reference.ignore
         if not ignored:
-            return overlap, self.notes
+            return overlap, input_notes
         keys = set(overlap.reference.keys.tolist())
         notes = (
             Note("ignore", (f"The ignored label {label} does not occur in the reference",))
             for label in dict.fromkeys(ignored)
             if label not in keys
         )
-        return _without(overlap, ignored), (*self.notes, *notes)
+        return _without(overlap, ignored), (*input_notes, *notes)
+
+    @cached_property
+    def outside_counts(self) -> str:
+        """The number of pixels outside the field of view of the prediction, per region, or ""."""
+        if self.outside is None:
+            return ""
+        one_region = np.broadcast_to(np.zeros((), np.uint8), self.reference.shape)
+        left_out = Images(
+            self.reference, Segmentation.from_labels(one_region), self.outside, self.workers
+        )
+        overlap = left_out._run(overlap_pass(Absolute())).overlap
+        if not overlap.pixels:
+            return ""
+        regions = _without(_named(overlap, left_out.sides), self.reference.ignore).reference
+        order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
+        digits = "d" if regions.crisp else ".1f"
+        counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
+        pixels = "pixel is" if overlap.pixels == 1 else "pixels are"
+        return f"{overlap.pixels} {pixels} outside the field of view of the prediction ({counts})"
+
+    def check_field_of_view(self) -> None:
+        """Reject pixels that are left out, because cropping must not raise the score of a case."""
+        if self.outside_counts:
+            raise GeometryError(
+                f"{self.outside_counts}, so the case is not scored. To count them as background, "
+                f"use ",
+                BACKGROUND,
+            )
 
     def joined(
         self,
@@ -222,12 +273,15 @@ class Images:
     def _run(self, task: Pass[R]) -> R:
         return executor_for(self.blocks, self.workers).run(task, self.blocks)
 
-    def _fault_error(self, side: Side, fault: Fault) -> InputError:
+    def _fault_error(self, side: Side, fault: Fault) -> InvalidValues:
         segmentation = self.side(side)
         first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
-        return InputError(f"{side}{file_of(segmentation)}: ", *fault.message(first, worst))
+        return InvalidValues.of(f"{side}{file_of(segmentation)}: ", fault, first, worst)
 
     def _why_empty(self) -> list[str | Option]:
+        if self.outside is not None:
+            where = f" inside the mask{self.mask_file}" if self.mask_file else ""
+            return [f"no pixels{where} are in the field of view of the prediction"]
         if self.mask is not None:
             inside = np.asarray(self.mask[(slice(None),) * len(self.mask.shape)]) != 0
             if not inside.any():
@@ -240,176 +294,6 @@ class Images:
         if self.reference.ignore:
             return [f"all pixels of the reference have ignored labels {self.reference.ignore}"]
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
-
-
-def aligned(
-    reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
-) -> Segmentation:
-    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
-    if reference.geometry is not None and prediction.geometry is not None:
-        try:
-            return prediction.onto(reference.geometry, tolerance=tolerance)
-        except GeometryError as error:
-            raise GeometryError(
-                f"reference{file_of(reference, prediction)} and "
-                f"prediction{file_of(prediction, reference)} do not lie on the same grid: ",
-                *error.args,
-                f"\n{_side_by_side(reference=reference, prediction=prediction)}\n"
-                f"Resample one of them onto the other first",
-                *_tolerance_hint(reference.geometry, prediction.geometry),
-                ".",
-            ) from None
-    for side in SIDES:
-        first, second = (reference, prediction)[:: 1 if side == "reference" else -1]
-        if first.geometry is None and second.geometry is not None:
-            raise GeometryError(
-                f"{side} has no geometry but the {other(side)} does, so their alignment is "
-                f"unknown. ",
-                Option(
-                    "ignore_geometry",
-                    python="Set geometry=…, or compare in array order with without_geometry().",
-                    command="To compare in array order, use --ignore-geometry.",
-                ),
-            )
-    if reference.shape != prediction.shape:
-        raise InputError(
-            f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels",
-            *_misread(reference, prediction),
-        )
-    return prediction
-
-
-def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """A hint on the tolerance, if the grids have the same shape."""
-    if not isfinite(prediction.steps_onto(reference)[2]):
-        return ()
-    option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
-    return ", or raise the tolerance with ", option
-
-
-def mask_on(
-    reference: Segmentation, mask: Segmentation | Array, tolerance: float
-) -> tuple[Array, int]:
-    """The mask as an array on the reference's grid, and the number of its NaN values."""
-    array: Array
-    if isinstance(mask, Segmentation):
-        if not mask.crisp:
-            raise InputError("mask must be a label map (0 is outside), found probabilities")
-        if (mask.geometry is None) != (reference.geometry is None):
-            without = "mask" if mask.geometry is None else "reference"
-            raise GeometryError(
-                f"{without} has no geometry, so the alignment of mask and reference is unknown. "
-                f"Pass the mask as an array, or compare in array order with ",
-                IGNORE_GEOMETRY,
-                ".",
-            )
-        grid = mask.geometry
-        if grid is not None and reference.geometry is not None:
-            try:
-                mask = mask.onto(reference.geometry, tolerance=tolerance)
-            except GeometryError as error:
-                raise GeometryError(
-                    f"mask{file_of(mask, reference)} and reference{file_of(reference, mask)} do "
-                    f"not lie on the same grid: ",
-                    *error.args,
-                    f"\n{_side_by_side(mask=mask, reference=reference)}\n"
-                    f"Resample the mask onto the reference first",
-                    *_tolerance_hint(reference.geometry, grid),
-                    ".",
-                ) from None
-        array = mask.array
-    else:
-        array = mask
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"mask must hold booleans or integers, found {array.dtype}")
-    if tuple(array.shape) != reference.shape:
-        raise InputError(
-            f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
-        )
-    return _whole_mask(array) if array.dtype.kind == "f" else (array, 0)
-
-
-def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
-    """A floating-point mask as booleans. NaN is outside; fractions are rejected."""
-    values = np.asarray(mask[(slice(None),) * len(mask.shape)])
-    known = np.isfinite(values)
-    wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
-    if wrong.any():
-        place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
-        raise InputError(
-            f"mask must hold integers, found {values[place]:g} at pixel {place}. "
-            f"Use a threshold, as in mask > 0.5."
-        )
-    return known & (values != 0), int(np.isnan(values).sum())
-
-
-def one_hot_axis(side: Segmentation) -> int | None:
-    """The first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
-    array = side.array
-    if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
-        return None
-    for axis in (0, -1):
-        if array.ndim > 1 and array.shape[axis] >= ONE_HOT and array.max(initial=0) == 1:
-            sums = np.add.reduce(array, axis=axis, dtype=np.int64)
-            if array.min() == 0 and (sums == 1).all():
-                return axis
-    return None
-
-
-def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
-    """A hint if an array was probably misread as labels or as probabilities."""
-    for side, across in (sides, sides[::-1]):
-        axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
-        if axis is not None:
-            return (
-                ". The integers were read as labels but look one-hot encoded. ",
-                Option(
-                    "one_hot",
-                    python=f"Use Segmentation.from_probabilities(array, axis={axis}).",
-                    command="Store them as floating-point numbers.",
-                ),
-            )
-        if not side.crisp and tuple(side.array.shape) == across.shape:
-            return (
-                ". The first axis of a floating-point array is the axis of the regions. ",
-                Option(
-                    "regions",
-                    python="Use Segmentation.from_labels(array) for labels, or "
-                    "Segmentation.from_probabilities(array, axis=None) for a single foreground.",
-                    command="Store labels as integers.",
-                ),
-            )
-        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
-            return (
-                ". The first axis was read as the axis of the regions, but it seems to be the "
-                "last. ",
-                Option(
-                    "axis",
-                    python="Use Segmentation.from_probabilities(array, axis=-1).",
-                    command="Store the regions along the first axis.",
-                ),
-            )
-    return ()
-
-
-def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """The file of an image in parentheses, for messages; an empty string without a file."""
-    if not isinstance(image, Segmentation) or not image.source:
-        return ""
-    return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
-
-
-def _side_by_side(**images: Segmentation) -> str:
-    """The geometries of two images as a table."""
-    (first, left), (second, right) = (
-        (name, {} if image.geometry is None else image.geometry.describe())
-        for name, image in images.items()
-    )
-    width = max(len(text) for text in (*left.values(), first))
-    rows = [f"{'':>10}  {first:<{width}}  {second}"]
-    rows += [f"{key:>10}  {left[key]:<{width}}  {right[key]}" for key in left]
-    return "\n".join(rows)
 
 
 def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:

@@ -4,22 +4,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from hashlib import blake2b
+from math import inf, prod
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.machine import cores
+from probdice.data.resampled_arrays import FieldOfView, WithoutLabels
+from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import examine_values
+from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
 from probdice.engine.executors import executor_for
 from probdice.engine.grids import Block, cut
-from probdice.engine.pair import Images, aligned, file_of, mask_on
+from probdice.engine.pair import BACKGROUND, Images
 from probdice.engine.passes import Pass, summed
-from probdice.errors import InputError, Option, ProbdiceError, TooLargeError
+from probdice.errors import InputError, Note, Option, ProbdiceError, TooLargeError
 from probdice.method.overlap import Integers
+from probdice.method.region_labels import Label
 from probdice.options import TOLERANCE
 
 __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
@@ -93,12 +98,19 @@ class Combinations:
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """Named segmentations of one image on one grid."""
+    """Named segmentations of one image on one grid.
+
+    A pixel that has an ignored label in any of them is left out of all. `mask` leaves out these
+    pixels, and `not_ignored` only them.
+    """
 
     sides: Mapping[str, Segmentation]
     mask: Array | None
     workers: int
     mask_file: str = ""  # as in `Images`
+    notes: tuple[Note, ...] = ()
+    ignored_labels: tuple[int, ...] = ()
+    not_ignored: Array | None = None
 
     @classmethod
     def of(
@@ -108,30 +120,45 @@ class Several:
         mask: Segmentation | Array | None = None,
         workers: int | None = None,
         tolerance: float = TOLERANCE,
+        interpolation: Interpolation | None = None,
+        background: Label | None = None,
     ) -> "Several":
-        """All segmentations on one grid. No pixels are read.
+        """All segmentations on one grid; see `Images.of`.
 
-        If there are several equivalent grids, the choice does not depend on their order.
+        If there are several equivalent grids, the choice does not depend on their order. With an
+        `interpolation`, the grid with the smallest pixels is used.
         """
-        for name, side in named.items():
-            if side.ignore:
-                raise InputError(
-                    f"{name}: must not ignore labels, found ignore={side.ignore}. To select "
-                    f"pixels, use ",
-                    Option("mask", "FILE", python="mask=…"),
-                    ".",
-                )
         first = min(named, key=lambda name: _place(named[name]))
-        sides = {}
+        sides, views, notes = {}, [], []
+        kept: list[Array] = []
         for name, side in named.items():
             try:
-                sides[name] = aligned(named[first], side, tolerance=tolerance)
+                moved, view, moves = moved_onto(
+                    named[first], side, tolerance, interpolation, background
+                )
             except ProbdiceError as error:
                 raise error.prefixed(f"{first} and {name}, as reference and prediction: ") from None
-        if mask is None:
-            return cls(sides, None, workers or cores())
-        array, _ = mask_on(named[first], mask, tolerance)
-        return cls(sides, array, workers or cores(), file_of(mask))
+            sides[name] = replace(moved, ignore=())
+            if moved.ignore:
+                kept.append(WithoutLabels(moved.array, moved.ignore))
+            if view is not None:
+                views.append(view)
+                notes.append(_outside_note(name, view))
+            elif moves:
+                notes.append(
+                    Note("resampled", (f"{name} was resampled onto the grid of {first}.",))
+                )
+        array = None if mask is None else mask_on(named[first], mask, tolerance)[0]
+        file = "" if mask is None else file_of(mask)
+        return cls(
+            sides,
+            within(array, [*views, *kept]),
+            workers or cores(),
+            file,
+            tuple(notes),
+            tuple(dict.fromkeys(label for side in named.values() for label in side.ignore)),
+            within(None, kept),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without cached values."""
@@ -172,12 +199,18 @@ class Several:
             described = executor_for(self._blocks, self.workers).run(task, self._blocks)
             contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
-            raise InputError(
-                f"there are no pixels to compare: the mask{self.mask_file} is empty"
-                if self.mask is not None
-                else f"there are no pixels to compare: the shape of the images is {self.any.shape}"
-            )
+            raise InputError(f"there are no pixels to compare: {self._reason_for_no_pixels()}")
         return contents
+
+    def _reason_for_no_pixels(self) -> str:
+        if self.ignored_labels:
+            return (
+                f"every pixel has one of the ignored labels {self.ignored_labels} in a "
+                f"segmentation, or is outside the mask{self.mask_file}"
+            )
+        if self.mask is not None:
+            return f"the mask{self.mask_file} is empty"
+        return f"the shape of the images is {self.any.shape}"
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
         """Number of pixels of each combination of classes, if all are label maps.
@@ -366,6 +399,20 @@ def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
     return rows, np.bincount(codes, minlength=len(rows))
 
 
-def _place(side: Segmentation) -> tuple[bool, bytes]:
-    """A sort key that selects one of several equivalent grids."""
-    return side.geometry is None, b"" if side.geometry is None else side.geometry.affine.tobytes()
+def _place(side: Segmentation) -> tuple[float, int, bytes]:
+    """A sort key that selects one of several grids: small pixels, then many pixels."""
+    geometry = side.geometry
+    if geometry is None:
+        return inf, 0, b""
+    return round(geometry.pixel_volume, 9), -prod(geometry.shape), geometry.affine.tobytes()
+
+
+def _outside_note(name: str, view: FieldOfView) -> Note:
+    """The number of pixels outside the field of view of one segmentation."""
+    boxes_of_view = boxes(view.shape, 1)
+    inside = sum(int(np.count_nonzero(view[box])) for box in boxes_of_view)
+    text = (
+        f"{prod(view.shape) - inside} pixels are outside the field of view of {name} and have no "
+        f"value. To count them as background, use "
+    )
+    return Note("outside", (text, BACKGROUND, "."))

@@ -1,8 +1,9 @@
-"""Surfaces of the groups of two images, their elements, and the distances between them.
+"""Surfaces of the groups of two images in memory, their elements, and the distances between them.
 
 Each side gives the set of pixels of every group, at a level where it is soft. The kernels take
 both sides as arrays of group numbers, so label maps of any number of groups are passed as they are,
-and other images as one group per pair of sets.
+and other images as one group per pair of sets. `engine.surface_pass` does the same for images that
+are read in blocks.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +15,29 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels import surfaces
+from probdice.engine.kernels import surface_search, surface_summary, surfaces
 from probdice.engine.kernels.surface_shapes import Shapes, shapes_for
 from probdice.engine.kernels.surfaces import OUTSIDE, Surface
 from probdice.engine.threads import run
+from probdice.errors import InputError
 from probdice.method.sides import Both
 
-__all__ = ["Elements", "Grid", "GroupSets", "LabelSets", "SoftSets", "elements_of", "numbers_of"]
+__all__ = [
+    "ABOVE",
+    "LARGE",
+    "ArrayOutlines",
+    "Elements",
+    "Grid",
+    "GroupSets",
+    "LabelSets",
+    "Outlines",
+    "SoftSets",
+    "elements_between",
+    "elements_of",
+    "numbers_between",
+    "numbers_of",
+    "together",
+]
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -134,6 +151,86 @@ class Elements:
     weights: Floats
 
 
+class Outlines(Protocol):
+    """The outlines of the groups of two images, and the distances between them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of pixels along each axis."""
+
+    @property
+    def crisp(self) -> bool:
+        """Whether both sides are label maps, which are the same at every level."""
+
+    def numbers(
+        self,
+        axes: Floats,
+        workers: int,
+        groups: int,
+        *,
+        percentiles: Sequence[float],
+        tolerances: Sequence[float],
+        levels: Sequence[float],
+    ) -> Floats:
+        """Distances between the surfaces of every group, at every level, as by `numbers_of`."""
+
+    def elements(self, axes: Floats, workers: int, group: int, level: float) -> Both[Elements]:
+        """The elements of both surfaces of one group."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayOutlines:
+    """Outlines of images in memory.
+
+    Attributes
+    ----------
+    sides : Both
+        The sets of pixels of the groups of each side.
+    mask : ndarray of bool or None
+        The pixels that are compared; None for all.
+    """
+
+    sides: Both[GroupSets]
+    mask: Mask | None = None
+
+    def __post_init__(self) -> None:
+        for name, image in (("prediction", self.sides.prediction), ("mask", self.mask)):
+            if image is not None and image.shape != self.shape:
+                raise InputError(
+                    f"{name} must have the shape of reference, {self.shape}, not {image.shape}"
+                )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.sides.reference.shape
+
+    @property
+    def crisp(self) -> bool:
+        return all(side.labels is not None for side in self.sides)
+
+    def numbers(
+        self,
+        axes: Floats,
+        workers: int,
+        groups: int,
+        *,
+        percentiles: Sequence[float],
+        tolerances: Sequence[float],
+        levels: Sequence[float],
+    ) -> Floats:
+        return numbers_of(
+            self.sides,
+            Grid(axes, self.mask, workers),
+            groups,
+            percentiles=percentiles,
+            tolerances=tolerances,
+            levels=levels,
+        )
+
+    def elements(self, axes: Floats, workers: int, group: int, level: float) -> Both[Elements]:
+        return elements_of(self.sides, Grid(axes, self.mask, workers), group, level)
+
+
 def numbers_of(
     sides: Both[GroupSets],
     grid: Grid,
@@ -152,7 +249,9 @@ def numbers_of(
     asked = np.array(percentiles, np.float64), np.array(tolerances, np.float64)
     if (outlines := _of_labels(sides, grid)) is not None:
         return outlines.numbers(groups, *asked)[:, None]
-    numbers = np.empty((groups, len(levels), surfaces.FIXED + len(percentiles) + len(tolerances)))
+    numbers = np.empty(
+        (groups, len(levels), surface_summary.FIXED + len(percentiles) + len(tolerances))
+    )
     for group in range(groups):
         sets = Both(*(side.of(group) for side in sides))
         for k, level in enumerate(levels):
@@ -198,11 +297,11 @@ class _Outlines:
         """One row per group."""
         boxes = self._boxes(count)
         sizes = boxes[:, 3:].prod(axis=1)
-        table = np.empty((count, surfaces.FIXED + percentiles.size + tolerances.size))
+        table = np.empty((count, surface_summary.FIXED + percentiles.size + tolerances.size))
 
         def visit(groups: Integers) -> None:
             rows = np.empty((groups.size, table.shape[1]))
-            surfaces.summarise_groups(
+            surface_summary.summarise_groups(
                 self._images.reference,
                 self._images.prediction,
                 groups,
@@ -215,27 +314,20 @@ class _Outlines:
             )
             table[groups] = rows
 
-        for _ in run(visit, _together(np.flatnonzero(sizes <= LARGE), sizes), self.grid.workers):
+        for _ in run(visit, together(np.flatnonzero(sizes <= LARGE), sizes), self.grid.workers):
             pass
         for group in np.flatnonzero(sizes > LARGE).tolist():
-            reference, prediction = self._traced(group, boxes[group])
-            surfaces.summarise(
-                *self._distances(reference, prediction),
-                *self._distances(prediction, reference),
-                percentiles,
-                tolerances,
-                table[group],
+            both = self._traced(group, boxes[group])
+            numbers_between(
+                both, self._shapes, self.grid.workers, percentiles, tolerances, table[group]
             )
         return table
 
     def elements(self, group: int) -> Both[Elements]:
         """The elements of both surfaces of one group."""
         box = self._boxes(group + 1)[group]
-        reference, prediction = self._traced(group, box)
-        return Both(
-            Elements(self._points(reference, box), *self._distances(reference, prediction)),
-            Elements(self._points(prediction, box), *self._distances(prediction, reference)),
-        )
+        both = self._traced(group, box)
+        return elements_between(both, box, self._shapes, self.grid.workers, self._order)
 
     @property
     def _is_masked(self) -> bool:
@@ -295,25 +387,57 @@ class _Outlines:
 
         return Both(*run(visit, list(self._images), self.grid.workers))
 
-    def _distances(self, surface: Surface, other: Surface) -> tuple[Floats, Floats]:
-        """Distances from the elements of one surface to another, and their weights."""
-        distances, weights = np.empty(surface.starts[-1]), np.empty(surface.starts[-1])
 
-        def visit(first: int) -> None:
-            last = min(first + CELLS, surface.cells.size)
-            surfaces.distances(surface, other, self._shapes, first, last, distances, weights)
+def numbers_between(
+    both: Both[Surface],
+    shapes: Shapes,
+    workers: int,
+    percentiles: Floats,
+    tolerances: Floats,
+    into: Floats,
+) -> None:
+    """The numbers of two large surfaces, divided among workers."""
+    reference, prediction = both
+    surface_summary.summarise(
+        *_distances(reference, prediction, shapes, workers),
+        *_distances(prediction, reference, shapes, workers),
+        percentiles,
+        tolerances,
+        into,
+    )
 
-        for _ in run(visit, range(0, surface.cells.size, CELLS), self.grid.workers):
-            pass
-        return distances, weights
 
-    def _points(self, surface: Surface, box: Integers) -> Floats:
+def elements_between(
+    both: Both[Surface], box: Integers, shapes: Shapes, workers: int, order: Sequence[int]
+) -> Both[Elements]:
+    """The elements of two surfaces in a box; `order` has the axes of the image as in the box."""
+
+    def elements(surface: Surface, other: Surface) -> Elements:
         points = np.empty((surface.starts[-1], 3))
-        surfaces.centroids(surface, self._shapes, box, points)
-        return points[:, 3 - len(self._order) :][:, np.argsort(self._order)]
+        surface_search.centroids(surface, shapes, box, points)
+        points = points[:, 3 - len(order) :][:, np.argsort(order)]
+        return Elements(points, *_distances(surface, other, shapes, workers))
+
+    reference, prediction = both
+    return Both(elements(reference, prediction), elements(prediction, reference))
 
 
-def _together(groups: Integers, sizes: Integers) -> list[Integers]:
+def _distances(
+    surface: Surface, other: Surface, shapes: Shapes, workers: int
+) -> tuple[Floats, Floats]:
+    """Distances from the elements of one surface to another, and their weights."""
+    distances, weights = np.empty(surface.starts[-1]), np.empty(surface.starts[-1])
+
+    def visit(first: int) -> None:
+        last = min(first + CELLS, surface.cells.size)
+        surface_search.distances(surface, other, shapes, first, last, distances, weights)
+
+    for _ in run(visit, range(0, surface.cells.size, CELLS), workers):
+        pass
+    return distances, weights
+
+
+def together(groups: Integers, sizes: Integers) -> list[Integers]:
     """Groups in packs of about the same work."""
     if groups.size == 0:
         return []

@@ -1,12 +1,12 @@
 """Run a function on all blocks, on threads of this process."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["run", "watcher"]
+__all__ = ["run", "watched", "watcher"]
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -16,17 +16,18 @@ watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", d
 
 
 def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """The results of all blocks, in order, so that sums do not depend on the workers.
+    """The results of all blocks, in order, so that sums do not depend on the workers."""
+    if min(workers, len(blocks)) < 2:
+        return watched(map(visit, blocks), len(blocks))
+    return watched(_ahead(visit, blocks, workers), len(blocks))
 
-    The watcher is called after every block.
-    """
+
+def watched(results: Iterable[R], total: int) -> Iterator[R]:
+    """The same results. The watcher is called before each of them, and may raise an error."""
     watch = watcher.get()
-    results = (
-        map(visit, blocks) if min(workers, len(blocks)) < 2 else _ahead(visit, blocks, workers)
-    )
     for done, result in enumerate(results, start=1):
         if watch is not None:
-            watch(done, len(blocks))
+            watch(done, total)
         yield result
 
 

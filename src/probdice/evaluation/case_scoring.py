@@ -25,7 +25,7 @@ from probdice.files.sidecars import files_read, fingerprint
 from probdice.files.sources import open_source, split_inside
 from probdice.method.matching import Given
 from probdice.method.sides import SIDES
-from probdice.options import Options
+from probdice.options import CompareOptions
 from probdice.version import __version__
 
 __all__ = [
@@ -56,7 +56,7 @@ class Request:
     """
 
     job: Job
-    options: Options
+    options: CompareOptions
     inputs: Inputs
     files: dict[str, list[str]]
 
@@ -78,7 +78,7 @@ class Request:
         job = content["job"]
         return cls(
             Job(job.pop("case"), job.pop("method"), **{key: tuple(job[key]) for key in job}),
-            replace(Options.from_dict(content["options"]), max_bytes=content["max_bytes"]),
+            replace(CompareOptions.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
             content["files"],
         )
@@ -97,6 +97,9 @@ def scored(request: Request, threads: int) -> str:
         comparison = compared(request.job, request.options, threads)
         if not request.overlap_alone:
             comparison.compute("chance", "explained")  # to store them in the journal
+            comparison.requested_boundaries()
+            comparison.requested_derived()
+            comparison.requested_components()
         text = comparison.to_json()
     except ProbdiceError as error:
         return unscored(_fingerprinted(request), *error.args, seconds=_since(start))
@@ -117,7 +120,7 @@ def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> 
 
 def compared(
     job: Job,
-    options: Options,
+    options: CompareOptions,
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
@@ -133,6 +136,7 @@ def compared(
             workers=workers,
             one_of_many=True,
         )
+        images.check_field_of_view()
         if names is not None:
             images = replace(
                 images,
@@ -161,12 +165,12 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
     """The identity of the files of a job: size and modification time, or content (`verify`)."""
-    return {
-        role: [_identity(file, verify) for file in files_read(job.files(role))]
-        if job.files(role)
-        else []
-        for role in ROLES
-    }
+    inputs: Inputs = {}
+    for role in ROLES:
+        folders = [os.path.dirname(_file(path)) for path in job.files(role)]
+        files = files_read(job.files(role)) if folders else []
+        inputs[role] = [_identity(file, folders, verify) for file in files]
+    return inputs
 
 
 def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
@@ -213,13 +217,17 @@ def _since(start: float) -> float:
     return round(time.perf_counter() - start, 4)
 
 
-def _identity(file: Path, verify: bool) -> list[Any]:
+def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
+    """Name, size, time and content. A file in another folder is named relative to the first."""
+    name = file.name
+    if os.path.abspath(file.parent) not in map(os.path.abspath, folders):
+        name = relative_path(file, folders[0])
     try:
         status = file.stat()
         content = fingerprint(file) if verify else None
     except OSError:  # the comparison will report the error
-        return [file.name, None, None, None]
-    return [file.name, status.st_size, status.st_mtime_ns, content]
+        return [name, None, None, None]
+    return [name, status.st_size, status.st_mtime_ns, content]
 
 
 def _fingerprinted(request: Request) -> Request:

@@ -15,7 +15,6 @@ from probdice.files.sources import natural
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES
-from probdice.metrics.registry import MeasureName
 
 __all__ = [
     "LabelDifference",
@@ -105,7 +104,7 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
     return pairs
 
 
-def equal_labels_value(record: Record, measure: MeasureName, background: Label | None) -> float:
+def equal_labels_value(record: Record, measure: str) -> float:
     """A measure of a case if equal labels are matched.
 
     NaN if the case failed or the measure needs the images.
@@ -113,8 +112,9 @@ def equal_labels_value(record: Record, measure: MeasureName, background: Label |
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
     try:
-        comparison = record.comparison.overlap.compare(match="labels")
-        return replace(record, comparison=comparison).value(measure, background)
+        background = record.comparison.background
+        comparison = record.comparison.overlap.compare(match="labels", background=background)
+        return replace(record, comparison=comparison).value(measure)
     except NeedsImages:
         return nan
     except InputError:  # no label in common

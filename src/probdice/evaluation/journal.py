@@ -8,15 +8,16 @@ opened. Invalid lines and lines of another format are ignored, and their cases a
 
 import json
 import os
-import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeGuard
 
-from probdice.errors import InputError
+from probdice.data.machine import BINARY, flush_folder, lock
+from probdice.errors import InputError, ProbdiceWarning
 from probdice.evaluation.pairing import ROLES
 from probdice.files.atomic_files import replacing
 
@@ -42,9 +43,9 @@ class Journal:
     def __init__(self, out: Path) -> None:
         self.path = out / NAME
         with _naming(self.path):
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
             os.ftruncate(self._file, _complete_length(self.path))
-            _flush_folder(out)
+            flush_folder(out)
         self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
@@ -115,12 +116,19 @@ def locked(out: Path) -> Iterator[None]:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
-            _lock(file)
-        except OSError:
+            lock(file)
+        except BlockingIOError:
             raise InputError(
                 f"{out}: another run is writing into this folder; wait until it ends, or use "
                 f"another folder"
             ) from None
+        except OSError as error:
+            warnings.warn(
+                f"{out}: cannot lock this folder ({error.strerror}), so a second run would not be "
+                f"detected. Start one run at a time in it.",
+                ProbdiceWarning,
+                stacklevel=3,
+            )
         yield
     finally:
         os.close(file)  # releases the lock, as the end of the process does
@@ -131,7 +139,7 @@ def replace_file(path: Path, content: bytes) -> None:
     with _naming(path):
         with replacing(path, alone=True) as partial:
             partial.write_bytes(content)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
 
 
 def _complete_length(path: Path) -> int:
@@ -146,28 +154,6 @@ def _complete_length(path: Path) -> int:
                 return start + newline + 1
             end = start
     return 0
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk, except on Windows."""
-    if sys.platform != "win32":
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-
-def _lock(file: int) -> None:
-    """Lock the file, or raise OSError without waiting."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ case is a subfolder, which has one file per segmentation or one file per region.
 (`patterns`), ``{case}`` marks the name of the case, and several files of one case are its regions.
 ``{method}`` marks the name of the method, if one folder has several methods.
 
+A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
+
 Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image,
 not a segmentation; and ``case.npz`` beside it has the probabilities of the label map.
 """
@@ -16,6 +18,13 @@ from pathlib import Path
 from typing import Literal
 
 from probdice.errors import InputError, Option
+from probdice.evaluation.derivatives import (
+    LABELS,
+    MASKS,
+    PROBABILITIES,
+    find_derivatives,
+    regions_in_names,
+)
 from probdice.evaluation.folders import Patterns, as_name
 from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
@@ -125,7 +134,7 @@ def pair(
             prediction_regions[method] = name_regions(folder, pattern, by_method[method], method)
     masks: dict[str, tuple[str, ...]] = {}
     if mask is not None:
-        masks = find_cases(mask, patterns.mask, probabilities=False)
+        masks = find_cases(mask, patterns.mask, probabilities=False, suffixes=(MASKS,))
         _check_masks(mask, masks, reference_files)
     cases = sorted(
         {*reference_files, *(case for files in prediction_files.values() for case in files)},
@@ -157,9 +166,13 @@ def pair(
 
 
 def find_cases(
-    folder: Path, pattern: str | None, *, probabilities: bool
+    folder: Path,
+    pattern: str | None,
+    *,
+    probabilities: bool,
+    suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
 ) -> dict[str, tuple[str, ...]]:
-    """The cases of a folder, each with its files."""
+    """The cases of a folder, each with its files. BIDS derivatives have one of the `suffixes`."""
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
@@ -172,7 +185,8 @@ def find_cases(
                 stem: (str(_one(stem, same_stem, probabilities)),)
                 for stem, same_stem in files.items()
             }
-        return _by_subfolder(folder, probabilities)
+        order = suffixes[::-1] if probabilities else suffixes
+        return find_derivatives(folder, order) or _by_subfolder(folder, probabilities)
     except OSError as error:
         raise InputError(f"{folder}: cannot list this folder: {error.strerror}") from error
 
@@ -186,6 +200,8 @@ def name_regions(
     therefore has the same name in all cases, also in cases that lack other regions. A case with one
     file is included if another case has a file of this name among several.
     """
+    if pattern is None and (regions := regions_in_names(files)):
+        return regions
     several = [case for case, paths in files.items() if len(paths) > 1]
     if not several:
         return {}

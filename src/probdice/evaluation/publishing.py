@@ -1,4 +1,4 @@
-"""Files to publish: the ranking as CSV, Markdown and LaTeX, and how.md.
+"""Files to publish: the ranking as CSV, how.md and the list of files.
 
 All of them are written from the content of summary.json, so that they agree with it.
 """
@@ -11,124 +11,130 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from probdice.evaluation.conclusion import conclusion
 from probdice.evaluation.folders import relative_path
+from probdice.evaluation.intervals import LEVEL, RESAMPLES
 from probdice.evaluation.pairing import ROLES
+from probdice.evaluation.publication_table import as_sentence, remarks_by_method
+from probdice.evaluation.ranking import ALPHA
 from probdice.evaluation.rater_comparison import RaterFile
 from probdice.evaluation.record import Record
-from probdice.evaluation.statistics import LEVEL, RESAMPLES
 from probdice.evaluation.tables import as_csv
 from probdice.method.matching import listed
-from probdice.metrics.registry import MISSING_RULES, title_of
-from probdice.options import Options
-from probdice.text.escaping import markdown, printable, tex
-from probdice.text.formatting import decimal, percent
+from probdice.metrics.boundary_measures import boundary_definition
+from probdice.metrics.component_measures import component_definition
+from probdice.metrics.derived import derived_definition
+from probdice.metrics.registry import MISSING_RULES
+from probdice.options import CompareOptions
+from probdice.text.escaping import markdown
+from probdice.text.formatting import percent
 
-__all__ = ["files_csv", "how_made", "ranking_csv", "table_md", "table_tex"]
+__all__ = ["ALL", "files_csv", "how_made", "ranking_csv"]
 
 RANKING = (
-    *("measure", "place", "method", "mean", "mean_low", "mean_high", "n", "mean_equal_labels"),
-    *("mean_rank", "mean_rank_low", "mean_rank_high", "place_low", "place_high", "kept"),
-    *("ranked_cases", "last", "cases", "scored", "failed", "missing", "remarks"),
+    *("measure", "scheme", "place", "method", "value", "mean", "median", "infinite", "ci_low"),
+    *("ci_high", "n", "mean_equal_labels", "mean_rank", "mean_rank_low", "mean_rank_high"),
+    *("place_low", "place_high", "kept", "ranked_cases", "last", "cases", "scored", "failed"),
+    *("missing", "remarks"),
 )
+ALL = "all"  # the ranking by all measures together
 FILES = ("role", "method", "case", "file", "bytes", "sha256")
 
 Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """One row per measure and method: the measure that ranks first, the best method first."""
-    counts = {one["method"]: one for one in summary["counts"]}
+    """One row per measure and method: the measures that rank first, the best method first.
+
+    If several measures rank, the first rows have the ranking by all of them together.
+    """
     rows = []
+    if len(summary["rank_by"]) > 1:
+        rows += [_rank_row(summary, ALL, rank, {}) for rank in summary["ranking"]["ranks"]]
     for measure, content in summary["measures"].items():
         means = {one["method"]: one for one in content["methods"]}
         for rank in content["ranks"]:
-            method = rank["method"]
-            mean = means[method]
-            rows.append(
-                {
-                    "measure": measure,
-                    "place": _plain(rank["place"]),
-                    "method": method,
-                    "mean": _plain(mean["mean"]),
-                    "mean_low": _plain(mean["interval"]["low"]),
-                    "mean_high": _plain(mean["interval"]["high"]),
-                    "n": mean["n"],
-                    "mean_equal_labels": _plain(mean["equal_labels"]),
-                    "mean_rank": _plain(rank["mean_rank"]),
-                    "mean_rank_low": _plain(rank["mean_rank_interval"]["low"]),
-                    "mean_rank_high": _plain(rank["mean_rank_interval"]["high"]),
-                    "place_low": _plain(rank["place_interval"]["low"]),
-                    "place_high": _plain(rank["place_interval"]["high"]),
-                    "kept": _plain(rank["kept"]),
-                    "ranked_cases": rank["n"],
-                    "last": rank["last"],
-                    **{key: counts[method][key] for key in counts[method] if key != "method"},
-                    "remarks": "; ".join(summary["remarks"][method]),
-                }
-            )
+            mean = means[rank["method"]]
+            values = {
+                "mean": _plain(mean["mean"]),
+                "median": _plain(mean["median"]),
+                "infinite": mean["infinite"],
+                "ci_low": _plain(mean["interval"]["low"]),
+                "ci_high": _plain(mean["interval"]["high"]),
+                "n": mean["n"],
+                "mean_equal_labels": _plain(mean["equal_labels"]),
+            }
+            rows.append(_rank_row(summary, measure, rank, values))
     return as_csv(rows, RANKING)
 
 
-def table_md(summary: Summary) -> str:
-    """The ranking as a Markdown table, with remarks and notes."""
-    heads, rows = _table(summary)
-    lines = [
-        f"| {' | '.join(heads)} |",
-        f"|{'|'.join('---' if head == 'method' else '---:' for head in heads)}|",
-        *(f"| {' | '.join(map(markdown, row))} |" for row in rows),
-        "",
-        *(f"{markdown(text)}  " for text in _remarks(summary)),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def table_tex(summary: Summary) -> str:
-    """The ranking as a LaTeX tabular that needs no package; remarks are comments below."""
-    heads, rows = _table(summary)
-    columns = "".join("l" if head == "method" else "r" for head in heads)
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\hline",
-        " & ".join(map(tex, heads)) + r" \\",
-        r"\hline",
-        *(" & ".join(map(tex, row)) + r" \\" for row in rows),
-        r"\hline",
-        r"\end{tabular}",
-        *(f"% {printable(text)}" for text in _remarks(summary)),
-    ]
-    return "\n".join(lines) + "\n"
+def _rank_row(
+    summary: Summary, measure: str, rank: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A row of ranking.csv."""
+    method = rank["method"]
+    count = next(one for one in summary["counts"] if one["method"] == method)
+    return {
+        "measure": measure,
+        "scheme": summary["scheme"],
+        "place": _plain(rank["place"]),
+        "method": method,
+        "value": _plain(rank["value"]),
+        **values,
+        "mean_rank": _plain(rank["mean_rank"]),
+        "mean_rank_low": _plain(rank["mean_rank_interval"]["low"]),
+        "mean_rank_high": _plain(rank["mean_rank_interval"]["high"]),
+        "place_low": _plain(rank["place_interval"]["low"]),
+        "place_high": _plain(rank["place_interval"]["high"]),
+        "kept": _plain(rank["kept"]),
+        "ranked_cases": rank["n"],
+        "last": rank["last"],
+        **{key: count[key] for key in ("cases", "scored", "failed", "missing")},
+        "remarks": "; ".join(summary["remarks"][method]),
+    }
 
 
 def how_made(summary: Summary, files: bytes) -> str:
     """The text of how.md: a methods paragraph, all options, versions and SHA-256 of files."""
-    options = Options.from_dict(summary["options"])
-    measure = title_of(summary["rank_by"])
-    missing = MISSING_RULES[summary["missing_rule"]]
+    options = CompareOptions.from_dict(summary["options"])
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
-    agreement = summary["yardstick"]
+    agreement = summary["rater_comparison"]
+    units = "cases" if summary["subjects"] is None else "subjects"
     text = (
         f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
-        f"{_count(methods, 'method')} on {_count(cases, 'case')} with {_reference(agreement)}. "
-        f"Methods are ranked by {measure} within every case, where ties share their mean rank, and "
-        f"then by the mean of these ranks. Methods with equal mean ranks share a place. Missing "
-        f"and failed cases {missing}. "
-        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the cases: "
-        f"bias-corrected and accelerated for means, percentiles for ranks, {RESAMPLES} resamples. "
-        f"Rank stability is the share of resamples in which a method has the same place."
+        f"{_count(methods, 'method')} on {_count(cases, 'case')}{_of_subjects(summary)} with "
+        f"{_reference(agreement)}. "
+        f"{_scheme(summary)} Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
+        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
+        f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
+        f"resamples. Rank stability is the share of resamples in which a method has the same "
+        f"place.{_subject_statistics(summary)}"
     )
+    if options.derived:
+        text += f" {derived_definition(dict(options.derived))}"
+    if options.components is not None:
+        threshold = summary["others"]["component_threshold"]
+        text += " " + component_definition(
+            options.components, options.connectivity, options.minimum_size, threshold
+        )
+    if options.boundaries:
+        text += f" {boundary_definition(options.tolerance, options.infinite)}"
     option_values = {
         "similarity": str(options.similarity),
         **{key: value for key, value in summary["options"].items() if key != "similarity"},
         "missing": summary["missing_rule"],
         "rank_by": summary["rank_by"],
-        **summary["others"],
+        "scheme": summary["scheme"],
+        "column": {one["name"]: one["file"] for one in summary["external_columns"]},
+        **{key: value for key, value in summary["others"].items() if key != "components"},
         "probabilities": summary["probabilities"],
         "patterns": summary["patterns"],
         "reference": summary["reference"],
         "methods": summary["methods"],
         "mask": summary["mask"],
         "image": summary["image"],
+        "surface": summary["surface"],
         "raters": None if agreement is None else agreement["raters"],
     }
     machine = ", ".join(summary["environment"].values())
@@ -138,8 +144,10 @@ def how_made(summary: Summary, files: bytes) -> str:
         "",
         markdown(text),
         "",
-        *(markdown(text) for text in _by_method(summary)),
-        *(markdown(f"Note: {_sentence(note)}") for note in summary["notes"]),
+        markdown(conclusion(summary)),
+        "",
+        *(markdown(text) for text in remarks_by_method(summary)),
+        *(markdown(f"Note: {as_sentence(note)}") for note in summary["notes"]),
         "",
         "| option | value |",
         "|---|---|",
@@ -186,63 +194,6 @@ def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path)
     return as_csv(ordered, FILES)
 
 
-def _table(summary: Summary) -> tuple[list[str], list[list[str]]]:
-    """Places, means with confidence intervals by the measure that ranks, and other means."""
-    chosen, *others = summary["measures"]
-    if summary["options"]["merge"] == "none":  # then the matched score is the score
-        others = [measure for measure in others if measure != "matched_score"]
-    counts = {one["method"]: one for one in summary["counts"]}
-    means = {
-        measure: {one["method"]: one for one in summary["measures"][measure]["methods"]}
-        for measure in summary["measures"]
-    }
-    differing = any(one["equal_labels"] is not None for one in means[chosen].values())
-    heads = [
-        *("place", "method", f"{title_of(chosen)} (95 % CI)"),
-        *([f"{title_of(chosen)}, equal labels"] if differing else []),
-        *("mean rank", "rank stability", "cases"),
-        *(title_of(measure) for measure in others),
-    ]
-    rows = []
-    for rank in summary["measures"][chosen]["ranks"]:
-        method = rank["method"]
-        one, count = means[chosen][method], counts[method]
-        low, high = one["interval"]["low"], one["interval"]["high"]
-        interval = "" if low is None else f" ({decimal(low, 3)}–{decimal(high, 3)})"
-        rows.append(
-            [
-                "–" if rank["place"] is None else str(rank["place"]),
-                method,
-                f"{decimal(one['mean'], 3)}{interval}",
-                *([decimal(one["equal_labels"], 3)] if differing else []),
-                "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.2f}",
-                "–" if rank["kept"] is None else percent(rank["kept"], 0),
-                f"{count['scored']} of {count['cases']}",
-                *(decimal(means[measure][method]["mean"], 3) for measure in others),
-            ]
-        )
-    return heads, rows
-
-
-def _remarks(summary: Summary) -> list[str]:
-    """The rule for missing cases, the remarks on methods, and the notes."""
-    rule = summary["missing_rule"]
-    return [
-        f"Missing and failed cases {MISSING_RULES[rule]} (missing: {rule}).",
-        *_by_method(summary),
-        *(f"Note: {_sentence(note)}" for note in summary["notes"]),
-    ]
-
-
-def _by_method(summary: Summary) -> list[str]:
-    """The remarks on every method, one per line."""
-    return [
-        _sentence(f"{method}: {text}")
-        for method, texts in summary["remarks"].items()
-        for text in texts
-    ]
-
-
 def _reference(agreement: Mapping[str, Any] | None) -> str:
     """The reference of the methods paragraph."""
     if agreement is None:
@@ -255,8 +206,48 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
     return f"the reference and with each of {raters}"
 
 
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
+def _scheme(summary: Summary) -> str:
+    """How the methods are ordered."""
+    titles = [summary["titles"][measure] for measure in summary["rank_by"]]
+    measures, several = listed(titles, len(titles)), len(titles) > 1
+    shared = "Methods with equal numbers share a place."
+    if summary["scheme"] == "rank-then-aggregate":
+        by = f"by each of {measures}" if several else f"by {measures}"
+        pairs = "every measure and case" if several else "every case"
+        return (
+            f"Methods are ranked {by} within {pairs}, where ties share their mean rank, and then "
+            f"by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
+            f"share a place."
+        )
+    if summary["scheme"] == "aggregate-then-rank":
+        order = (
+            f"Methods are ordered by their mean {measures} over the cases, or by the median if a "
+            f"value is infinite (aggregate-then-rank)."
+        )
+    else:
+        order = (
+            f"Methods are ordered by the number of other methods that they beat in {measures}, in "
+            f"one-sided Wilcoxon signed-rank tests at α = {ALPHA:g} without correction "
+            f"(test-based)."
+        )
+    mean = " The places by each measure are averaged with equal weights." if several else ""
+    return f"{order}{mean} {shared}"
+
+
+def _of_subjects(summary: Summary) -> str:
+    if summary["subjects"] is None:
+        return ""
+    return f" of {_count(len(set(summary['subjects'].values())), 'subject')}"
+
+
+def _subject_statistics(summary: Summary) -> str:
+    """How statistics account for cases of the same subject."""
+    if summary["subjects"] is None:
+        return ""
+    return (
+        " Cases of the same subject belong together: resamples draw subjects with all of their "
+        "cases, and tests use one mean difference per subject."
+    )
 
 
 def _value(value: Any) -> str:

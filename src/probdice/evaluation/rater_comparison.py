@@ -7,7 +7,6 @@ raters. A method is compared with inter-rater agreement on the cases that both h
 """
 
 import json
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probdice.comparison.from_files import read_side
+from probdice.data.machine import is_file_name
 from probdice.data.segmentation import Segmentation
-from probdice.errors import InputError, Note, ProbdiceError
+from probdice.errors import InputError, Note, Option, ProbdiceError
 from probdice.evaluation.case_scoring import readable
+from probdice.evaluation.intervals import Interval
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
-from probdice.evaluation.statistics import Interval, Summary, summarise
+from probdice.evaluation.statistics import Summary, summarise
 from probdice.files import write
 from probdice.files.sources import split_inside
-from probdice.metrics.registry import MeasureName, title_of
-from probdice.options import Options
+from probdice.options import CompareOptions
 from probdice.raters import RaterMatch, consensus
 from probdice.text.formatting import decimal
 from probdice.version import __version__
@@ -33,7 +33,7 @@ from probdice.version import __version__
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["CONSENSUS", "Yardstick", "check_raters", "rater_comparison_of", "write_consensus"]
+__all__ = ["CONSENSUS", "RaterComparison", "check_raters", "rater_comparison_of", "write_consensus"]
 
 CONSENSUS = "consensus"  # folder of the raters' means; reserved name
 SUFFIX = ".npz"  # stores numbers, names and geometry
@@ -67,7 +67,7 @@ class RaterFile:
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class RaterComparison:
     """How methods agree with the raters, and the raters with each other.
 
     Attributes
@@ -93,9 +93,13 @@ class Yardstick:
         read, or the raters' images do not have the same grid.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
+    title : str
+        The title of the measure.
+    higher_is_better : bool
+        Whether higher values of the measure mean more agreement.
     """
 
-    measure: MeasureName
+    measure: str
     raters: dict[str, str]
     among: Summary
     methods: dict[str, Summary]
@@ -105,6 +109,8 @@ class Yardstick:
     files: tuple[RaterFile, ...] = ()
     left_out: dict[str, Note] = field(default_factory=dict)
     reference_is_mean: bool = False
+    title: str = "score"
+    higher_is_better: bool = True
 
     def sentence(self, method: str) -> str:
         """How a method compares with the raters."""
@@ -113,8 +119,8 @@ class Yardstick:
             return "no case to compare with inter-rater agreement"
         n = f"{own.n} of {self.among.n}" if own.n < self.among.n else str(own.n)
         cases = f"on {n} case{'s' * (self.among.n != 1)}"
-        by = "" if self.measure == "score" else f" ({title_of(self.measure)})"
-        means = f"{decimal(own.mean, DIGITS)} vs {decimal(baseline.mean, DIGITS)}"
+        by = "" if self.measure == "score" else f" ({self.title})"
+        means = f"{decimal(own.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
         if baseline.interval.kind == "withheld":
             return (
                 f"compared with inter-rater agreement{by} {cases}: {means} (no confidence "
@@ -122,10 +128,10 @@ class Yardstick:
             )
         low, high = baseline.interval.low, baseline.interval.high
         level = "at"
-        if own.mean < low:
-            level = "below"
-        elif own.mean > high:
-            level = "above"
+        if own.value < low:
+            level = "below" if self.higher_is_better else "above"
+        elif own.value > high:
+            level = "above" if self.higher_is_better else "below"
         interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
         return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
@@ -143,32 +149,26 @@ class Yardstick:
             "files": [asdict(file) for file in self.files],
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
             "reference_is_mean": self.reference_is_mean,
+            "title": self.title,
+            "higher_is_better": self.higher_is_better,
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Yardstick":
-        """Inverse of `to_dict`.
-
-        A summary of an earlier version has no baselines: inter-rater agreement over all cases
-        serves for the methods that have as many.
-        """
-        among = _summary(content["among"])
-        methods = {name: _summary(one) for name, one in content["methods"].items()}
-        baselines = {
-            name: among if own.n == among.n else summarise([]) for name, own in methods.items()
-        }
-        stored = content.get("baselines", {})
+    def from_dict(cls, content: Mapping[str, Any]) -> "RaterComparison":
+        """Inverse of `to_dict`."""
         return cls(
             content["measure"],
             dict(content["raters"]),
-            among,
-            methods,
-            baselines | {name: _summary(one) for name, one in stored.items()},
+            _summary(content["among"]),
+            {name: _summary(one) for name, one in content["methods"].items()},
+            {name: _summary(one) for name, one in content["baselines"].items()},
             {name: _numbers(row) for name, row in content["means"].items()},
-            {name: tuple(cases) for name, cases in content.get("cases", {}).items()},
-            tuple(RaterFile(**file) for file in content.get("files", ())),
-            {case: Note.from_dict(one) for case, one in content.get("left_out", {}).items()},
-            content.get("reference_is_mean", False),
+            {name: tuple(cases) for name, cases in content["cases"].items()},
+            tuple(RaterFile(**file) for file in content["files"]),
+            {case: Note.from_dict(one) for case, one in content["left_out"].items()},
+            content["reference_is_mean"],
+            content["title"],
+            content["higher_is_better"],
         )
 
 
@@ -179,19 +179,29 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
     for name in raters:
         if name in methods or name in ("reference", "prediction", "mask", CONSENSUS):
             raise InputError(f"raters: {name!r} is a method or a reserved name; rename this rater")
-        if not name or os.sep in name or "/" in name or name.startswith("."):
-            raise InputError(f"raters: {name!r} is not a valid folder name; rename this rater")
+        if not is_file_name(name) or name.startswith("."):
+            raise InputError(
+                f"raters: {name!r} is not a valid folder name on all systems; rename this rater"
+            )
+    folders: dict[str, str] = {}
+    for name in raters:
+        other = folders.setdefault(name.casefold(), name)
+        if other != name:
+            raise InputError(
+                f"raters: {other!r} and {name!r} differ only in case and would share a folder on "
+                f"macOS and Windows; rename one of them"
+            )
 
 
 def rater_comparison_of(
     evaluations: Mapping[str, "Evaluation"],
     methods: Iterable[str],
     raters: Mapping[str, str],
-    measure: MeasureName,
+    measure: str,
     left_out: Mapping[str, Note],
     *,
     reference_is_mean: bool,
-) -> Yardstick:
+) -> RaterComparison:
     """Compute the comparison from the evaluations with each rater as reference."""
     values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, rater and case
     for rater, evaluation in evaluations.items():
@@ -203,15 +213,27 @@ def rater_comparison_of(
             }
 
     methods = list(methods)
+    first = next(iter(evaluations.values()))
+    subjects: dict[str, str] = {}
+    for evaluation in evaluations.values():
+        subjects |= evaluation.subjects or {}
+
+    def summarised(by_case: Mapping[str, float]) -> Summary:
+        owners = [subjects[case] for case in by_case] if subjects else None
+        return summarise(list(by_case.values()), subjects=owners)
+
     among = _mean_by_case(values, raters)
     own = {name: _mean_by_case(values, [name]) for name in methods}
-    shared = {name: [case for case in own[name] if case in among] for name in methods}
-    return Yardstick(
+    shared = {
+        name: {case: value for case, value in own[name].items() if case in among}
+        for name in methods
+    }
+    return RaterComparison(
         measure,
         dict(raters),
-        summarise(list(among.values())),
-        {name: summarise([own[name][case] for case in shared[name]]) for name in methods},
-        {name: summarise([among[case] for case in shared[name]]) for name in methods},
+        summarised(among),
+        {name: summarised(shared[name]) for name in methods},
+        {name: summarised({case: among[case] for case in shared[name]}) for name in methods},
         {
             name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
             for name in (*methods, *raters)
@@ -220,6 +242,8 @@ def rater_comparison_of(
         tuple(_files(evaluations)),
         dict(left_out),
         reference_is_mean,
+        first.title(measure),
+        first.higher_is_better(measure),
     )
 
 
@@ -247,7 +271,7 @@ def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
 
 
 def write_consensus(
-    evaluations: Mapping[str, "Evaluation"], options: Options, out: Path, workers: int
+    evaluations: Mapping[str, "Evaluation"], options: CompareOptions, out: Path, workers: int
 ) -> tuple[str | None, dict[str, Note]]:
     """Write the mean of the raters of every case that at least two of them have.
 
@@ -290,15 +314,30 @@ def write_consensus(
     return f"{SPANNING}{SUFFIX}" if spanning else None, failures
 
 
-def _mean_of(by_rater: Mapping[str, Record], options: Options, workers: int) -> Segmentation:
+def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: int) -> Segmentation:
     """The mean of the raters of one case, read like a reference."""
+    if options.ignore:
+        raise InputError(
+            Option("ignore", options.ignore[0]),
+            " applies to label maps, but the consensus of raters contains probabilities. To select "
+            "pixels, use ",
+            Option("mask", "DIR", python="mask=…"),
+            ", or evaluate against label maps that probdice consensus --labels wrote.",
+        )
     sides = {}
     for rater, record in by_rater.items():
         paths = readable(record.reference, record.regions.get("reference", ()))
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"
-    return consensus(sides, match=match, workers=workers).segmentation
+    named = options.background if options.resample is not None else None
+    return consensus(
+        sides,
+        match=match,
+        workers=workers,
+        background=None if named is None else named.reference,
+        resample=options.resample,
+    ).segmentation
 
 
 def _newer(file: Path, sources: Iterable[Path]) -> bool:

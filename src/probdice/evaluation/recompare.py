@@ -8,7 +8,7 @@ from probdice.errors import InputError, ProbdiceError
 from probdice.evaluation.case_scoring import compared, files_of
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
-from probdice.options import Options, as_workers
+from probdice.options import CompareOptions, as_workers
 
 __all__ = ["compare_again"]
 
@@ -17,7 +17,7 @@ EQUAL = 1e-6  # tolerance between scores, because machines round differently
 
 def compare_again(
     record: Record,
-    options: Options,
+    options: CompareOptions,
     *,
     seen_from: Path | None = None,
     workers: int | None = None,
@@ -27,7 +27,7 @@ def compare_again(
     Parameters
     ----------
     record : Record
-    options : Options
+    options : CompareOptions
         The options of the `Evaluation`.
     seen_from : path, optional
         The folder that file names on pages are relative to; full paths by default.
@@ -74,6 +74,7 @@ def compare_again(
         raise
     except Exception as error:  # readers of corrupt files raise various exceptions
         raise InputError(f"{type(error).__name__}: {error}") from error
+    comparison.requested_boundaries()  # for the page of the case
     if record.comparison is not None and not _same(record.comparison, comparison):
         raise InputError("the files have changed since the evaluation and give different numbers")
     return comparison

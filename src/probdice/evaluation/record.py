@@ -1,7 +1,7 @@
 """One case of one method, as stored in the journal, and its measures."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
@@ -11,8 +11,7 @@ from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Note
 from probdice.evaluation.pairing import Role
 from probdice.files.sources import split_inside
-from probdice.method.region_labels import Label
-from probdice.metrics.registry import REGISTRY, MeasureName
+from probdice.metrics.registry import REGISTRY
 
 __all__ = ["Record", "located"]
 
@@ -93,18 +92,21 @@ class Record:
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
         """Full path, size and SHA-256 of every file of one side, or of the mask.
 
-        Companion files are in the same folder as the named file.
+        The names of companion files are relative to the folder of the named file.
         """
         paths = [str(split_inside(path)[0]) for path in getattr(self, role)]
         for name, size, _, content in self.inputs[role]:
             named = [path for path in paths if os.path.basename(path) == name] or paths
-            yield os.path.join(os.path.dirname(named[0]), name), size, content
+            path = os.path.normpath(os.path.join(os.path.dirname(named[0]), name))
+            yield path, size, content
 
-    def value(self, measure: MeasureName, background: Label | None = None) -> float:
+    def value(self, measure: str) -> float:
         """A measure of this case; NaN if the case failed."""
-        if self.comparison is None:
-            return nan
-        return REGISTRY[measure].compute(self.comparison, background)
+        return self.of_comparison(REGISTRY[measure].compute)
+
+    def of_comparison(self, compute: Callable[[Comparison], float]) -> float:
+        """A number of the comparison of this case; NaN if the case failed."""
+        return nan if self.comparison is None else compute(self.comparison)
 
 
 def located(file: str, folder: Path) -> str:

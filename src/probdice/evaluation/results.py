@@ -1,12 +1,10 @@
 """The result of an evaluation: statistics over its records, and the files that it writes."""
 
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.result import Comparison
-from probdice.errors import InputError, Message, Note, Option, Words, as_words, in_words
-from probdice.evaluation.environment import environment
+from probdice.errors import InputError, Note, Words, as_words
+from probdice.evaluation.conclusion import conclusion, summary_line
+from probdice.evaluation.criteria import Criterion, criterion_of
 from probdice.evaluation.exchanged_labels import (
     LabelDifference,
     equal_labels_value,
@@ -23,49 +22,29 @@ from probdice.evaluation.exchanged_labels import (
     label_order,
     labels_mean_the_same,
 )
-from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name, relative_path
-from probdice.evaluation.journal import FORMAT, locked, read_lines, replace_file
-from probdice.evaluation.pairing import Missing, find_images
-from probdice.evaluation.publishing import (
-    files_csv,
-    how_made,
-    ranking_csv,
-    table_md,
-    table_tex,
-)
-from probdice.evaluation.rater_comparison import Yardstick
-from probdice.evaluation.recompare import compare_again
-from probdice.evaluation.record import Record, located
-from probdice.evaluation.showing import evaluation_as_html
-from probdice.evaluation.statistics import (
-    FEW,
-    FEWEST,
-    MISSING,
-    Difference,
-    MissingRule,
+from probdice.evaluation.external_columns import ExternalColumn
+from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name
+from probdice.evaluation.journal import read_lines
+from probdice.evaluation.pairing import Missing
+from probdice.evaluation.ranking import (
     Rank,
-    Summary,
-    differences,
-    ranks,
-    summarise,
+    Scores,
+    case_ranks,
+    joint_ranks,
 )
-from probdice.evaluation.tables import (
-    CASES,
-    REGIONS,
-    Others,
-    Row,
-    as_csv,
-    as_frame,
-    as_parquet,
-    case_rows,
-    region_rows,
-)
-from probdice.files.atomic_files import null_for_nan
+from probdice.evaluation.rater_comparison import RaterComparison
+from probdice.evaluation.record import Record, located
+from probdice.evaluation.remarks import notes_on, remarks_on
+from probdice.evaluation.result_files import cases_frame, regions_frame, write_pages, write_results
+from probdice.evaluation.showing import evaluation_as_html
+from probdice.evaluation.statistics import Aggregate, Difference, Summary, differences, summarise
+from probdice.evaluation.summary import invalid_summary, read_summary, summary_of, with_names
+from probdice.evaluation.tables import Others
 from probdice.files.sources import natural
 from probdice.method.matching import Given, listed
 from probdice.method.region_labels import Label
-from probdice.metrics.registry import MISSING_RULES, REGISTRY, MeasureName, title_of
-from probdice.options import Options, as_workers, given_from_list
+from probdice.metrics.registry import REGISTRY
+from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -75,33 +54,9 @@ if TYPE_CHECKING:
 
     from probdice.pictures.evaluations import EvaluationKind
 
-__all__ = ["Counts", "Evaluation", "as_measure", "as_missing_rule", "read_summary"]
+__all__ = ["Counts", "Evaluation"]
 
-SUMMARY: dict[str, type] = {  # keys of summary.json besides its format
-    "options": dict,
-    "words": str,
-    "versions": dict,
-    "environment": dict,
-    "reference": str,
-    "methods": dict,
-    "patterns": dict,
-    "probabilities": bool,
-    "missing_rule": str,
-    "rank_by": str,
-    "jobs": list,
-    "others": dict,
-    "counts": list,
-    "missing": list,
-    "correspondences": dict,
-    "failures": list,
-    "labels": dict,
-    "remarks": dict,
-    "notes": list,
-    "measures": dict,
-    "regions": list,
-}
 NO_OTHERS = Others()
-PAGE = "report.html"  # in the results folder
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
 NAMED = 10  # cases in a note
@@ -131,7 +86,7 @@ class Evaluation:
         The folder of the reference.
     methods : dict of str to str
         The folder of every method.
-    options : Options
+    options : CompareOptions
         All options that change a score.
     words : {"python", "command"}
         Whether notes and errors in files and pages name options as in Python or as on the command
@@ -144,17 +99,25 @@ class Evaluation:
         The groups of every method, if all of its cases share one correspondence.
     missing_rule : {"worst", "zero", "exclude"}
         How a missing or failed case of a method counts in means and ranks.
-    rank_by : str
-        The measure that ranks the methods.
+    rank_by : tuple of str
+        The measures that rank the methods.
+    scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}
+        How the methods are ordered.
+    subjects : dict of str to str, or None
+        The subject of every case; None if every case is its own subject.
+    external_columns : tuple of ExternalColumn
+        Measures that were read from tables.
     mask : str or None
         The folder of the masks.
     image : str or None
         The folder of the images that were segmented.
+    surface : tuple of str
+        Surfaces on which the pages of cases show values at vertices.
     patterns : Patterns
         The patterns that found the cases of every folder.
     probabilities : bool
         Whether nnU-Net's probabilities were read instead of its label maps.
-    yardstick : Yardstick or None
+    rater_comparison : RaterComparison or None
         Agreement of the methods with several raters, and inter-rater agreement.
 
     Examples
@@ -185,18 +148,22 @@ class Evaluation:
     missing: tuple[Missing, ...]
     reference: str
     methods: dict[str, str]
-    options: Options
+    options: CompareOptions
     words: Words = "python"
     out: Path | None = None
     others: Others = NO_OTHERS
     correspondences: dict[str, Given] = field(default_factory=dict)
     missing_rule: MissingRule = "worst"
-    rank_by: MeasureName = "score"
+    rank_by: tuple[str, ...] = ("score",)
+    scheme: Scheme = "rank-then-aggregate"
+    subjects: dict[str, str] | None = None
+    external_columns: tuple[ExternalColumn, ...] = ()
     mask: str | None = None
     image: str | None = None
+    surface: tuple[str, ...] = ()
     patterns: Patterns = NO_PATTERNS
     probabilities: bool = False
-    yardstick: Yardstick | None = None
+    rater_comparison: RaterComparison | None = None
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -205,7 +172,9 @@ class Evaluation:
         content = read_summary(out)
         latest = {}
         try:
-            options = _with_names(Options.from_dict(content["options"]), lambda x: located(x, out))
+            options = with_names(
+                CompareOptions.from_dict(content["options"]), lambda x: located(x, out)
+            )
             correspondences = {
                 name: given_from_list(groups) for name, groups in content["correspondences"].items()
             }
@@ -217,21 +186,28 @@ class Evaluation:
                 options=options,
                 words=as_words(content["words"]),
                 out=out,
-                others=Others(**content["others"]),
+                others=Others.from_dict(content["others"]),
                 correspondences=correspondences,
-                missing_rule=as_missing_rule(content["missing_rule"]),
-                rank_by=content["rank_by"],
+                missing_rule=content["missing_rule"],
+                rank_by=tuple(content["rank_by"]),
+                scheme=content["scheme"],
+                subjects=content["subjects"],
+                external_columns=tuple(
+                    ExternalColumn(**{**one, "file": located(one["file"], out)})
+                    for one in content["external_columns"]
+                ),
                 mask=None if content["mask"] is None else located(content["mask"], out),
                 image=None if content["image"] is None else located(content["image"], out),
+                surface=tuple(located(path, out) for path in content.get("surface", ())),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
-                yardstick=_rater_comparison(content["yardstick"], out),
+                rater_comparison=_rater_comparison(content["rater_comparison"], out),
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
             wanted = {name: evaluation.options_of(name).to_dict() for name in evaluation.methods}
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(_not_a_summary(out / "summary.json")) from error
+            raise InputError(invalid_summary(out / "summary.json")) from error
         for line in read_lines(out):
             if (line["version"], line["options"]) == (version, wanted.get(line["method"])):
                 with suppress(InputError):  # an invalid line is ignored
@@ -242,7 +218,7 @@ class Evaluation:
             )
         return replace(evaluation, records=tuple(latest[job] for job in jobs))
 
-    def options_of(self, method: str) -> Options:
+    def options_of(self, method: str) -> CompareOptions:
         """The options of the final comparisons of a method."""
         groups = self.correspondences.get(method)
         return self.options if groups is None else self.options.given(groups)
@@ -255,9 +231,11 @@ class Evaluation:
         return tuple(sorted(compared | missing, key=natural))
 
     @property
-    def measures(self) -> tuple[MeasureName, ...]:
-        """All measures, starting with the one used for ranking."""
-        return (self.rank_by, *(one for one in self.others.measures if one != self.rank_by))
+    def measures(self) -> tuple[str, ...]:
+        """All measures, starting with those used for ranking."""
+        external = (column.name for column in self.external_columns)
+        derived = (f"dice:{name}" for name in self.others.derived_regions)
+        return tuple(dict.fromkeys((*self.rank_by, *self.others.measures, *derived, *external)))
 
     @property
     def failures(self) -> tuple[Record, ...]:
@@ -304,94 +282,109 @@ class Evaluation:
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
         """Sentences about every method that readers of its score need to know."""
-        return {name: tuple(self._remarks(name)) for name in self.methods}
+        return {name: remarks_on(self, name) for name in self.methods}
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Notes about the whole run."""
-        ignored = [
-            [note for note in record.comparison.notes if note.kind == "ignore"]
-            for record in self.records
-            if record.comparison is not None
-        ]
-        notes = [
-            Note("ignore", (*note.message, " of any case"))
-            for note in (ignored[0] if ignored else ())
-            if all(note in others for others in ignored)
-        ]
-        if not self.labels_agree:
-            text = (
-                "A label of the reference does not mean the same region in every case. Regions are "
-                "not summarised."
-            )
-            notes.append(Note("labels", (text,)))
-        few = min((counts.scored for counts in self.counts.values() if counts.scored), default=FEW)
-        if FEWEST <= few < FEW:
-            text = (
-                f"With {few} cases, 95 % confidence intervals may be too narrow. Use at least "
-                f"{FEW} cases."
-            )
-            notes.append(Note("few", (text,)))
-        return (*notes, *self._rater_notes())
+        return notes_on(self)
 
-    def values(self, measure: MeasureName | None = None) -> dict[str, NDArray[np.float64]]:
+    def title(self, measure: str) -> str:
+        """The title of a measure in text and figures."""
+        return self._criterion(measure).title
+
+    def higher_is_better(self, measure: str) -> bool:
+        """Whether a ranking by a measure sorts by descending value."""
+        return self._criterion(measure).higher_is_better
+
+    def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
         """A measure of every method over `cases`; NaN for missing and failed cases.
 
-        In all methods, the default measure is `rank_by`.
+        In all methods, the default measure is the first of `rank_by`, except in `ranks`.
         """
-        measure = self.rank_by if measure is None else as_measure(measure, self.others)
-        if measure not in self._values:
-            background = self.others.background
-            self._values[measure] = self._over_cases(lambda one: one.value(measure, background))
-        return {name: values.copy() for name, values in self._values[measure].items()}
+        key = self.rank_by[0] if measure is None else measure
+        if key not in self._values:
+            criterion = self._criterion(key)
+            if criterion.column is not None:
+                values = criterion.column.over(self.methods, self.cases)
+            else:
+                values = self._over_cases(criterion.value)
+            self._values[key] = values
+        return {name: values.copy() for name, values in self._values[key].items()}
 
-    def summaries(self, measure: MeasureName | None = None) -> dict[str, Summary]:
-        """Mean, median, spread and 95 % confidence interval of every method."""
-        return {name: summarise(values) for name, values in self._counted(measure).items()}
+    def summaries(self, measure: str | None = None) -> dict[str, Summary]:
+        """Mean, median, spread and 95 % confidence interval of every method.
 
-    def equal_labels_means(self, measure: MeasureName | None = None) -> dict[str, float]:
+        If a value of any method is infinite, medians represent all methods.
+        """
+        owners, counted = self._subjects_of_cases, self._counted(measure)
+        infinite = any(np.isinf(values).any() for values in counted.values())
+        aggregate: Aggregate = "median" if infinite else "mean"
+        return {
+            name: summarise(values, subjects=owners, aggregate=aggregate)
+            for name, values in counted.items()
+        }
+
+    def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
         """The mean of a measure if equal labels are matched, of methods in `label_differences`.
 
         NaN if the measure of a case needs the images. Evaluate with ``match="labels"`` instead.
         """
-        measure = self.rank_by if measure is None else as_measure(measure, self.others)
-        background, differing = self.others.background, self.label_differences
+        key = self.rank_by[0] if measure is None else measure
+        differing = self.label_differences
         values = self._over_cases(
             lambda record: (
-                equal_labels_value(record, measure, background)
-                if record.method in differing
+                equal_labels_value(record, key)
+                if record.method in differing and key in REGISTRY
                 else nan
             )
         )
-        ranked, means = self.values(measure), {}
+        ranked, means = self.values(key), {}
         for name in differing:
             unknown = np.isnan(values[name]) & ~np.isnan(ranked[name])
-            counted = self._with_missing(name, values[name])
+            counted = self._with_missing(name, values[name], key)
             means[name] = nan if unknown.any() else summarise(counted).mean
         return means
 
-    def differences(self, measure: MeasureName | None = None) -> tuple[Difference, ...]:
+    def differences(self, measure: str | None = None) -> tuple[Difference, ...]:
         """Every pair of methods, on the cases that both have."""
-        return differences(self._counted(measure))
+        return differences(self._counted(measure), subjects=self._subjects_of_cases)
 
-    def ranks(self, measure: MeasureName | None = None) -> tuple[Rank, ...]:
+    def joint_differences(self) -> tuple[Difference, ...]:
+        """Every pair of methods by all measures of `rank_by`.
+
+        By several measures, these are differences of the mean rank within a case; lower is better.
+        """
+        if len(self.rank_by) == 1:
+            return self.differences()
+        ranked = case_ranks(self._scores(self.rank_by), missing=self.missing_rule)
+        return differences(ranked, subjects=self._subjects_of_cases)
+
+    def ranks(
+        self, measure: str | None = None, *, scheme: Scheme | None = None
+    ) -> tuple[Rank, ...]:
         """The methods from best to worst; `missing_rule` decides about missing cases.
 
         A case that was scored but has no value, such as the adjusted score of a constant image, is
         left out of the ranking for all methods.
-        """
-        values = self.values(measure)
-        undefined = np.zeros(len(self.cases), np.bool_)
-        for name, scored in self._over_cases(lambda one: float(one.comparison is not None)).items():
-            undefined |= (scored == 1) & np.isnan(values[name])
-        for name in values:
-            values[name][undefined] = nan
-        direction = REGISTRY[measure or self.rank_by].higher_is_better
-        return ranks(values, missing=self.missing_rule, higher_is_better=direction)
 
-    def worst(self, measure: MeasureName | None = None, count: int = WORST) -> dict[str, list[str]]:
+        Parameters
+        ----------
+        measure : str, optional
+            The measure; all measures of `rank_by` together by default.
+        scheme : str, optional
+            The ranking scheme; `scheme` of the evaluation by default.
+        """
+        return joint_ranks(
+            self._scores(self.rank_by if measure is None else (measure,)),
+            missing=self.missing_rule,
+            scheme=self.scheme if scheme is None else scheme,
+            subjects=self._subjects_of_cases,
+        )
+
+    def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
         """The cases with the worst values of every method, the worst first."""
-        sign = 1 if REGISTRY[measure or self.rank_by].higher_is_better else -1
+        sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
         worst = {}
         for name, values in self.values(measure).items():
             known = min(count, int(np.sum(~np.isnan(values))))
@@ -408,86 +401,77 @@ class Evaluation:
         dice = self.region_dice()
         order = list(self.methods)
         keys = sorted(dice, key=lambda key: (order.index(key[0]), label_order(key[1])))
-        return {key: summarise(dice[key]) for key in keys}
+        return {
+            key: summarise(
+                list(dice[key].values()),
+                subjects=None if self.subjects is None else [self.subjects[k] for k in dice[key]],
+            )
+            for key in keys
+        }
 
-    def region_dice(self) -> dict[tuple[str, Label], list[float]]:
+    def derived_regions(self) -> dict[tuple[str, str], Summary]:
+        """The Dice of every derived region, per method, over the cases that have it."""
+        dice = {name: self.summaries(f"dice:{name}") for name in self.others.derived_regions}
+        return {
+            (method, name): dice[name][method]
+            for method in self.methods
+            for name in self.others.derived_regions
+        }
+
+    def region_dice(self) -> dict[tuple[str, Label], dict[str, float]]:
         """Per method and label of the reference, the Dice of every case where its group counts."""
-        dice: dict[tuple[str, Label], list[float]] = {}
+        dice: dict[tuple[str, Label], dict[str, float]] = {}
         for record in self.records:
             for group in record.comparison.groups if record.comparison else ():
                 for label in () if group.faint else group.reference:
-                    dice.setdefault((record.method, label), []).append(group.dice)
+                    dice.setdefault((record.method, label), {})[record.case] = group.dice
         return dice
 
     def comparison(self, case: str, method: str | None = None) -> Comparison:
         """The comparison of one case, without its images."""
         if method is None and len(self.methods) == 1:
             method = next(iter(self.methods))
-        record = self._record(case, method)
+        record = self.record(case, method)
         if record.comparison is None:
             raise InputError(f"case {case} of {method} failed: {record.error}")
         return record.comparison
 
+    def record(self, case: str, method: str | None) -> Record:
+        """One case of one method."""
+        record = self._by_name.get((as_name(case), as_name(method or "")))
+        if record is None:
+            raise InputError(
+                f"no case {case!r} of method {method!r}; the methods are "
+                f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"
+            )
+        return record
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The content of summary.json: all of the above as plain types, with None for NaN."""
-        content = {
-            "format": FORMAT,
-            "options": _with_names(self.options, self._relative_path).to_dict(),
-            "words": self.words,
-            **environment(),
-            "reference": self._relative_path(self.reference),
-            "methods": {name: self._relative_path(folder) for name, folder in self.methods.items()},
-            "mask": None if self.mask is None else self._relative_path(self.mask),
-            "image": None if self.image is None else self._relative_path(self.image),
-            "patterns": asdict(self.patterns),
-            "probabilities": self.probabilities,
-            "missing_rule": self.missing_rule,
-            "rank_by": self.rank_by,
-            "yardstick": self._rater_comparison_summary(),
-            "jobs": [[record.case, record.method] for record in self.records],
-            "others": asdict(self.others),
-            "counts": [{"method": name, **asdict(one)} for name, one in self.counts.items()],
-            "missing": [asdict(one) for one in self.missing],
-            "correspondences": {
-                method: [[list(labels) for labels in group] for group in given.groups]
-                for method, given in self.correspondences.items()
-            },
-            "failures": [
-                {
-                    "case": record.case,
-                    "method": record.method,
-                    "error": self._published(record.failure.message),
-                }
-                for record in self.records
-                if record.failure is not None
-            ],
-            "labels": {
-                "agree": self.labels_agree,
-                "differing": [asdict(one) for one in self.label_differences.values()],
-            },
-            "remarks": {name: list(texts) for name, texts in self.remarks.items()},
-            "notes": [self._published(note.message) for note in self.notes],
-            "measures": {measure: self._measured(measure) for measure in self.measures},
-            "regions": [
-                {"method": method, "label": label, **asdict(summary)}
-                for (method, label), summary in (
-                    self.regions() if self.labels_agree else {}
-                ).items()
-            ],
-        }
-        plain: dict[str, Any] = null_for_nan(content)
-        return plain
+        return summary_of(self)
+
+    @property
+    def conclusion(self) -> str:
+        """Who is first, who cannot be separated from it, and how they compare with the raters."""
+        return conclusion(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
         """The content of cases.csv as a pandas data frame."""
-        return as_frame(self._case_rows(), self._case_columns)
+        return cases_frame(self)
 
     def regions_frame(self) -> "pandas.DataFrame":
         """The content of regions.csv as a pandas data frame."""
-        return as_frame(region_rows(self.records), REGIONS)
+        return regions_frame(self)
 
-    def write(self, out: Folder, *, parquet: bool = False) -> None:
+    def write(
+        self,
+        out: Folder,
+        *,
+        parquet: bool = False,
+        table_columns: Sequence[str] = (),
+        booktabs: bool = False,
+    ) -> None:
         """Write all tables, how.md and summary.json. Each file is written completely or not at all.
 
         Parameters
@@ -496,29 +480,13 @@ class Evaluation:
             An existing folder.
         parquet : bool, optional
             Whether to write cases.parquet and regions.parquet too (needs pandas and pyarrow).
+        table_columns : sequence of str, optional
+            The columns of table.md and table.tex after the names of the methods, as in
+            `publishing.TABLE_COLUMNS`, or measures; all by default.
+        booktabs : bool, optional
+            Whether table.tex uses the rules of the LaTeX package booktabs.
         """
-        out = Path(out)
-        raters = () if self.yardstick is None else self.yardstick.files
-        files = files_csv(self.records, raters, out)
-        replace_file(out / "cases.csv", as_csv(self._case_rows(), self._case_columns))
-        replace_file(out / "regions.csv", as_csv(region_rows(self.records), REGIONS))
-        replace_file(out / "files.csv", files)
-        if parquet:
-            replace_file(out / "cases.parquet", as_parquet(self.cases_frame()))
-            replace_file(out / "regions.parquet", as_parquet(self.regions_frame()))
-        replace_file(out / "ranking.csv", ranking_csv(self.summary))
-        for name, text in (
-            ("table.md", table_md(self.summary)),
-            ("table.tex", table_tex(self.summary)),
-            ("how.md", how_made(self.summary, files)),
-            # The last one: if it exists, the run is finished.
-            (
-                "summary.json",
-                json.dumps(self.summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
-            ),
-        ):
-            # Names that are not valid text have lone surrogates; their escapes are valid JSON.
-            replace_file(out / name, text.encode(errors="backslashreplace"))
+        write_results(self, Path(out), parquet=parquet, columns=table_columns, booktabs=booktabs)
 
     def report(
         self,
@@ -568,45 +536,13 @@ class Evaluation:
         ['0000-a-mine.html']
         >>> folder.cleanup()
         """
-        from probdice.report import write_evaluation
-
-        workers = as_workers(workers)
-        lock: AbstractContextManager[None]
-        if path is not None:
-            page, lock = Path(path), nullcontext()
-        elif self.out is not None:
-            page, lock = self.out / PAGE, locked(self.out)
-        else:
-            raise InputError(
-                "path: expected the file to write, found None, and the results are not in a folder"
-            )
-
-        def again(case: str, method: str) -> Comparison:
-            record = self._record(case, method)
-            return compare_again(
-                record, self.options_of(method), seen_from=page.parent, workers=workers
-            )
-
-        images = {}
-        if self.image is not None:
-            images = find_images(Path(self.image), self.patterns.image, self.cases)
-        with lock:
-            write_evaluation(
-                self,
-                page,
-                reports=reports,
-                again=again,
-                images=images,
-                progress=progress,
-                words=self.words,
-            )
-        return page
+        return write_pages(self, path, reports=reports, workers=workers, progress=progress)
 
     def plot(
         self,
         kind: "EvaluationKind" = "distributions",
         *,
-        measure: MeasureName | None = None,
+        measure: str | None = None,
         ax: "Axes | Iterable[Axes] | None" = None,
         figsize: tuple[float, float] | None = None,
     ) -> "Figure":
@@ -615,9 +551,9 @@ class Evaluation:
         Parameters
         ----------
         kind : str, optional
-            "distributions", "regions", "differences", "volumes" or "ranks".
+            "distributions", "regions", "differences", "volumes", "ranks" or "schemes".
         measure : str, optional
-            The measure to show; `rank_by` by default.
+            The measure to show; the first of `rank_by` by default.
         ax : Axes or several, optional
             The axes to draw on, as many as the picture has panels; a new figure by default.
         figsize : (float, float), optional
@@ -628,18 +564,25 @@ class Evaluation:
         return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
-        scored = len(self.records) - len(self.failures)
+        """One line that computes nothing. `print` shows the numbers."""
+        methods = ", ".join(map(repr, self.methods))
+        return f"Evaluation({len(self.records)} comparisons of {methods})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the numbers in IPython."""
+        printer.text(str(self))
+
+    def __str__(self) -> str:
         cases, methods = len(self.cases), len(self.methods)
+        counts = [{"method": name, **vars(one)} for name, one in self.counts.items()]
         lines = [
             f"Evaluation ({self.options.similarity.name}): {cases} case{'s' * (cases != 1)}, "
-            f"{methods} method{'s' * (methods != 1)}: {scored} scored, "
-            f"{len(self.failures)} failed, {len(self.missing)} missing"
+            f"{methods} method{'s' * (methods != 1)}: {summary_line(counts)}"
         ]
         for name, summary in self.summaries().items():
             lines.append(
-                f"  {name}: mean {title_of(self.rank_by)} {decimal(summary.mean)} over "
-                f"{summary.n}, "
-                f"95 % CI {summary.interval}"
+                f"  {name}: {summary.aggregate} {self.title(self.rank_by[0])} "
+                f"{decimal(summary.value)} over {summary.n}, 95 % CI {summary.interval}"
             )
         lines += [
             f"  failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
@@ -652,46 +595,60 @@ class Evaluation:
     def _repr_html_(self) -> str:
         return evaluation_as_html(self)
 
-    def _case_rows(self) -> list[Row]:
-        return case_rows(
-            self.records, self.missing, list(self.methods), self._published, self.others
-        )
-
-    @property
-    def _case_columns(self) -> tuple[str, ...]:
-        """With the additional columns before the notes."""
-        place = CASES.index("notes")
-        return (*CASES[:place], *self.others.columns, *CASES[place:])
-
-    def _record(self, case: str, method: str | None) -> Record:
-        record = self._by_name.get((as_name(case), as_name(method or "")))
-        if record is None:
-            raise InputError(
-                f"no case {case!r} of method {method!r}; the methods are "
-                f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"
-            )
-        return record
-
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Record]:
         return {(record.case, record.method): record for record in self.records}
 
     @cached_property
-    def _values(self) -> dict[MeasureName, dict[str, NDArray[np.float64]]]:
+    def _values(self) -> dict[str, dict[str, NDArray[np.float64]]]:
         """A cache for `values`."""
         return {}
 
-    def _counted(self, measure: MeasureName | None) -> dict[str, NDArray[np.float64]]:
-        """The values that enter means."""
-        values = self.values(measure)
-        return {name: self._with_missing(name, values[name]) for name in values}
+    @cached_property
+    def _criteria(self) -> dict[str, Criterion]:
+        """A cache for `_criterion`."""
+        return {}
 
-    def _with_missing(self, method: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The values of a method with 0 for missing and failed cases, if the rule is "zero"."""
+    def _criterion(self, measure: str) -> Criterion:
+        if measure not in self._criteria:
+            self._criteria[measure] = criterion_of(measure, self.others, self.external_columns)
+        return self._criteria[measure]
+
+    @cached_property
+    def _subjects_of_cases(self) -> list[str] | None:
+        """The subject of every case, in the order of `cases`."""
+        subjects = self.subjects
+        return None if subjects is None else [subjects[case] for case in self.cases]
+
+    def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
+        """The values that are ranked, by measure."""
+        was_scored = self._over_cases(lambda one: float(one.comparison is not None))
+        scores = {}
+        for measure in measures:
+            values = self.values(measure)
+            undefined = np.zeros(len(self.cases), np.bool_)
+            for name, scored in was_scored.items():
+                undefined |= (scored == 1) & np.isnan(values[name])
+            for name in values:
+                values[name][undefined] = nan
+            scores[measure] = Scores(values, self.higher_is_better(measure))
+        return scores
+
+    def _counted(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
+        """The values that enter means."""
+        key = self.rank_by[0] if measure is None else measure
+        values = self.values(key)
+        return {name: self._with_missing(name, values[name], key) for name in values}
+
+    def _with_missing(
+        self, method: str, values: NDArray[np.float64], measure: str
+    ) -> NDArray[np.float64]:
+        """The values of a method with the worst value for unscored cases, if the rule is "zero"."""
         if self.missing_rule != "zero":
             return values
         scored = self._over_cases(lambda record: float(record.comparison is not None))
-        return np.where(scored[method] == 1, values, 0.0)
+        worst = 0.0 if self.higher_is_better(measure) else inf
+        return np.where(scored[method] == 1, values, worst)
 
     def _scored(self, method: str) -> list[Comparison]:
         return [
@@ -700,82 +657,6 @@ class Evaluation:
             if record.method == method and record.comparison is not None
         ]
 
-    def _remarks(self, method: str) -> list[str]:
-        counts, texts = self.counts[method], []
-        if self.yardstick is not None:
-            texts.append(self.yardstick.sentence(method))
-        unscored = [
-            f"{count} {word}"
-            for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
-            if count
-        ]
-        if unscored:
-            cases = f"{' and '.join(unscored)} of {counts.cases} case{'s' * (counts.cases != 1)}"
-            texts.append(f"{cases}, which {MISSING_RULES[self.missing_rule]}")
-        if method in self.label_differences:
-            texts.append(str(self.label_differences[method]))
-            texts.append(self._with_equal_labels(method))
-        return texts
-
-    def _with_equal_labels(self, method: str) -> str:
-        """The measure that ranks if equal labels are matched, and how to rank by that."""
-        measure, mean = title_of(self.rank_by), self.equal_labels_means()[method]
-        use = in_words((Option("match", "labels"),), self.words)
-        if np.isnan(mean):
-            return f"the mean {measure} with equal labels needs the images: use {use}"
-        return (
-            f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
-            f"{decimal(self.summaries()[method].mean)}; if equal labels mean the same region, use "
-            f"{use}"
-        )
-
-    def _rater_notes(self) -> Iterator[Note]:
-        """Cases that a rater lacks, and cases that the comparison with the raters lacks."""
-        if self.yardstick is None:
-            return
-        by_rater = self.yardstick.cases
-        cases = {*self.cases, *(case for own in by_rater.values() for case in own)}
-        for rater, own in by_rater.items():
-            absent = sorted(cases.difference(own), key=natural)
-            if absent:
-                text = (
-                    f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "
-                    f"({listed(absent, NAMED)}). The other raters are used for them."
-                )
-                yield Note("raters", (text,))
-        if self.yardstick.reference_is_mean:  # then these cases are among the failures
-            return
-        for case, reason in self.yardstick.left_out.items():
-            yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))
-
-    def _rater_comparison_summary(self) -> dict[str, Any] | None:
-        if self.yardstick is None:
-            return None
-        folders = {name: self._relative_path(path) for name, path in self.yardstick.raters.items()}
-        files = tuple(
-            replace(file, file=self._relative_path(file.file)) for file in self.yardstick.files
-        )
-        left_out = {
-            case: Note(note.kind, (self._published(note.message),))
-            for case, note in self.yardstick.left_out.items()
-        }
-        return replace(self.yardstick, raters=folders, files=files, left_out=left_out).to_dict()
-
-    def _relative_path(self, path: str) -> str:
-        """A path relative to the results folder, so that others can use it."""
-        return relative_path(path, self.out or Path())
-
-    def _published(self, message: Message) -> str:
-        """A message with paths relative to the results folder."""
-        text = in_words(message, self.words)
-        raters = () if self.yardstick is None else self.yardstick.raters.values()
-        mask = [self.mask] if self.mask else []
-        for folder in (self.reference, *self.methods.values(), *mask, *raters):
-            for spelling in {str(Path(folder)), os.path.abspath(folder)}:
-                if os.path.isabs(spelling):
-                    text = text.replace(spelling, self._relative_path(folder))
-        return text
-
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         place = {case: k for k, case in enumerate(self.cases)}
         values = {name: np.full(len(place), nan) for name in self.methods}
@@ -783,88 +664,12 @@ class Evaluation:
             values[record.method][place[record.case]] = value(record)
         return values
 
-    def _measured(self, measure: MeasureName) -> dict[str, Any]:
-        worst, values = self.worst(measure), self.values(measure)
-        equal_labels = self.equal_labels_means(measure)
-        place = {case: k for k, case in enumerate(self.cases)}
-        return {
-            "methods": [
-                {
-                    "method": name,
-                    **asdict(summary),
-                    "equal_labels": equal_labels.get(name),
-                    "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
-                }
-                for name, summary in self.summaries(measure).items()
-            ],
-            "differences": [asdict(pair) for pair in self.differences(measure)],
-            "ranks": [asdict(rank) for rank in self.ranks(measure)],
-        }
 
-
-def as_measure(measure: object, others: Others) -> MeasureName:
-    """A measure, checked."""
-    if measure == "foreground_dice" and measure not in others.measures:
-        raise InputError("foreground_dice needs a background; pass ", Option("background", 0))
-    for known in others.measures:
-        if measure == known:
-            return known
-    raise InputError(f"measure must be one of {', '.join(others.measures)}, found {measure!r}")
-
-
-def as_missing_rule(rule: object) -> MissingRule:
-    """The rule for missing and failed cases, checked."""
-    for known in MISSING:
-        if rule == known:
-            return known
-    raise InputError(f"missing must be one of {', '.join(MISSING)}, found {rule!r}")
-
-
-def _with_names(options: Options, path_of: Callable[[str], str]) -> Options:
-    """The same options with other paths of the tables of names."""
-    return replace(
-        options,
-        names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
-    )
-
-
-def read_summary(out: Folder) -> dict[str, Any]:
-    """The content of summary.json of a finished run."""
-    out = Path(out)
-    path = out / "summary.json"
-    try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        started = sum("comparison" in line for line in read_lines(out))
-        hint = (
-            f"a run in this folder is not finished ({started} cases are); run the same command "
-            f"again to continue"
-            if started
-            else "expected a results folder of evaluate"
-        )
-        raise InputError(f"{path}: no such file; {hint}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        version = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise InputError(
-            f"{path}: expected a summary of format {FORMAT}, found {version}, which another "
-            f"version of probdice wrote; evaluate into this folder again"
-        )
-    if not all(isinstance(content.get(key), kind) for key, kind in SUMMARY.items()):
-        raise InputError(_not_a_summary(path))
-    return content
-
-
-def _not_a_summary(path: Path) -> str:
-    return f"{path}: not a valid summary; evaluate into this folder again"
-
-
-def _rater_comparison(content: dict[str, Any] | None, out: Path) -> Yardstick | None:
+def _rater_comparison(content: dict[str, Any] | None, out: Path) -> RaterComparison | None:
     """Read the comparison with raters from the summary, with full paths."""
     if content is None:
         return None
-    agreement = Yardstick.from_dict(content)
+    agreement = RaterComparison.from_dict(content)
     return replace(
         agreement,
         raters={name: located(path, out) for name, path in agreement.raters.items()},

@@ -3,7 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from probdice.metrics.registry import MISSING_RULES, title_of
+from probdice.metrics.registry import MISSING_RULES
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ FAILURES = 5  # failures in the list
 
 def evaluation_as_html(evaluation: "Evaluation") -> str:
     """HTML for a notebook. No image is read."""
-    title, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
+    first, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
-    head = _row(
-        "th", ("place", "method", "scored", f"mean {title_of(evaluation.rank_by)}", "95 % CI")
-    )
+    kind = next(iter(evaluation.summaries().values())).aggregate
+    title = f"{kind} {evaluation.title(evaluation.rank_by[0])}"
+    head = _row("th", ("place", "method", "scored", title, "95 % CI"))
     remarks = "".join(f"<p>{escape(line)}</p>" for line in lines)
     left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(evaluation))
     return (
-        f"<div><p><strong>{escape(title)}</strong></p>"
+        f"<div><p><strong>{escape(first)}</strong></p>"
         f"<table><thead>{head}</thead><tbody>{table}</tbody></table>{remarks}{left_out}</div>"
     )
 
@@ -40,7 +40,7 @@ def _methods(evaluation: "Evaluation") -> list[tuple[str, ...]]:
                 "–" if rank.place is None else str(rank.place),
                 rank.method,
                 f"{counts.scored}/{counts.cases}",
-                decimal(summary.mean),
+                decimal(summary.value),
                 str(summary.interval),
             )
         )

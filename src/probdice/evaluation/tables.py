@@ -1,84 +1,139 @@
 """Records as tables: rows, CSV, Parquet or a pandas data frame."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import isnan, nan
+from dataclasses import dataclass
+from math import nan
 from typing import TYPE_CHECKING, Any
 
+from probdice.comparison.group_rows import COLUMNS, derived_cells, group_cells
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Message, MissingExtraError
 from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import Record
 from probdice.files.sources import natural
-from probdice.method.region_labels import Label
+from probdice.metrics.boundary_measures import boundary_cells, boundary_columns
+from probdice.metrics.component_measures import component_cells, component_columns
+from probdice.metrics.component_table import ComponentTable
 from probdice.metrics.detection import COUNTS
-from probdice.metrics.indices import INDICES, foreground_dice
-from probdice.metrics.registry import MEASURES, MeasureName
-from probdice.text.escaping import csv_text
+from probdice.metrics.indices import INDICES
+from probdice.metrics.region_measures import region_value
+from probdice.metrics.registry import MEASURES, REGISTRY, MeasureName
+from probdice.text.csv_tables import as_csv as csv_of
 
 if TYPE_CHECKING:
     import pandas
 
 __all__ = [
     "CASES",
+    "COMPONENTS",
     "REGIONS",
+    "STRATA",
     "Others",
     "Row",
     "as_csv",
     "as_frame",
     "as_parquet",
     "case_rows",
+    "component_rows",
     "region_rows",
 ]
 
 Row = Mapping[str, Any]
 
-WITHOUT_BACKGROUND = tuple(measure for measure in MEASURES if measure != "foreground_dice")
+FOREGROUND = tuple(measure for measure in MEASURES if REGISTRY[measure].needs_background)
+WITHOUT_BACKGROUND = tuple(measure for measure in MEASURES if measure not in FOREGROUND)
 CASES = (
     *("case", "method", "status", *WITHOUT_BACKGROUND, "chance", "pixels", "reference_regions"),
     *("prediction_regions", "merged", "unmatched_reference", "unmatched_prediction"),
     *("notes", "error"),
 )
-REGIONS = (
-    *("case", "method", "group", "reference", "prediction", "similarity", "dice", "jaccard"),
-    *("reference_volume", "prediction_volume", "reference_ml", "prediction_ml", "faint"),
+COMPONENTS = (
+    *("case", "method", "side", "class", "volume", "unit", "x", "y", "z", "found", "dice"),
+    "jaccard",
 )
+STRATA = (
+    *("method", "class", "from", "to", "found", "missed", "false", "f1", "sq", "pq"),
+    "dice",
+)
+REGIONS = ("case", "method", *COLUMNS)
 
 
 @dataclass(frozen=True)
 class Others:
     """Additional columns of the table of cases.
 
-    `instances` adds the numbers of `Comparison.detection`. They exclude `background`; None excludes
-    no region.
+    `foreground` adds the measures that need a background. `instances` adds the numbers of
+    `Comparison.detection`. `distances` are the names of boundary distances, which the table of
+    regions has too. `derived_regions` are the names of derived regions. `components` adds the
+    detection of connected components at `component_threshold`, also for each of
+    `component_classes`; `strata` are the lower limits of ranges of their sizes.
     """
 
     indices: bool = False
     instances: bool = False
-    background: Label | None = None
+    foreground: bool = False
+    distances: tuple[str, ...] = ()
+    derived_regions: tuple[str, ...] = ()
+    components: bool = False
+    component_threshold: float = 0.5
+    component_classes: tuple[str, ...] = ()
+    strata: tuple[float, ...] = ()
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Others":
+        """Restore the columns from summary.json."""
+        names = ("distances", "derived_regions", "component_classes", "strata")
+        several = {name: tuple(content[name]) for name in names}
+        return cls(**{**content, **several})
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """The measures of a run; foreground Dice needs a background."""
-        return WITHOUT_BACKGROUND if self.background is None else MEASURES
+        """The measures of a run; some need a background."""
+        return MEASURES if self.foreground else WITHOUT_BACKGROUND
+
+    @property
+    def derived_measures(self) -> tuple[str, ...]:
+        """The Dice of every derived region, and its boundary distances, as measures."""
+        return tuple(
+            f"{number}:{name}"
+            for name in self.derived_regions
+            for number in ("dice", *self.distances)
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that the table does not have already."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
-        foreground = () if self.background is None else ("foreground_dice",)
-        return (*foreground, *(name for name in names if name not in CASES))
+        foreground = FOREGROUND if self.foreground else ()
+        others = (name for name in names if name not in CASES)
+        distances = boundary_columns(self.distances)
+        components = component_columns(self.component_classes) if self.components else ()
+        return (*foreground, *others, *distances, *self.derived_measures, *components)
+
+    @property
+    def region_columns(self) -> tuple[str, ...]:
+        """The columns of the table of regions."""
+        derived = ("derived",) if self.derived_regions else ()
+        return (*REGIONS, *derived, *self.distances)
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
         """The values for one case, and the reason if some are missing."""
         values: dict[str, float] = {}
         try:
-            if self.background is not None:
-                values["foreground_dice"] = foreground_dice(comparison, self.background)
+            values |= boundary_cells(comparison, self.distances)
+            for measure in self.derived_measures:
+                number, _, name = measure.partition(":")
+                values[measure] = region_value(comparison, number, name)
+            if self.components:
+                values |= component_cells(
+                    comparison, self.component_threshold, self.component_classes
+                )
+            if self.foreground:
+                values |= {name: REGISTRY[name].compute(comparison) for name in FOREGROUND}
             if self.indices:
-                values |= comparison.indices(background=self.background).to_dict()
+                values |= comparison.indices().to_dict()
             if self.instances:
-                values |= comparison.detection(background=self.background).to_dict()
+                values |= comparison.detection().to_dict()
         except InputError as error:  # applies to this case only; its scores stay valid
             return {name: values.get(name, nan) for name in self.columns}, error.args
         return {name: values[name] for name in self.columns}, ()
@@ -101,37 +156,45 @@ def case_rows(
 
 
 def region_rows(records: Iterable[Record]) -> list[Row]:
-    """One row per group of every case and method."""
+    """One row per group, and per derived region, of every case and method."""
     return [
-        {
-            **asdict(group),
-            "reference_ml": _ml(group.reference_volume, record.comparison.pixel_volume),
-            "prediction_ml": _ml(group.prediction_volume, record.comparison.pixel_volume),
-            "case": record.case,
-            "method": record.method,
-            "group": number,
-            "reference": ";".join(str(label) for label in group.reference),
-            "prediction": ";".join(str(label) for label in group.prediction),
-        }
+        {**row, "case": record.case, "method": record.method}
         for record in records
         if record.comparison is not None
-        for number, group in enumerate(record.comparison.groups)
+        for row in (*group_cells(record.comparison), *derived_cells(record.comparison))
     ]
 
 
-def _ml(pixels: float, pixel_volume: float | None) -> float:
-    """The volume in millilitres; NaN if the pixel volume is unknown."""
-    return nan if pixel_volume is None else pixels * pixel_volume / 1000
+def component_rows(records: Iterable[Record], threshold: float) -> list[Row]:
+    """One row per connected component of every case and method."""
+    rows: list[Row] = []
+    for record in records:
+        if record.comparison is None:
+            continue
+        table: ComponentTable | None = record.comparison.numbers.known("components")
+        if table is None:
+            continue
+        rows += [
+            {
+                "case": record.case,
+                "method": record.method,
+                "side": row.side,
+                "class": row.label,
+                "volume": row.volume,
+                "unit": table.unit,
+                **dict(zip(("x", "y", "z"), row.place, strict=False)),
+                "found": row.found(threshold),
+                "dice": row.dice,
+                "jaccard": row.jaccard,
+            }
+            for row in table.rows
+        ]
+    return rows
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
-    """The rows as CSV. Numbers keep full precision, and NaN is an empty cell.
-
-    Bytes of names that are not valid text are written as escapes. Names that look like formulas are
-    escaped as in `probdice.text.escaping.csv_text`.
-    """
-    cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
-    return csv_text([columns, *cells]).encode(errors="backslashreplace")
+    """The rows as CSV. Bytes of names that are not valid text are written as escapes."""
+    return csv_of(rows, columns).encode(errors="backslashreplace")
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
@@ -181,9 +244,3 @@ def _case_row(record: Record, written: Callable[[Message], str], others: Others)
         "notes": " | ".join(written(note) for note in notes),
         "error": "",
     }
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if isnan(value) else repr(value)
-    return str(value)

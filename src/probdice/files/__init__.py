@@ -18,6 +18,7 @@ from probdice.data.arrays import chunks_of, has_type
 from probdice.data.geometry import Geometry
 from probdice.data.machine import memory
 from probdice.data.segmentation import Segmentation, as_sums, several_labels
+from probdice.data.surface import Surface
 from probdice.data.value_checks import MASK, Sums
 from probdice.errors import (
     FormatError,
@@ -26,8 +27,12 @@ from probdice.errors import (
     ProbdiceError,
     TooLargeError,
 )
-from probdice.files.background_images import Underlay, photograph, underlay_of
+from probdice.files.annot import ANNOT
+from probdice.files.background_images import BackgroundImage, background_image_of, photograph
+from probdice.files.bids import label_table
+from probdice.files.cifti import CIFTI, of_cifti
 from probdice.files.dicom import DICOM
+from probdice.files.gifti import GIFTI, of_gifti
 from probdice.files.hdf5 import HDF5
 from probdice.files.interpretation import ignoring, segmentation_of, segmentation_of_many
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
@@ -38,10 +43,16 @@ from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.numpy_files import NPY, NPZ
 from probdice.files.raster import BMP, JPEG, PNG, TIFF
 from probdice.files.sources import names_of, open_source, parts_of
+from probdice.files.surface_meshes import surface_of
 from probdice.files.unsupported import described
-from probdice.files.writing import payload_of, replacing_store, write_atomically
+from probdice.files.writing import (
+    check_vertices,
+    payload_of,
+    replacing_store,
+    write_atomically,
+)
 from probdice.files.zarr import ZARR, NewStore, streams
-from probdice.options import as_max_bytes, as_priority, as_scale
+from probdice.options.checks import as_max_bytes, as_number, as_priority
 from probdice.text.escaping import printable
 
 __all__ = [
@@ -49,9 +60,10 @@ __all__ = [
     "Readable",
     "contents_of",
     "read",
+    "read_background_image",
     "read_case",
     "read_mask",
-    "read_underlay",
+    "read_surface",
     "streaming",
     "write",
 ]
@@ -59,9 +71,11 @@ __all__ = [
 # A path, a nibabel or SimpleITK image, or several of them, one per region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
-# DICOM precedes TIFF because some DICOM files start like TIFF. MATLAB precedes HDF5 because
-# MATLAB 7.3 files are HDF5. ITK is last because it also reads other formats of this list.
+# CIFTI precedes NIfTI because CIFTI is NIfTI-2 with a further header. DICOM precedes TIFF because
+# some DICOM files start like TIFF. MATLAB precedes HDF5 because MATLAB 7.3 files are HDF5. ITK is
+# last because it also reads other formats of this list.
 FORMATS: tuple[Format, ...] = (
+    *(ANNOT, GIFTI, CIFTI),
     *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, BMP, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
 )
 
@@ -98,7 +112,9 @@ def read(
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the
         first region, or the path of a table (FreeSurfer or 3D Slicer colour table, ITK-SNAP label
-        description, BIDS dseg.tsv, CSV or JSON). A table may name more labels than the image has.
+        description, BIDS dseg.tsv, FSL .lut or .xml, CSV or JSON). A table may name more labels
+        than the image has. By default, a file ``sub-…_dseg.nii.gz`` uses the dseg.tsv of its BIDS
+        data set.
     scale : float, optional
         Value that means probability 1: 100 for percentages, 255 for 8-bit maps. With `scale`, any
         values are read as probabilities.
@@ -181,7 +197,7 @@ def read_case(
 
     Each name in `priority` that is not a region of this case adds a note of kind "priority".
     """
-    scale = as_scale(scale)
+    scale = as_number(scale)
     sums = as_sums(sums)
     ignored = several_labels(ignore, "ignore")
     order = as_priority(priority)
@@ -212,6 +228,8 @@ def read_case(
         )
     if names is not None:
         segmentation = named(segmentation, names)
+    elif segmentation.crisp and len(parts) == 1 and (table := label_table(parts[0].source)):
+        segmentation = named(segmentation, table, required=False)
     return replace(segmentation, source=source)
 
 
@@ -228,7 +246,7 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
     return replace(segmentation, source=parts[0].source)
 
 
-def read_underlay(path: Readable) -> Underlay:
+def read_background_image(path: Readable) -> BackgroundImage:
     """Read a background image to show under segmentations; JPEG and PNG may be in colour."""
     parts = parts_of(path)
     if len(parts) > 1:
@@ -237,10 +255,16 @@ def read_underlay(path: Readable) -> Underlay:
     with _naming(part.source):
         source = open_source(part.file, memory()) if isinstance(part.file, str) else None
         if source is not None and (form := _format(source)) in (JPEG, PNG):
-            underlay = photograph(source, png=form is PNG)
+            image = photograph(source, png=form is PNG)
         else:
-            underlay = underlay_of(_image(part.file, memory()))
-    return replace(underlay, name=part.name or os.path.basename(part.source))
+            image = background_image_of(_image(part.file, memory()))
+    return replace(image, name=part.name or os.path.basename(part.source))
+
+
+def read_surface(path: str) -> Surface:
+    """Read the mesh of one hemisphere, to show values at vertices on it."""
+    with _naming(path):
+        return surface_of(open_source(path, memory()))
 
 
 def write(
@@ -297,6 +321,7 @@ def write(
     with _naming(os.fspath(path), "written"):
         form = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
+        check_vertices(form, payload)
         write_atomically(os.fspath(path), form, payload)
 
 
@@ -329,7 +354,7 @@ def contents_of(path: str) -> list[Content]:
 
 def _most(max_bytes: int | None) -> int:
     """Return the memory limit for the values of a file: `max_bytes`, or the machine's memory."""
-    return memory() if max_bytes is None else as_max_bytes(max_bytes)
+    return as_max_bytes(max_bytes) or memory()
 
 
 def _image(file: Any, max_bytes: int) -> Image:
@@ -337,7 +362,9 @@ def _image(file: Any, max_bytes: int) -> Image:
     if not isinstance(file, str):
         if has_type(file, "SimpleITK", "Image"):
             return of_simpleitk(file, max_bytes=max_bytes)
-        return of_nibabel(file)
+        if has_type(file, "nibabel", "GiftiImage"):
+            return of_gifti(file)
+        return of_cifti(file) if has_type(file, "nibabel", "Cifti2Image") else of_nibabel(file)
     source = open_source(file, max_bytes)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):

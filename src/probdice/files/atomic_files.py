@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from probdice.data.machine import replace
 from probdice.errors import InputError
 
 __all__ = ["null_for_nan", "replacing", "replacing_folder"]
@@ -38,7 +39,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
             os.fsync(stream.fileno())
         if target.exists():
             shutil.copymode(target, partial)
-        os.replace(partial, target)
+        replace(partial, target)
     finally:
         with suppress(FileNotFoundError):
             partial.unlink()
@@ -56,8 +57,8 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     try:
         yield partial
         if target.exists():
-            os.replace(target, before)
-        os.replace(partial, target)
+            replace(target, before)
+        replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(before, ignore_errors=True)

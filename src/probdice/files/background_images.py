@@ -15,14 +15,14 @@ from probdice.files.lazy import Scaled
 from probdice.files.model import Image, Source
 from probdice.files.raster import pixels, png_picture
 
-__all__ = ["Underlay", "laid_on", "photograph", "underlay_of"]
+__all__ = ["BackgroundImage", "background_image_of", "laid_on", "photograph"]
 
 JPEG_RATIO = 2048  # largest compression ratio of JPEG
 GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow modes with one value per pixel
 
 
 @dataclass(frozen=True, eq=False)
-class Underlay:
+class BackgroundImage:
     """A background image on the grid of a segmentation.
 
     Attributes
@@ -49,7 +49,7 @@ class Underlay:
         return shape[:-1] if self.colour else shape
 
 
-def underlay_of(image: Image) -> Underlay:
+def background_image_of(image: Image) -> BackgroundImage:
     """Convert the content of a file to a background image."""
     if image.assumed:  # the rule "regions first" applies to segmentations only
         image = replace(image, regions=None)
@@ -68,14 +68,14 @@ def underlay_of(image: Image) -> Underlay:
         geometry = Geometry(tuple(array.shape), image.affine)
     if (image.slope, image.inter) != (1, 0):
         array = Scaled(array, image.slope, image.inter, 1.0)
-    return Underlay(array, colour=False, geometry=geometry)
+    return BackgroundImage(array, colour=False, geometry=geometry)
 
 
-def photograph(source: Source, *, png: bool) -> Underlay:
+def photograph(source: Source, *, png: bool) -> BackgroundImage:
     """Read grey values or colours from a JPEG or PNG file; palettes become colours."""
     with png_picture(source) if png else _jpeg_picture(source) as picture:
         grey = picture.mode in GREY
-        return Underlay(pixels(picture, "" if grey else "RGB"), colour=not grey)
+        return BackgroundImage(pixels(picture, "" if grey else "RGB"), colour=not grey)
 
 
 @contextmanager
@@ -93,19 +93,19 @@ def _jpeg_picture(source: Source) -> Iterator[Any]:
 
 
 def laid_on(
-    underlay: Underlay,
+    image: BackgroundImage,
     geometry: Geometry | None,
     shape: tuple[int, ...],
     *,
     tolerance: float,
     placed: bool,
-) -> Underlay:
+) -> BackgroundImage:
     """Reorder a background image to the grid of the segmentations, or raise an error.
 
     With `placed`, either both or neither must have a geometry. A plain array only needs the same
     shape.
     """
-    if placed and (underlay.geometry is None) != (geometry is None):
+    if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"
         if geometry is None:
             problem = "the segmentations have no geometry, but the background image has one"
@@ -117,21 +117,19 @@ def laid_on(
                 command="To show it in array order, use --ignore-geometry",
             ),
         )
-    if underlay.geometry is not None and geometry is not None:
-        order, flips, apart = underlay.geometry.steps_onto(geometry)
+    if image.geometry is not None and geometry is not None:
+        order, flips, apart = image.geometry.steps_onto(geometry)
         if not apart <= tolerance:
-            reason = "the grids differ in size for every order of the axes"
-            if np.isfinite(apart):
-                reason = f"corners lie up to {apart:.3g} pixels apart"
+            reason = image.geometry.obstacle(geometry, apart)
             raise GeometryError(
                 f"the background image is not on the grid of the segmentations: {reason}. "
                 f"Resample it onto that grid"
             )
-        array = reordered(underlay.array, order, flips, 0)
-        return replace(underlay, array=array, geometry=geometry)
-    if underlay.shape != shape:
+        array = reordered(image.array, order, flips, 0)
+        return replace(image, array=array, geometry=geometry)
+    if image.shape != shape:
         raise InputError(
-            f"the background image has shape {underlay.shape}, but the segmentations have shape "
+            f"the background image has shape {image.shape}, but the segmentations have shape "
             f"{shape}. Both must cover the same pixels"
         )
-    return underlay
+    return image

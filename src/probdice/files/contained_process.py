@@ -4,23 +4,20 @@ import json
 import mmap
 import os
 import re
-import signal
 import socket
 import struct
-import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data import machine
 from probdice.errors import ProbdiceError
 from probdice.files.containment import (
     ERRORS,
@@ -42,12 +39,7 @@ NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in lib
 
 def serve(descriptor: int) -> None:
     """Answer requests from a socket until it closes."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dumps
-    for name in (signal.SIGPROF, signal.SIGALRM):
-        signal.signal(name, signal.SIG_DFL)  # the parent may have ignored it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
+    machine.prepare_child()
     server = _Server.current = _Server(socket.socket(fileno=descriptor))
     be_child(server.grant)
     with suppress(OSError, EOFError):  # the parent has ended
@@ -74,7 +66,7 @@ class _Server:
             request = json.loads(self._bytes(struct.unpack("<Q", self._bytes(8))[0]))
             with suppress(ImportError):  # the reader reports the missing extra
                 import_module(request["library"])
-            resident = _memory("VmRSS")
+            resident = machine.memory_in_use("VmRSS")
             first = resident if first is None else first
             if resident - first > GROWTH:
                 return
@@ -82,11 +74,11 @@ class _Server:
 
     def _start(self) -> None:
         """Report to the parent and share memory with it."""
-        if not hasattr(os, "memfd_create"):
+        if not machine.seals_memory():
             self._send({"ready": True})
             return
-        descriptor = _anonymous_file(SCRATCH)
-        _seal(descriptor, write=False)
+        descriptor = machine.memory_file(SCRATCH)
+        machine.seal(descriptor, write=False)
         self.scratch = mmap.mmap(descriptor, SCRATCH)
         self._send({"ready": True}, descriptor)
         os.close(descriptor)
@@ -125,12 +117,12 @@ class _Server:
         if self.scratch is not None and total <= SCRATCH:
             _write(parts, arrays, self.scratch)
         elif parts:
-            descriptor = _anonymous_file(total)
+            descriptor = machine.memory_file(total)
             try:
                 content = mmap.mmap(descriptor, total)
                 _write(parts, arrays, content)
                 content.close()  # a mapped file cannot be sealed
-                _seal(descriptor, write=True)
+                machine.seal(descriptor, write=True)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -156,7 +148,7 @@ class _Limits:
 
     def __init__(self, seconds: float, nbytes: int) -> None:
         self.seconds, self.nbytes = seconds, nbytes
-        self.before = _memory("VmData")
+        self.before = machine.memory_in_use("VmData")
         self.used = time.process_time()
 
     def extend(self, nbytes: int) -> None:
@@ -165,37 +157,15 @@ class _Limits:
         self.nbytes += PER_VALUE[1] * nbytes
         factor, more = WALL
         left = max(0.1, self.seconds - (time.process_time() - self.used))
-        signal.setitimer(signal.ITIMER_PROF, left)
-        # If the parent is killed, this ends a reader that waits without using CPU time.
-        signal.setitimer(signal.ITIMER_REAL, factor * self.seconds + more)
-        _limit_memory(self.before + self.nbytes)
+        # If the parent is killed, the limit of wall time ends a reader that waits without using
+        # CPU time.
+        machine.limit_time(left, factor * self.seconds + more)
+        machine.limit_memory(self.before + self.nbytes)
 
     def lift(self) -> None:
         """Remove all limits."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _limit_memory(None)
-
-
-def _limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process on Linux; other systems do not enforce RLIMIT_DATA."""
-    import resource
-
-    if sys.platform == "linux":
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        soft = hard if nbytes is None else nbytes
-        if hard != resource.RLIM_INFINITY:
-            soft = min(soft, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _memory(name: str) -> int:
-    """Return an entry of /proc/self/status in bytes (Linux; 0 elsewhere)."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    return int(status.partition(f"{name}:")[2].split()[0]) * 1024
+        machine.limit_time(0, 0)
+        machine.limit_memory(None)
 
 
 def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -> None:
@@ -209,27 +179,6 @@ def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -
             target.transpose(part.axes)[...] = array
         start += part.space
         del target  # a view would prevent unmapping
-
-
-def _anonymous_file(size: int) -> int:
-    """Create a memory file, or an unnamed temporary file on systems without memfd."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return descriptor
-
-
-def _seal(descriptor: int, *, write: bool) -> None:
-    """Seal a memory file against changes of its size, and with `write` of its content."""
-    import fcntl
-
-    if hasattr(os, "memfd_create"):
-        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-        seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
 
 
 def _described(error: Exception, library: str) -> dict[str, Any]:

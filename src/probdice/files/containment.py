@@ -49,6 +49,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data import machine
 from probdice.errors import (
     FormatError,
     GeometryError,
@@ -157,7 +158,7 @@ def contained(
     ProbdiceError, OSError
         If the reader raises one.
     """
-    if _granting is not None or not hasattr(socket, "send_fds"):
+    if _granting is not None or not machine.passes_files():
         return _in_this_process(reader, path, arguments)
     file = os.path.abspath(path)
     size = os.path.getsize(file)
@@ -282,7 +283,7 @@ class _Child:
         _, descriptor = self._receive(time.monotonic() + START)
         if descriptor is not None:
             try:
-                if _seals_of(descriptor) and os.fstat(descriptor).st_size >= SCRATCH:
+                if machine.is_sealed(descriptor) and os.fstat(descriptor).st_size >= SCRATCH:
                     self.scratch = mmap.mmap(descriptor, SCRATCH, mmap.MAP_SHARED, mmap.PROT_READ)
             finally:
                 os.close(descriptor)
@@ -402,7 +403,7 @@ class _Child:
             self.process.wait(2)
         code = self.process.returncode
         self.end()
-        if code in (-signal.SIGPROF, -signal.SIGALRM):
+        if machine.was_out_of_time(code):
             raise _Ended(TOO_LONG, certain=True)
         if code == -signal.SIGKILL:
             raise _Ended(f"{CRASHED} (killed, perhaps out of memory)", certain=False)
@@ -416,9 +417,7 @@ class _Child:
         self.socket.close()
         if self.scratch is not None:
             self.scratch.close()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        machine.kill_group(self.process)
 
     @classmethod
     def left_to_parent(cls) -> None:
@@ -435,8 +434,7 @@ def _end() -> None:
         _Child.current.end()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Child.left_to_parent)
+machine.after_fork(_Child.left_to_parent)
 
 
 class _Malformed(Exception):
@@ -498,7 +496,7 @@ def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
     """Map the first bytes of a memory file if it is sealed; otherwise copy them."""
     if not size or os.fstat(descriptor).st_size < size:
         raise _Malformed
-    if _seals_of(descriptor, write=True):
+    if machine.is_sealed(descriptor, write=True):
         return mmap.mmap(descriptor, size, mmap.MAP_PRIVATE, mmap.PROT_READ)
     content = np.empty(size, np.uint8)
     start = 0
@@ -508,19 +506,6 @@ def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
             raise _Malformed
         start += count
     return content
-
-
-def _seals_of(descriptor: int, *, write: bool = False) -> bool:
-    """Return whether a memory file is sealed against shrinking, and with `write` writing."""
-    import fcntl
-
-    if not hasattr(os, "memfd_create"):
-        return False
-    seals = fcntl.F_SEAL_SHRINK | (fcntl.F_SEAL_WRITE if write else 0)
-    try:
-        return fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & seals == seals
-    except OSError:  # it is not a memory file
-        return False
 
 
 def _error_in(content: Any) -> Exception:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import Chunks, chunks_of
+from probdice.data.arrays import Chunks, Lazy, chunks_of
 from probdice.errors import FormatError
 from probdice.files.contained_images import expect, impossible
 from probdice.files.containment import NUMBERS, Answer, Filling, contained, grant
 from probdice.files.corrupt import DEFLATE_RATIO, check_crumbs, check_size, library_call
-from probdice.files.lazy import Lazy, zeros_and_ones
+from probdice.files.lazy import zeros_and_ones
 from probdice.files.model import Content, Format, Image, Source, meaning_of, need
 
 __all__ = ["HDF5", "check_dataset", "datasets", "filling", "opened"]

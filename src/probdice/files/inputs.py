@@ -1,5 +1,6 @@
 """Convert arrays, paths and images of other libraries to a Segmentation."""
 
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -7,12 +8,13 @@ import numpy as np
 
 from probdice.data.arrays import AnyArray, as_array, region_dimension
 from probdice.data.segmentation import Array, Segmentation
+from probdice.data.surface import Surface
 from probdice.errors import InputError, ProbdiceError
-from probdice.files import read, read_mask, read_underlay
-from probdice.files.background_images import Underlay
-from probdice.files.sources import is_image
+from probdice.files import read, read_background_image, read_mask, read_surface
+from probdice.files.background_images import BackgroundImage
+from probdice.files.sources import is_image, split_paths
 
-__all__ = ["Comparable", "as_mask", "as_segmentation", "as_underlay"]
+__all__ = ["Comparable", "as_background_image", "as_mask", "as_segmentation", "as_surfaces"]
 
 # What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
@@ -49,16 +51,29 @@ def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
         raise error.prefixed("mask: ") from None
 
 
-def as_underlay(value: Underlay | Comparable, shape: tuple[int, ...]) -> Underlay:
+def as_background_image(
+    value: BackgroundImage | Comparable, shape: tuple[int, ...]
+) -> BackgroundImage:
     """Convert a background image for segmentations of `shape`; the last axis may be RGB."""
-    if isinstance(value, Underlay):
+    if isinstance(value, BackgroundImage):
         return value
     if _is_file(value):
-        return read_underlay(value)
+        return read_background_image(value)
     array = as_array(value)
     if array.dtype.kind not in "biuf":
         raise InputError(f"must contain numbers, found {array.dtype}")
-    return Underlay(array, colour=tuple(array.shape) == (*shape, 3))
+    return BackgroundImage(array, colour=tuple(array.shape) == (*shape, 3))
+
+
+def as_surfaces(value: Any) -> tuple[Surface, ...]:
+    """Convert the path of a surface, or several, to meshes; `Surface` objects stay."""
+    if isinstance(value, Surface):
+        return (value,)
+    if isinstance(value, str | PathLike):
+        return tuple(read_surface(file) for file in split_paths(value))
+    if not isinstance(value, Iterable):
+        raise InputError(f"surface must be the path of a surface, or several, found {value!r}")
+    return tuple(surface for one in value for surface in as_surfaces(one))
 
 
 def _of_array(array: Array) -> Segmentation:

@@ -260,8 +260,8 @@ def _check_masks(values: Array) -> None:
 
 
 def _geometry(image: Image) -> Geometry | None:
-    if image.affine is None:
-        return None
+    if image.affine is None or image.vertices is not None:
+        return image.vertices
     shape = list(image.array.shape)
     if image.regions is not None:
         del shape[image.regions]
@@ -275,14 +275,9 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
         try:
             return region.onto(first.geometry, tolerance=TOLERANCE)
         except GeometryError:
-            actual, expected = region.geometry.describe(), first.geometry.describe()
-            differences = "; ".join(
-                f"{key} {actual[key]}, expected {expected[key]}"
-                for key in actual
-                if actual[key] != expected[key]
-            )
             raise GeometryError(
-                f"{file}: is not on the grid of {first_file}: {differences}. "
+                f"{file}: is not on the grid of {first_file}: "
+                f"{region.geometry.mismatch(first.geometry)}. "
                 f"Resample it onto that grid first"
             ) from None
     if (region.geometry is None) != (first.geometry is None):

@@ -1,6 +1,5 @@
 """Arrays that compute blocks on demand, so that data on disk stay on disk."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise, product
 from math import prod
@@ -9,44 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import Array, Chunks, chunks_of, travels
+from probdice.data.arrays import Array, Chunks, Lazy, chunks_of, travels
 
-__all__ = ["Dropped", "Lazy", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
-
-
-class Lazy(ABC):
-    """An array with a shape and a type whose blocks are computed on demand."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
-    travels = False  # whether another process can read it from its store
-
-    @abstractmethod
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
-
-    def __getitem__(self, index: Any, /) -> NDArray[Any]:
-        parts = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in parts:
-            place = parts.index(Ellipsis)
-            missing = len(self.shape) - len(parts) + 1
-            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
-        parts += (slice(None),) * (len(self.shape) - len(parts))
-        if all(isinstance(part, slice) for part in parts):
-            return self.block(parts)
-        # An integer becomes a slice of length 1, whose axis is then removed.
-        slices = tuple(
-            part if isinstance(part, slice) else slice(part % size, part % size + 1)
-            for part, size in zip(parts, self.shape, strict=True)
-        )
-        block: NDArray[Any] = self.block(slices)[
-            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
-        ]
-        return block
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
+__all__ = ["Dropped", "Scaled", "Stacked", "blocks", "zeros_and_ones"]
 
 
 class Scaled(Lazy):

@@ -55,7 +55,7 @@ class Claims:
 
     @property
     def note(self) -> Note:
-        """The note if the shared pixels are divided equally."""
+        """The note that shared pixels are divided equally."""
         return Note(
             "claimed",
             (

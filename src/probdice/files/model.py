@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.data.segmentation import Array
+from probdice.data.vertex_space import VertexSpace
 from probdice.errors import MissingExtraError
 from probdice.method.region_labels import Label
 
@@ -67,6 +68,7 @@ class Image:
     region_names: Sequence[Label | None] | None = None  # whole numbers only without region_labels
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
     beside: Path | None = None  # another file that holds the geometry of this image
+    vertices: VertexSpace | None = None  # the surfaces that the values belong to, if any
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ class Format:
     write: Callable[[Path, Payload], None] | None = None
     contents: Callable[[Source], list[Content]] | None = None  # lists the arrays of a container
     folder: bool = False  # whether the format writes a folder
+    surfaces: bool = False  # whether the format stores values at vertices, not on a grid
 
 
 def meaning_of(

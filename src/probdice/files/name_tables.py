@@ -4,6 +4,8 @@
 |---|---|
 | FreeSurfer colour table, 3D Slicer .ctbl | lines of a number, a name, and red, green and blue |
 | ITK-SNAP label description | lines of seven numbers and a name in quotes |
+| FSLeyes .lut | lines of a number, red, green and blue from 0 to 1, and a name |
+| FSL atlas .xml | an element called atlas with elements called label |
 | BIDS dseg.tsv, CSV, tables with semicolons | columns: whole numbers are labels, text is a name, and a column called color or colour has colours such as #0072B2 |
 | JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
 """  # noqa: E501
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
 from probdice.errors import FormatError, InputError, Option
+from probdice.files.fsl_tables import is_atlas, parse_atlas, parse_lut
 from probdice.files.interpretation import beyond_one
 from probdice.files.lazy import blocks
 from probdice.files.model import as_colour, as_label
@@ -30,7 +33,7 @@ from probdice.method.matching import listed
 from probdice.method.region_labels import COLOUR, Label
 from probdice.text.escaping import printable
 
-__all__ = ["Names", "called", "named", "read_names"]
+__all__ = ["Names", "called", "labels_in", "named", "read_names", "read_unions"]
 
 SHORT_RANGE = 2**20  # range of labels whose lookup table fits in the cache
 
@@ -45,7 +48,7 @@ TRIPLES = (("color_r", "color_g", "color_b"), ("red", "green", "blue"), ("r", "g
 NUMBERS = ("index", "label", "id", "value", "labelvalue", "number", "key", "no.", "no")
 EXPECTED = (
     "expected a FreeSurfer colour table, an ITK-SNAP label description, a BIDS .tsv, a 3D Slicer "
-    ".ctbl, or CSV or JSON with labels and names"
+    ".ctbl, an FSL .lut or atlas .xml, or CSV or JSON with labels and names"
 )
 
 
@@ -56,18 +59,18 @@ class Entry(NamedTuple):
     colour: str | None = None
 
 
-def named(segmentation: Segmentation, names: Names) -> Segmentation:
+def named(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
     Labels of a table that the image does not have are dropped. Labels that the user names
-    explicitly stay, as empty regions.
+    explicitly stay, as empty regions. A `required` table must name at least one label.
     """
     table = isinstance(names, str | os.PathLike)
-    called = _entries(names)
+    called = _entries(names, channels=not segmentation.crisp)
     prefix = f"{os.fspath(names)}: " if isinstance(names, str | os.PathLike) else ""
     try:
         if segmentation.crisp:
-            return _named_labels(segmentation, called, table)
+            return _named_labels(segmentation, called, table, required)
         if isinstance(names, Sequence) and not table:
             return _listed_regions(segmentation, names)
         return _named_regions(segmentation, called)
@@ -93,13 +96,17 @@ def called(segmentation: Segmentation, name: str) -> Segmentation:
     return replace(segmentation, names={0: "background", 1: name})
 
 
-def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
+def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[Label, Entry]:
     """Read the names, and the colours if present, of a table by label.
 
     Parameters
     ----------
     path : path
-        FreeSurfer or 3D Slicer colour table, ITK-SNAP label description, BIDS .tsv, CSV or JSON.
+        FreeSurfer or 3D Slicer colour table, ITK-SNAP label description, BIDS .tsv, FSL .lut or
+        atlas .xml, CSV or JSON.
+    channels : bool, optional
+        Whether the regions are channels of probabilities. A probabilistic FSL atlas numbers them
+        from 0, and the labels of its label map from 1.
 
     Examples
     --------
@@ -119,13 +126,50 @@ def read_names(path: str | os.PathLike[str]) -> dict[Label, Entry]:
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
-        names = _parsed(content)
+        names = _parsed(content, channels)
     except FormatError as error:
         raise error.prefixed(f"{path}: ") from None
     return {k: Entry(printable(name), colour) for k, (name, colour) in names.items()}
 
 
-def _parsed(content: bytes) -> dict[Label, Entry]:
+def read_unions(path: str | os.PathLike[str]) -> dict[str, tuple[Label, ...]]:
+    """Read the derived regions of nnU-Net's dataset.json: labels that are lists of labels.
+
+    If there are any, single labels other than 0 are derived regions too.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from probdice.files.name_tables import read_unions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "dataset.json")
+    ...     with open(file, "w") as stream:
+    ...         _ = stream.write('{"labels": {"background": 0, "whole": [1, 2], "core": 2}}')
+    ...     read_unions(file)
+    {'whole': (1, 2), 'core': (2,)}
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: is not valid JSON: {error}") from None
+    labels = content.get("labels") if isinstance(content, dict) else None
+    lists = {
+        str(name): tuple(value) if isinstance(value, list) else (value,)
+        for name, value in (labels.items() if isinstance(labels, dict) else ())
+        if value != 0
+    }
+    whole = all(type(label) is int for members in lists.values() for label in members)
+    if not whole or not any(len(members) > 1 for members in lists.values()):
+        raise FormatError(
+            f'{path}: has no derived regions; expected "labels" with lists of labels, such as '
+            f'{{"whole tumour": [1, 2, 3], "core": 3}}'
+        )
+    return lists
+
+
+def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
     if len(content) > LARGEST or b"\0" in content:
         raise FormatError(f"not a table of names; {EXPECTED}")
     try:
@@ -134,6 +178,9 @@ def _parsed(content: bytes) -> dict[Label, Entry]:
         text = content.decode("latin-1")
     if text.lstrip().startswith(("{", "[")):
         return _json(text)
+    if is_atlas(text):
+        regions = parse_atlas(text, channels=channels)
+        return {label: Entry(*entry) for label, entry in regions.items()}
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     for pattern in (ITK_SNAP, FREESURFER):
@@ -146,6 +193,9 @@ def _parsed(content: bytes) -> dict[Label, Entry]:
                 for row in rows
                 if row["name"] != "(none)"
             }
+    lookup = parse_lut(lines)
+    if lookup is not None:
+        return {label: Entry(*entry) for label, entry in lookup.items()}
     return _columns(text)
 
 
@@ -211,8 +261,9 @@ def _json(text: str) -> dict[Label, Entry]:
         content = dict(enumerate(content))
     if not isinstance(content, dict) or not content:
         raise FormatError(f"contains no names; {EXPECTED}")
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in content.values()):
-        content = {label: name for name, label in content.items()}
+    whole = {name: label for name, label in content.items() if type(label) is int}
+    if whole and all(type(label) is int or isinstance(label, list) for label in content.values()):
+        content = {label: name for name, label in whole.items()}  # lists are derived regions
     entries = {}
     for label, name in content.items():
         if not isinstance(name, str | Entry):
@@ -239,9 +290,9 @@ def _colour(parts: Sequence[Any]) -> str | None:
     return as_colour(parts[:3], 255)
 
 
-def _entries(names: Names) -> dict[Label, Entry]:
+def _entries(names: Names, *, channels: bool) -> dict[Label, Entry]:
     if isinstance(names, str | os.PathLike):
-        return read_names(names)
+        return read_names(names, channels=channels)
     if isinstance(names, Mapping):
         return {
             as_label(label) if isinstance(label, str) else label: Entry(str(name))
@@ -256,13 +307,13 @@ def _entries(names: Names) -> dict[Label, Entry]:
 
 
 def _named_labels(
-    segmentation: Segmentation, called: Mapping[Label, Entry], table: bool
+    segmentation: Segmentation, called: Mapping[Label, Entry], table: bool, required: bool
 ) -> Segmentation:
     if not table and (words := [label for label in called if not isinstance(label, int)]):
         raise InputError(f"the keys of names must be whole numbers, found {listed(words)}")
-    present = _labels_in(segmentation)
+    present = labels_in(segmentation)
     known = [label for label in called if label in present]
-    if not known:
+    if not known and required:
         raise _none(called, sorted(present), "labels")
     chosen = {int(label): called[label].name for label in (known if table else called)}
     names = {**segmentation.names, **chosen}
@@ -308,7 +359,7 @@ def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> 
     )
 
 
-def _labels_in(segmentation: Segmentation) -> set[int]:
+def labels_in(segmentation: Segmentation) -> set[int]:
     """Return the labels of a label map, including ignored ones."""
     labels: set[int] = set(segmentation.ignore)
     for block in blocks(segmentation.array):

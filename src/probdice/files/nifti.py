@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,10 @@ from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
-__all__ = ["NIFTI", "of_nibabel", "other_half"]
+__all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
 LONGEST = 1 << 24  # bytes to search for a label table
-CIFTI_INTENTS = range(3000, 3100)  # intent codes of dense labels, parcels, …
-CIFTI_EXTENSION = 32
 LONGEST_AXIS = 32767  # of NIfTI-1
 LONGEST_TRAILER = 1 << 22  # bytes to search after the values of MGH
 MGH_COMMAND = 3  # tag of a command line in the history of the image
@@ -73,13 +71,8 @@ def _read(source: Source) -> Image:
     head = source.head
     if header_path != source.path:
         head = open_source(str(header_path)).head
-    if _is_cifti(head):
-        raise FormatError(
-            "is CIFTI, which contains surface values, not an image on a grid. Export its volume "
-            "first: wb_command -cifti-separate FILE COLUMN -volume-all OUT.nii.gz"
-        )
     header = header_of(head)
-    values, extensions = _values(data_path, header, head, source.max_bytes)
+    values, extensions = stored_values(data_path, header, head, source.max_bytes)
     array, regions = _axes(values)
     no_geometry = _is_mgh(head) and head[28:30] == b"\0\0"  # goodRASFlag is 0
     image = Image(
@@ -177,15 +170,6 @@ def _is_mgh(head: bytes) -> bool:
     return head[:4] == b"\0\0\0\x01"
 
 
-def _is_cifti(head: bytes) -> bool:
-    """Return whether a NIfTI-2 header is CIFTI, by its intent code or its extension."""
-    if head[4:7] not in (b"n+2", b"ni2"):
-        return False
-    order: Literal["little", "big"] = "little" if head[:4] == b"\x1c\x02\0\0" else "big"
-    intent, extension = (int.from_bytes(head[k : k + 4], order) for k in (504, 548))
-    return intent in CIFTI_INTENTS or (head[540:541] == b"\x01" and extension == CIFTI_EXTENSION)
-
-
 def other_half(path: Path) -> Path | None:
     """Return the header file of an .img file, or the value file of an .hdr file."""
     for suffix, other in ((".img", ".hdr"), (".hdr", ".img")):
@@ -194,7 +178,9 @@ def other_half(path: Path) -> Path | None:
     return None
 
 
-def _values(path: Path, header: Header, head: bytes, max_bytes: int) -> tuple[NDArray[Any], bytes]:
+def stored_values(
+    path: Path, header: Header, head: bytes, max_bytes: int
+) -> tuple[NDArray[Any], bytes]:
     """Return the stored values before scaling, memory-mapped or decompressed, and extensions.
 
     The extensions are the bytes between header and values in NIfTI-1, or after the values in MGH.

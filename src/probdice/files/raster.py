@@ -282,7 +282,7 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
 def _check_planes(file: Any) -> None:
     """Reject cyclic pages, and OME metadata that describe more planes than the file has bytes.
 
-    tifffile would follow a cycle forever and allocate a list of the planes.
+    Otherwise tifffile would follow a cycle forever, or allocate a list of all these planes.
     """
     with library_call():
         len(file.pages)  # detects cycles

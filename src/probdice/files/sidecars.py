@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from probdice.errors import ProbdiceError
+from probdice.files.bids import label_table
 from probdice.files.nifti import other_half
 from probdice.files.numpy_files import label_image
 from probdice.files.sources import split_inside, split_paths
@@ -53,6 +54,9 @@ def _companions(file: Path, inside: str) -> Iterator[Path]:
     """Yield the other files that are read with this one."""
     if not file.is_file():
         return
+    table = label_table(file)
+    if table is not None:
+        yield table
     half = other_half(file)
     if half is not None:
         yield half

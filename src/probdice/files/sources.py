@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 HEAD = 4096  # bytes; the longest magic number lies within the first 2056
-INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat")  # a colon may follow these suffixes
+# A colon may follow these suffixes.
+INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat", ".gii", ".dlabel.nii", ".dscalar.nii")
 EXPECTED = "the path of a file, an image, or a list of them, one per region"
 NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz
 
@@ -100,11 +101,11 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: null byte in path
         if "\0" not in path and any(is_store(folder) for folder in file.parents):
-            return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
+            return Source(file, "", b"", False, max_bytes, store=_store(file))
         raise FormatError("no such file") from None
     if stat.S_ISDIR(mode):
         if is_store(file):
-            return Source(file, "", b"", False, max_bytes, store=os.path.abspath(file))
+            return Source(file, "", b"", False, max_bytes, store=_store(file))
         raise FormatError(
             "is a folder, expected a file. For one file per region, list the files or use a glob"
         )
@@ -125,6 +126,11 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
                 f"is gzipped, but corrupt ({error}). Copy or write it again"
             ) from error
     return Source(file, inside, head[:HEAD], gzipped, max_bytes)
+
+
+def _store(file: Path) -> str:
+    """The absolute path of a Zarr store with slashes, also on Windows, as in a URL."""
+    return Path(os.path.abspath(file)).as_posix()
 
 
 def is_url(path: str) -> bool:

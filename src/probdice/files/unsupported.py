@@ -46,7 +46,6 @@ TEXTS: tuple[tuple[str, str], ...] = (
         r"<!doctype html|<html",
         "a web page, perhaps a login page instead of the download. Download the file again",
     ),
-    (r"(<\?xml.*?\?>\s*)?(<!DOCTYPE GIFTI.*?>\s*)?<GIFTI", f"a GIfTI surface{SURFACE}"),
     (r"<\?xml|<[a-z]+[ >]", "XML"),
     (r"[{\[]", "JSON"),
     (r"ply\r?\n", f"a surface mesh (PLY){SURFACE}"),

@@ -20,7 +20,13 @@ from probdice.files.atomic_files import replacing, replacing_folder
 from probdice.files.model import Format, Payload
 from probdice.files.sources import is_store
 
-__all__ = ["described_payload", "payload_of", "replacing_store", "write_atomically"]
+__all__ = [
+    "check_vertices",
+    "described_payload",
+    "payload_of",
+    "replacing_store",
+    "write_atomically",
+]
 
 BATCH = 2**24  # probabilities per batch of an array that is not in memory
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
@@ -63,6 +69,17 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
         region_names=tuple(value.names.get(k) for k in range(len(value.labels))),
         colours=value.colours,
     )
+
+
+def check_vertices(form: Format, payload: Payload) -> None:
+    """Reject values at vertices if the format stores images on a grid."""
+    if payload.geometry is not None and not payload.geometry.on_grid and not form.surfaces:
+        known = ".annot, .label.gii or .dlabel.nii"
+        if not payload.labels:
+            known = ".func.gii or .dscalar.nii"
+        raise InputError(
+            f"the format ({form.name}) cannot store the vertices of a surface. Write {known}"
+        )
 
 
 def write_atomically(path: str, form: Format, payload: Payload) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import REGION_DIMENSIONS, Array, chunks_of
+from probdice.data.arrays import REGION_DIMENSIONS, Array, Lazy, chunks_of
 from probdice.data.geometry import Geometry
 from probdice.data.segmentation import reordered
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.corrupt import check_crumbs, check_memory
 from probdice.files.description import DESCRIPTION, described, description_of
-from probdice.files.lazy import Dropped, Lazy, zeros_and_ones
+from probdice.files.lazy import Dropped, zeros_and_ones
 from probdice.files.model import (
     Content,
     Format,
@@ -114,7 +114,7 @@ def _open(store: str) -> Any:
         _check_no_objects(node)
         _check_chunks(node)
         return node
-    except (FileNotFoundError, zarr.errors.NodeNotFoundError):
+    except FileNotFoundError:
         raise FormatError(f"no Zarr array or group found{_neighbours(store)}") from None
     except ImportError as error:
         raise MissingExtraError(f"this type of URL needs another package: {error}") from None

@@ -1,9 +1,9 @@
 """Linear assignment: pairs of rows and columns with the largest total, in dense or sparse tables.
 
-Small tables are solved as dense ones by shortest augmenting paths (Crouse 2016), as in SciPy.
+Small tables are treated as dense and solved by shortest augmenting paths (Crouse 2016).
 Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most comparisons.
 
-Large tables are solved as sparse ones. Pairs that are part of an optimum for certain are chosen
+Large tables are treated as sparse. Pairs that are part of an optimum for certain are chosen
 first. In the remaining table, rows bid for columns, and each row without a column searches the
 shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
 it visits, not on the size of the table. If searches become long, an auction with small steps

@@ -5,19 +5,27 @@ result is in closed form for label maps, and exact for the absolute similarity u
 are merged. In all other cases, pixels are paired at random.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import TooLargeError
-from probdice.method.groups import Groups, costs, known_from_table
+from probdice.method.background import (
+    Background,
+    Places,
+    background_group,
+    find_background,
+    foreground_share,
+)
+from probdice.method.groups import Groups, costs, group_volumes, known_from_table
 from probdice.method.matching import Fixed, Given, Rule, knows
 from probdice.method.merging import Merging, sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
-from probdice.method.pixel_passes import Distribution, Passes
+from probdice.method.pixel_passes import Distribution, Lists, Passes
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
 from probdice.method.sides import SIDES, Both, other
@@ -34,29 +42,55 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Chance:
-    """The chance level, and its standard error if it was sampled."""
+    """The chance levels of the score and of the foreground score, with their standard errors.
+
+    The errors are 0 unless the levels were sampled. `foreground` is NaN without a background.
+    """
 
     level: float
     error: float = 0.0
+    foreground: float = nan
+    foreground_error: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """The expected agreement of the foreground groups and of the background, as shares of Ω."""
+
+    foreground: float
+    background: float = 0.0
+
+    def chance(self, unit: float, *, named: bool) -> Chance:
+        """The chance levels of label maps. `unit` is the cost of a pixel that disagrees."""
+        level = 1 - unit * (1 - self.foreground - self.background)
+        rest = 1 - self.background
+        share = self.foreground / rest if named and rest > 0 else nan
+        return Chance(level, foreground=share)
 
 
 def chance_of(
-    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes | None
+    overlap: Overlap,
+    match: Rule,
+    merge: Merging,
+    matched: Groups,
+    images: Passes | None,
+    background: Background | None = None,
 ) -> Chance:
-    """The expected score of the same comparison if the two sides were independent.
+    """The expected scores of the same comparison if the two sides were independent.
 
     `matched` is the correspondence before merging. It is kept if the rule gives the groups.
     """
     given = match == "labels" or isinstance(match, Given)
+    places, named = find_background(overlap, background), background is not None
     if overlap.crisp and match == "overlap":
-        return Chance(1 - overlap.unit * (1 - _largest_with_largest(overlap, merge)))
+        return _largest_with_largest(overlap, merge, places).chance(overlap.unit, named=named)
     if overlap.crisp and given:
-        return Chance(1 - overlap.unit * (1 - _given_agreement(overlap, matched)))
+        return _given_agreement(overlap, matched, places).chance(overlap.unit, named=named)
     several = given and not known_from_table(overlap, matched).all()
     if overlap.separable and not several:
         try:
             independent = _independent(overlap, images)
-            return _from_table(independent, match, merge, matched if given else None)
+            return _from_table(independent, match, merge, matched if given else None, background)
         except NeedsImages:
             if images is None:
                 raise
@@ -65,43 +99,64 @@ def chance_of(
             "The chance level of probabilities needs the images. Compare the segmentations "
             "themselves, or access .chance before .detach()."
         )
-    return _sampled(overlap, match, merge, matched, images)
+    return _sampled(overlap, match, merge, matched, images, background)
 
 
-def _largest_with_largest(overlap: Overlap, merge: Merging) -> float:
+def _largest_with_largest(overlap: Overlap, merge: Merging, places: Places) -> _Agreement:
     """The agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
-    shares = Both(*(_shares(overlap.side(side), overlap.pixels) for side in SIDES))
+    pixels = overlap.pixels
+    shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
     for side in sides_to_merge(merge):
         largest = float(shares[other(side)].max(initial=0))
         agreement += float(shares[side][pairs:].sum()) * largest
-    return agreement
+    background = 1.0
+    for side in SIDES:
+        place = places[side]
+        background *= 0.0 if place is None else float(overlap.side(side).volumes[place] / pixels)
+    return _Agreement(agreement, background)
 
 
-def _shares(regions: Regions, pixels: int) -> Floats:
-    """The volumes of the non-empty regions as shares of the image, in descending order."""
-    shares: Floats = np.sort(regions.volumes[regions.occupied])[::-1] / pixels
+def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
+    """The volumes of the non-empty foreground regions as shares of Ω, in descending order."""
+    foreground = regions.occupied
+    if background is not None:
+        foreground = foreground[foreground != background]
+    shares: Floats = np.sort(regions.volumes[foreground])[::-1] / pixels
     return shares
 
 
-def _given_agreement(overlap: Overlap, groups: Groups) -> float:
+def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agreement:
     """The agreement of two independent label maps with given groups."""
-    shares = Both(np.zeros(groups.count), np.zeros(groups.count))
-    for side in SIDES:
-        occupied = overlap.side(side).occupied
-        volumes = overlap.side(side).volumes[occupied]
-        np.add.at(shares[side], groups.numbers(side)[occupied], volumes / overlap.pixels)
-    return float(np.dot(shares.reference, shares.prediction))
+    shares = Both(*(group_volumes(overlap, groups, side) / overlap.pixels for side in SIDES))
+    agreement = shares.reference * shares.prediction
+    group = background_group(groups, places)
+    background = 0.0 if group is None else float(agreement[group])
+    return _Agreement(float(agreement.sum()) - background, background)
 
 
-def _from_table(independent: Overlap, match: Rule, merge: Merging, given: Groups | None) -> Chance:
-    """The score of an overlap, without pixels."""
-    if given is not None:
-        losses = costs(independent, given)
-        return Chance(measure(independent, given, losses, None).score)
-    result = correspond(independent, match, merge, None)
-    return Chance(measure(independent, result.groups, result.costs, None).score)
+def _from_table(
+    independent: Overlap,
+    match: Rule,
+    merge: Merging,
+    given: Groups | None,
+    background: Background | None,
+) -> Chance:
+    """The scores of an overlap, without pixels."""
+    if given is None:
+        result = correspond(independent, match, merge, None, background)
+        groups, losses = result.groups, result.costs
+    else:
+        groups, losses = given, None
+    losses = costs(independent, groups) if losses is None else losses
+    score = measure(independent, groups, losses, None).score
+    if background is None:
+        return Chance(score)
+    total = sum(group_volumes(independent, groups, side) for side in SIDES)
+    group = background_group(groups, find_background(independent, background))
+    share = foreground_share((total - losses) / 2, group, independent.pixels)
+    return Chance(score, foreground=share)
 
 
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
@@ -163,7 +218,8 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 def _uncertain(distribution: Distribution, pixels: int) -> Floats:
     """A bound on the effect of the positions of the values within each bin.
 
-    For values at shares a and b of a bin, min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
+    For two values at relative positions a and b (0 to 1) within a bin,
+    min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
     """
     shares = distribution.shares
     uncertain: Floats = np.sqrt(shares * (distribution.counts - shares)) / pixels
@@ -183,9 +239,14 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
 
 
 def _sampled(
-    overlap: Overlap, match: Rule, merge: Merging, matched: Groups, images: Passes
+    overlap: Overlap,
+    match: Rule,
+    merge: Merging,
+    matched: Groups,
+    images: Passes,
+    background: Background | None,
 ) -> Chance:
-    """The score of randomly paired pixels: one half finds the groups, the other half is scored."""
+    """The scores of randomly paired pixels: one half finds the groups, the other half is scored."""
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -194,18 +255,54 @@ def _sampled(
     samples = images.sample(ranks)
     samples = Both(samples.reference, samples.prediction[..., rng.permutation(count)])
     order = rng.permutation(count)
-    halves = []
-    for part in np.array_split(order, 2):
-        half = Both(samples.reference[..., part], samples.prediction[..., part])
-        halves.append(images.drawn(half))
+    parts = [
+        Both(samples.reference[..., part], samples.prediction[..., part])
+        for part in np.array_split(order, 2)
+    ]
+    halves = [images.drawn(part) for part in parts]
     matching_half = halves[0].overlap(overlap.similarity)
     rule = _sample_rule(matching_half, match, overlap, matched)
-    sample_groups = correspond(matching_half, rule, merge, halves[0]).groups
+    sample_groups = correspond(matching_half, rule, merge, halves[0], background).groups
     given = Given(_labelled(matching_half, sample_groups))
     scored = halves[1].overlap(overlap.similarity)
-    groups = correspond(scored, given, "none", halves[1]).groups
-    f = halves[1].map(overlap.similarity, key_lists(scored, groups)).astype(np.float64)
-    return Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
+    groups = correspond(scored, given, "none", halves[1], background).groups
+    lists = key_lists(scored, groups)
+    f = halves[1].map(overlap.similarity, lists).astype(np.float64)
+    chance = Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
+    if background is None:
+        return chance
+    group = background_group(groups, find_background(scored, background))
+    share, error = _sampled_foreground(parts[1], lists, group)
+    return replace(chance, foreground=share, foreground_error=error)
+
+
+def _sampled_foreground(
+    samples: Both[NDArray[Any]], lists: Both[Lists], background: int | None
+) -> tuple[float, float]:
+    """The foreground score of sampled pixels, and its standard error (of a ratio of means)."""
+    pixels = samples.reference.shape[-1]
+    foreground, rest = np.zeros(pixels), np.ones(pixels)
+    for group, members in enumerate(zip(*lists, strict=True)):
+        common = np.minimum(
+            *(_probabilities(side, keys) for side, keys in zip(samples, members, strict=True))
+        )
+        if group == background:
+            rest -= common
+        else:
+            foreground += common
+    if rest.mean() <= 0:
+        return nan, 0.0
+    share = float(foreground.mean() / rest.mean())
+    deviation = (foreground - share * rest).std() / rest.mean()
+    return share, float(deviation / sqrt(pixels))
+
+
+def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
+    """The summed probability of some regions at sampled pixels: labels, or rows of channels."""
+    if sample.ndim == 1:
+        return np.isin(sample, keys).astype(np.float64)
+    total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)
+    return total
 
 
 def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:

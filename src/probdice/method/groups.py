@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from probdice.method.overlap import Integers, Overlap
 from probdice.method.sides import SIDES, Both, Side
 
-__all__ = ["Groups", "costs", "counted", "known_from_table"]
+__all__ = ["Groups", "costs", "counted", "group_volumes", "known_from_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,14 @@ def counted(
         numbers = groups.numbers(side)[present]
         counts[numbers[numbers >= 0]] = True
     return counts
+
+
+def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.float64]:
+    """The volume of one side of each group, in pixels."""
+    regions = overlap.side(side)
+    total = np.zeros(groups.count)
+    np.add.at(total, groups.numbers(side)[regions.occupied], regions.volumes[regions.occupied])
+    return total
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:

@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.method.assignment import largest_total, least_total
+from probdice.method.background import (
+    NO_BACKGROUND,
+    Places,
+    background_pair,
+    without_background,
+)
 from probdice.method.groups import Groups
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label
@@ -39,6 +45,10 @@ class Fixed:
 
     pairs: tuple[tuple[Label, Label], ...]
 
+    def partners(self, label: Label | None) -> tuple[Label, ...]:
+        """The prediction labels that correspond to a reference label."""
+        return tuple(prediction for prediction, reference in self.pairs if reference == label)
+
 
 @dataclass(frozen=True)
 class Given:
@@ -46,22 +56,37 @@ class Given:
 
     groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
 
+    def partners(self, label: Label | None) -> tuple[Label, ...]:
+        """The prediction labels that correspond to a reference label."""
+        return tuple(
+            one for reference, several in self.groups if label in reference for one in several
+        )
+
 
 Rule = Literal["overlap", "paper", "labels"] | Fixed | Given
 LabelsBy = Literal["name", "number"]
 
 
-def find_groups(overlap: Overlap, rule: Rule) -> Groups:
-    """The correspondence by a rule: pairs, except for groups given by the user."""
-    if rule == "overlap":
-        return Groups.of_pairs(overlap, *_by_overlap(overlap))
-    if rule == "paper":
-        return Groups.of_pairs(overlap, *_by_weight(overlap))
-    if rule == "labels":
-        return _by_label(overlap)
+def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND) -> Groups:
+    """The correspondence by a rule: pairs, except for groups given by the user.
+
+    The background regions correspond to each other and to no other region.
+    """
     if isinstance(rule, Fixed):
-        return _around_fixed(overlap, rule)
-    return _as_given(overlap, rule)
+        return _around_fixed(overlap, rule, background)
+    if isinstance(rule, Given):
+        return _as_given(overlap, rule, background)
+    if rule == "overlap":
+        rows, columns = _by_overlap(without_background(overlap, background))
+    elif rule == "paper":
+        rows, columns = _by_weight(overlap, background)
+    else:
+        rows, columns = _by_label(overlap, background)
+    pair = background_pair(overlap, background)
+    if pair is not None:
+        place = int(np.searchsorted(rows, pair[0]))
+        rows, columns = np.insert(rows, place, pair[0]), np.insert(columns, place, pair[1])
+    return Groups.of_pairs(overlap, rows, columns)
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
@@ -181,9 +206,16 @@ def _exchange(
     return True
 
 
-def _by_weight(overlap: Overlap) -> tuple[Integers, Integers]:
+def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
     """The paper's minimum-weight matching, which includes every region of one side."""
-    rows, columns = overlap.reference.occupied, overlap.prediction.occupied
+    rows, columns = (
+        places[places != (-1 if background[side] is None else background[side])]
+        for side, places in zip(
+            SIDES, (overlap.reference.occupied, overlap.prediction.occupied), strict=True
+        )
+    )
+    if not rows.size or not columns.size:
+        return rows[:0], columns[:0]
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
             f"{rows.size} reference and {columns.size} prediction regions are too many for the "
@@ -221,11 +253,12 @@ def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
     return table
 
 
-def _by_label(overlap: Overlap) -> Groups:
+def _by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
     """Match equal names or numbers. A label that one side lacks is an empty region there."""
     _check_labels(overlap)
     rows, columns = label_pairs(overlap)
-    if not rows.size and not _common_label(overlap):
+    in_common = rows.size or background_pair(overlap, background) is not None
+    if not in_common and not _common_label(overlap):
         reference, prediction = (listed(overlap.side(side).labels) for side in SIDES)
         raise InputError(
             f"reference ({reference}) and prediction ({prediction}) have no label in common "
@@ -235,8 +268,11 @@ def _by_label(overlap: Overlap) -> Groups:
             Option("match", "overlap"),
             ".",
         )
-    present = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
-    return Groups.of_pairs(overlap, rows[present], columns[present])
+    chosen = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
+    for places, region in zip((rows, columns), background, strict=True):
+        if region is not None:
+            chosen &= places != region
+    return rows[chosen], columns[chosen]
 
 
 def labels_by(overlap: Overlap) -> LabelsBy:
@@ -369,23 +405,25 @@ def knows(overlap: Overlap, label: Label) -> bool:
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
-def _around_fixed(overlap: Overlap, fixed: Fixed) -> Groups:
+def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
     """The given pairs whose regions exist, and the remaining regions by overlap."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[Label, int] = {}
     for prediction_label, reference_label in fixed.pairs:
         i = overlap.reference.find(reference_label)
         j = overlap.prediction.find(prediction_label)
+        _check_apart({"reference": [i], "prediction": [j]}, background, overlap)
         number = group_of.setdefault(reference_label if i is None else i, len(group_of))
         if i is not None:
             numbers["reference"][i] = number
         if j is not None:
             numbers["prediction"][j] = number
+    next_group = _with_background(numbers, background, len(group_of))
     meeting = overlap.meeting
     free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
     rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
     rows, columns = _by_overlap(replace(overlap, meeting=rest))
-    next_groups = len(group_of) + np.arange(rows.size)
+    next_groups = next_group + np.arange(rows.size)
     numbers["reference"][rows] = next_groups
     numbers["prediction"][columns] = next_groups
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
@@ -419,14 +457,44 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
             )
 
 
-def _as_given(overlap: Overlap, given: Given) -> Groups:
+def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
     """The groups of an earlier comparison. A label that it lacks stays unmatched."""
-    numbers: dict[Side, Integers] = {}
-    for side in SIDES:
-        numbers[side] = np.full(len(overlap.side(side)), -1, np.int64)
-        for number, (reference, prediction) in enumerate(given.groups):
-            for label in reference if side == "reference" else prediction:
-                k = overlap.side(side).find(label)
-                if k is not None:
-                    numbers[side][k] = number
+    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    for number, group in enumerate(given.groups):
+        members: dict[Side, list[int | None]] = {
+            side: [overlap.side(side).find(label) for label in labels]
+            for side, labels in zip(SIDES, group, strict=True)
+        }
+        _check_apart(members, background, overlap)
+        for side in SIDES:
+            numbers[side][[k for k in members[side] if k is not None]] = number
+    _with_background(numbers, background, len(given.groups))
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+
+
+def _with_background(numbers: dict[Side, Integers], background: Places, next_group: int) -> int:
+    """Give the background regions a group of their own; return the next free number."""
+    for side in SIDES:
+        if background[side] is not None:
+            numbers[side][background[side]] = next_group
+    return next_group if background == NO_BACKGROUND else next_group + 1
+
+
+def _check_apart(
+    members: dict[Side, list[int | None]], background: Places, overlap: Overlap
+) -> None:
+    """Reject a given group that contains a background region and another region."""
+    regions = [(side, k) for side in SIDES for k in members[side] if k is not None]
+    inside = [background[side] == k for side, k in regions]
+    if any(inside) and not all(inside):
+        labels = {
+            side: listed([overlap.side(side).label(k) for one, k in regions if one == side])
+            for side in SIDES
+        }
+        raise InputError(
+            f"match groups the background with another region (reference {labels['reference']}, "
+            f"prediction {labels['prediction']}), but the two backgrounds correspond only to each "
+            f"other. Change match, or name another ",
+            Option("background", python="background", command="--background"),
+            ".",
+        )

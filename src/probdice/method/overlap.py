@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.method.merging import Merging
     from probdice.metrics.indices import Indices
-    from probdice.options import Match
+    from probdice.options import GivenBackground, Match
 
 __all__ = ["Overlap", "Pairs", "Regions"]
 
@@ -137,6 +137,13 @@ class Regions:
         """Whether a region has this number, name or label, even if it has no pixels."""
         key = self._key_of(label)
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
+
+    def counterpart(self, label: Label) -> Label | None:
+        """The number of the region with this name, or the name of the region with this number."""
+        key = self._key_of(label)
+        if key is None:
+            return None
+        return self.number_of(key) if isinstance(label, str) else self.names.get(key)
 
     def _key_of(self, label: Label) -> int | None:
         text = str(label)
@@ -395,7 +402,13 @@ class Overlap:
         weights.flags.writeable = False
         return weights
 
-    def compare(self, *, match: "Match" = "overlap", merge: "Merging" = "none") -> "Comparison":
+    def compare(
+        self,
+        *,
+        match: "Match" = "overlap",
+        merge: "Merging" = "none",
+        background: "GivenBackground" = None,
+    ) -> "Comparison":
         """Match the regions and, if requested, merge unmatched regions.
 
         The result has no images. Operations that need the pixels again (the aitchison score of
@@ -403,7 +416,7 @@ class Overlap:
 
         Parameters
         ----------
-        match, merge
+        match, merge, background
             As in `probdice.compare`.
 
         Examples
@@ -415,9 +428,9 @@ class Overlap:
         """
         from probdice.comparison.comparing import compare_overlap
 
-        return compare_overlap(self, match=match, merge=merge)
+        return compare_overlap(self, match=match, merge=merge, background=background)
 
-    def indices(self, *, background: Label | None = None) -> "Indices":
+    def indices(self, *, background: "GivenBackground" = None) -> "Indices":
         """Other metrics: Rand index, variation of information, covering, mean IoU, ….
 
         Metrics that need a correspondence use the one with the largest overlap. For any other
@@ -425,8 +438,8 @@ class Overlap:
 
         Parameters
         ----------
-        background : int or str, optional
-            The label of the background. None, the default, means that there is no background.
+        background : int, str or mapping of side to int or str, optional
+            As in `probdice.compare`.
 
         Examples
         --------
@@ -435,7 +448,7 @@ class Overlap:
         >>> indices.rand, indices.accuracy
         (0.5, 0.75)
         """
-        return self.compare().indices(background=background)
+        return self.compare(background=background).indices()
 
     def to_frame(self) -> "pandas.DataFrame":
         """A table with one row per pair of overlapping regions.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.method.background import Background, find_background, without_background
 from probdice.method.groups import Groups, costs, known_from_table
 from probdice.method.matching import Rule, find_groups, within_classes
 from probdice.method.merging import Join, Merging, merge_unmatched, sides_to_merge
@@ -57,10 +58,18 @@ class Measured:
 
 
 def correspond(
-    overlap: Overlap, match: Rule, merge: Merging, images: Passes | None
+    overlap: Overlap,
+    match: Rule,
+    merge: Merging,
+    images: Passes | None,
+    background: Background | None = None,
 ) -> Correspondence:
-    """Match regions, then merge unmatched regions as `merge` says."""
-    matched = find_groups(overlap, match)
+    """Match regions, then merge unmatched regions as `merge` says.
+
+    The two backgrounds correspond to each other, and nothing is merged with them.
+    """
+    places = find_background(overlap, background)
+    matched = find_groups(overlap, match, places)
     if merge == "none":
         return Correspondence(matched, matched, ())
     sides = sides_to_merge(merge)
@@ -70,8 +79,9 @@ def correspond(
 
     before = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
+    foreground = within_classes(without_background(overlap, places))
     groups, after, joins = merge_unmatched(
-        within_classes(overlap), matched, before, sides, joined, by_table=by_table
+        foreground, matched, before, sides, joined, by_table=by_table
     )
     return Correspondence(matched, groups, joins, after)
 

@@ -25,13 +25,21 @@ from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both, Side
-from probdice.metrics.indices import background_of
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Component", "ComponentScores", "Instances", "component_scores", "instances_of"]
+__all__ = [
+    "Component",
+    "ComponentScores",
+    "Instances",
+    "as_connectivity",
+    "component_scores",
+    "connected",
+    "group_map",
+    "instances_of",
+]
 
 # By the number of axes. The last value, which includes all neighbours, is the default.
 CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
@@ -64,7 +72,12 @@ def instances_of(
             "components need a label map, found probabilities. To use the most probable region of "
             "every pixel, compute the label map first."
         )
-    connectivity = _as_connectivity(connectivity, len(segmentation.shape))
+    if segmentation.geometry is not None and not segmentation.geometry.on_grid:
+        raise InputError(
+            "components need an image on a grid, found vertices of a surface, whose neighbours are "
+            "not stored in the file"
+        )
+    connectivity = as_connectivity(connectivity, len(segmentation.shape))
     labels = _labels(segmentation)
     unchanged = list(segmentation.ignore)
     if background is not None:
@@ -150,10 +163,11 @@ class ComponentScores:
     Examples
     --------
     >>> import probdice
-    >>> result = probdice.compare([1, 1, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
+    >>> reference, prediction = [1, 1, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0]
+    >>> result = probdice.compare(reference, prediction, background=0)
     >>> round(result.groups[1].dice, 4)
     0.8889
-    >>> scores = result.component_scores(background=0)
+    >>> scores = result.component_scores()
     >>> [component.dice for component in scores.components], scores.mean_dice
     ([1.0, 0.0], 0.5)
     """
@@ -186,8 +200,8 @@ class ComponentScores:
         Examples
         --------
         >>> import probdice
-        >>> result = probdice.compare([1, 1, 0, 1], [1, 1, 0, 0])
-        >>> result.component_scores(background=0).to_frame()["dice"].tolist()
+        >>> result = probdice.compare([1, 1, 0, 1], [1, 1, 0, 0], background=0)
+        >>> result.component_scores().to_frame()["dice"].tolist()
         [1.0, 0.0]
         """
         try:
@@ -209,24 +223,26 @@ def component_scores(
     overlap: Overlap,
     groups: Groups,
     images: Images,
+    outside: Both[NDArray[np.bool_]],
     *,
-    background: Label | None,
     connectivity: int | None,
 ) -> ComponentScores:
-    """The score of every connected component of the reference."""
+    """The score of every connected component of the reference.
+
+    `outside` marks the background regions, which are left out.
+    """
     if not images.reference.crisp:
         raise InputError(
             "component scores need a reference that is a label map, found probabilities. Only the "
             "prediction may hold probabilities."
         )
-    connectivity = _as_connectivity(connectivity, len(images.reference.shape))
-    outside = background_of(overlap, background)
+    connectivity = as_connectivity(connectivity, len(images.reference.shape))
     numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
-    reference = _group_map(images, "reference", overlap, groups, outside.reference)
+    reference = group_map(images, "reference", overlap, groups, outside.reference)
     soft = not images.prediction.crisp
     prediction = None
     if not soft:
-        prediction = _group_map(images, "prediction", overlap, groups, outside.prediction)
+        prediction = group_map(images, "prediction", overlap, groups, outside.prediction)
     rows = _rows(images) if soft else None
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
@@ -253,7 +269,7 @@ def _scored(
     connectivity: int,
 ) -> list[Component]:
     """The components of one group, in a box that contains the whole group."""
-    components, count = _connected(mask.astype(np.uint8), connectivity)
+    components, count = connected(mask.astype(np.uint8), connectivity)
     if count == 0:
         total = float(predicted.sum())
         return [_component(labels, 0, 0.0, total, 0.0)] if total else []
@@ -310,7 +326,7 @@ def _divided(
         distinct, codes = np.unique(labels, return_inverse=True)
         coded = (codes.reshape(labels.shape) + 1).astype(np.uint32)
         coded[np.isin(labels, np.array(unchanged, labels.dtype if unchanged else None))] = 0
-    components, count = _connected(coded, connectivity)
+    components, count = connected(coded, connectivity)
     origins = np.zeros(count + 1, coded.dtype)
     origins[components.reshape(-1)] = coded.reshape(-1)
     if distinct is None:
@@ -318,10 +334,10 @@ def _divided(
     return components, distinct[origins[1:].astype(np.int64) - 1]
 
 
-def _connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
+def connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
     """Components of equal codes, numbered from 1 in the order of their first pixel."""
     if coded.ndim == 1:  # cc3d needs at least two axes
-        components, count = _connected(coded[None], 4)
+        components, count = connected(coded[None], 4)
         return components[0], count
     if coded.size == 0:
         return np.zeros(coded.shape, np.uint16), 0
@@ -342,7 +358,7 @@ def _cc3d() -> ModuleType:
     return module
 
 
-def _group_map(
+def group_map(
     images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
     """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
@@ -395,7 +411,7 @@ def _boxes(
 # -- options -------------------------------------------------------------------------------------
 
 
-def _as_connectivity(connectivity: object, axes: int) -> int:
+def as_connectivity(connectivity: object, axes: int) -> int:
     if axes not in CONNECTIVITIES:
         raise InputError(f"components need an image with 1 to 3 axes, found {axes} axes")
     allowed = CONNECTIVITIES[axes]

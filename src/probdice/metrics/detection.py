@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, MissingExtraError, Option
+from probdice.method.background import named_background
 from probdice.method.groups import Groups
 from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, Both, Side, other
-from probdice.metrics.indices import Shares, background_of, shares_of
+from probdice.metrics.indices import Shares, background_masks, shares_of
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Split:
     Examples
     --------
     >>> import probdice
-    >>> detection = probdice.compare([12, 12, 12, 12], [40, 40, 41, 57]).detection(background=None)
+    >>> detection = probdice.compare([12, 12, 12, 12], [40, 40, 41, 57]).detection()
     >>> print(detection.splits[0])
     reference 12 was split into 3: 40, 41, 57
     """
@@ -85,8 +86,8 @@ class Detection:
         Smallest index of a true positive.
     by : {"jaccard", "dice"}
         The index that is compared with the threshold.
-    background : int, str or None
-        The label of the background on both sides, which is not an instance.
+    background : dict or None
+        Per side, the label of the background, which is not an instance.
     true_positives : int
         TP: number of groups found.
     false_positives : int
@@ -123,8 +124,8 @@ class Detection:
     >>> import probdice
     >>> reference = [0, 1, 1, 1, 0, 2, 2, 2, 2, 0]
     >>> prediction = [0, 7, 7, 7, 7, 8, 8, 9, 9, 5]
-    >>> result = probdice.compare(reference, prediction, merge="prediction")
-    >>> detection = result.detection(threshold=0.6, background=0)
+    >>> result = probdice.compare(reference, prediction, merge="prediction", background=0)
+    >>> detection = result.detection(threshold=0.6)
     >>> detection
     Detection (Jaccard of at least 0.6, background=0): 2 reference and 4 prediction instances
       2 found, 0 missed, 1 false
@@ -138,7 +139,7 @@ class Detection:
 
     threshold: float
     by: Measure
-    background: Label | None
+    background: dict[Side, Label] | None
     _overlap: Overlap
     _outside: Both[NDArray[np.bool_]]
     _groups: Groups
@@ -260,7 +261,7 @@ class Detection:
         Examples
         --------
         >>> import probdice
-        >>> detection = probdice.compare([1, 1, 1, 2], [5, 5, 6, 6]).detection(background=None)
+        >>> detection = probdice.compare([1, 1, 1, 2], [5, 5, 6, 6]).detection()
         >>> detection.curve([0.5, 0.6])[["threshold", "true_positives", "f1"]]
            threshold  true_positives   f1
         0        0.5               2  1.0
@@ -349,8 +350,8 @@ class Detection:
         Examples
         --------
         >>> import probdice
-        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0])
-        >>> result.detection(background=0).to_frame()[["reference", "prediction", "outcome"]]
+        >>> result = probdice.compare([0, 1, 1, 1, 2], [0, 5, 5, 0, 0], background=0)
+        >>> result.detection().to_frame()[["reference", "prediction", "outcome"]]
           reference prediction outcome
         0      (1,)       (5,)   found
         1      (2,)         ()  missed
@@ -415,7 +416,7 @@ class Detection:
         Examples
         --------
         >>> import probdice
-        >>> numbers = probdice.compare([1, 1, 2], [5, 5, 6]).detection(background=None).to_dict()
+        >>> numbers = probdice.compare([1, 1, 2], [5, 5, 6]).detection().to_dict()
         >>> numbers["true_positives"], numbers["panoptic_quality"]
         (2, 1.0)
         """
@@ -424,9 +425,9 @@ class Detection:
 
     def __repr__(self) -> str:
         index = "Jaccard" if self.by == "jaccard" else "Dice"
-        background = (
-            "no background" if self.background is None else f"background={self.background!r}"
-        )
+        background = "no background"
+        if self.background is not None:
+            background = named_background(Both(**self.background)).in_python()
         counts = self.instances
         lines = [
             f"Detection ({index} of at least {self.threshold:g}, {background}): "
@@ -471,7 +472,6 @@ def detection_of(
     correspondence: Correspondence,
     *,
     threshold: float,
-    background: Label | None,
     by: Measure,
 ) -> Detection:
     """The detection of a comparison after merging, and before it if regions were merged."""
@@ -486,12 +486,12 @@ def detection_of(
             Option("similarity", "absolute"),
             ".",
         )
-    threshold, outside = _as_threshold(threshold), background_of(overlap, background)
+    threshold, outside = _as_threshold(threshold), background_masks(result)
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
 
     def of(groups: Groups, dice: Floats | None, before: Detection | None) -> Detection:
         shares = shares_of(overlap, groups, outside, dice)
-        return Detection(threshold, by, background, overlap, outside, groups, shares, before)
+        return Detection(threshold, by, result.background, overlap, outside, groups, shares, before)
 
     before = of(correspondence.matched, None, None) if correspondence.joins else None
     return of(correspondence.groups, dice, before)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError, Note, Option
+from probdice.errors import InputError, Note
+from probdice.method.background import named_background
 from probdice.method.explained import explained_by_counts
 from probdice.method.groups import Groups, counted, known_from_table
 from probdice.method.overlap import Floats, Overlap, Regions
@@ -28,8 +29,7 @@ __all__ = [
     "INDICES",
     "Indices",
     "Shares",
-    "background_of",
-    "foreground_dice",
+    "background_masks",
     "indices_of",
     "shares_of",
 ]
@@ -116,8 +116,8 @@ class Indices:
     explained : dict
         ``["reference"]`` is the share of the reference that the prediction determines (1 if it only
         subdivides), ``["prediction"]`` the reverse. For label maps it is Goodman and Kruskal's τ.
-    background : int, str or None
-        The label of the background.
+    background : dict or None
+        Per side, the label or name of the background.
     notes : tuple of Note
         Reasons for missing numbers.
 
@@ -158,7 +158,7 @@ class Indices:
     mean_dice: float
     mean_foreground_dice: float
     explained: dict[Side, float]
-    background: Label | None = None
+    background: dict[Side, Label] | None = None
     notes: tuple[Note, ...] = ()
     _overlap: Overlap | None = field(default=None, repr=False, compare=False)
 
@@ -215,7 +215,7 @@ class Indices:
         numbers: dict[str, float] = {}
         for name in (entry.name for entry in fields(self)):
             value = getattr(self, name)
-            if isinstance(value, dict):
+            if isinstance(value, dict) and name != "background":
                 numbers |= {f"{name}_{side}": value[side] for side in SIDES}
             elif isinstance(value, float):
                 numbers[name] = value
@@ -223,7 +223,9 @@ class Indices:
 
     def __repr__(self) -> str:
         lines = [f"  {name:30}  {decimal(value)}" for name, value in self.to_dict().items()]
-        options = "" if self.background is None else f" (background={self.background!r})"
+        options = ""
+        if self.background is not None:
+            options = f" ({named_background(Both(**self.background)).in_python()})"
         notes = [f"  note: {note}" for note in self.notes]
         return "\n".join([f"Indices{options}", *lines, *notes])
 
@@ -242,10 +244,10 @@ def _names() -> tuple[str, ...]:
 INDICES = _names()
 
 
-def indices_of(result: "Comparison", groups: Groups, background: Label | None) -> Indices:
+def indices_of(result: "Comparison", groups: Groups) -> Indices:
     """All indices except the adjusted mutual information."""
     overlap = result.overlap
-    outside = background_of(overlap, background)
+    outside = background_masks(result)
     notes: list[Note] = []
     if overlap.crisp:
         explained = explained_by_counts(overlap)
@@ -258,9 +260,9 @@ def indices_of(result: "Comparison", groups: Groups, background: Label | None) -
             notes.append(Note("images", error.args))
     return Indices(
         **_of_partitions(overlap, outside),
-        **_of_groups(result, groups, outside, foreground=background is not None),
+        **_of_groups(result, groups),
         explained=explained,
-        background=background,
+        background=result.background,
         notes=tuple(notes),
         _overlap=overlap,
     )
@@ -275,35 +277,14 @@ _LABEL_MAPS_ONLY = (
 # -- the background ------------------------------------------------------------------------------
 
 
-def background_of(overlap: Overlap, background: Label | None) -> Both[NDArray[np.bool_]]:
-    """Which regions of each side are the background, by label or by name."""
-    if background is not None and (
-        isinstance(background, bool) or not isinstance(background, int | np.integer | str)
-    ):
-        raise InputError(f"background must be a label, a name or None, found {background!r}")
-    masks = Both(*(_is_background(overlap.side(side), background) for side in SIDES))
-    if isinstance(background, str) and not any(
-        mask.any() or overlap.side(side).knows(background)
-        for side, mask in zip(SIDES, masks, strict=True)
-    ):
-        raise InputError(
-            f"background {background!r}: neither side has a region of this name. If there is no "
-            f"background, use ",
-            Option("background", None, python="background=None"),
-            ".",
-        )
-    return masks
-
-
-def _is_background(regions: Regions, background: Label | None) -> NDArray[np.bool_]:
-    mask = np.zeros(len(regions), np.bool_)
-    if isinstance(background, str) or (background is not None and not regions.crisp):
-        place = regions.find(background)
+def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
+    """Which regions of each side are the background; none without a background."""
+    masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
+    for side in SIDES:
+        place = result.background_regions[side]
         if place is not None:
-            mask[place] = True
-    elif background is not None:
-        mask[:] = regions.keys == background
-    return mask
+            masks[side][place] = True
+    return masks
 
 
 # -- metrics without a correspondence ------------------------------------------------------------
@@ -470,8 +451,7 @@ def shares_of(
     """The intersection and the volumes of the two sides of every group.
 
     If the intersection does not follow from the overlap table (several soft regions, or
-    aitchison), it is computed from the Dice coefficients of the groups, if given. It is then NaN
-    for a group that contains the background and other regions.
+    aitchison), it is computed from the Dice coefficients of the groups, if given.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
@@ -497,56 +477,29 @@ def shares_of(
         unknown &= (regions.reference > 0) & (regions.prediction > 0)
         total = volumes.reference + volumes.prediction
         estimate = np.full(groups.count, nan) if dice is None else dice * total / 2
-        if any(mask.any() for mask in outside):
-            estimate[_mixed(groups, outside, regions)] = nan
         common[unknown] = estimate[unknown]
         common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
     return Shares(common, volumes, regions, counted(overlap, groups, outside))
 
 
-def _mixed(
-    groups: Groups, outside: Both[NDArray[np.bool_]], regions: Both[NDArray[np.int64]]
-) -> NDArray[np.bool_]:
-    """The groups that contain both background and other regions."""
-    mixed = np.zeros(groups.count, np.bool_)
-    for side in SIDES:
-        numbers = groups.numbers(side)[outside[side]]
-        mixed[numbers[numbers >= 0]] = True
-    return np.asarray(mixed & ((regions.reference > 0) | (regions.prediction > 0)))
-
-
-def _of_groups(
-    result: "Comparison", groups: Groups, outside: Both[NDArray[np.bool_]], *, foreground: bool
-) -> dict[str, Any]:
+def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
     """The indices of corresponding regions."""
     overlap, pixels = result.overlap, result.pixels
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
-    nothing = outside.map(lambda mask: np.zeros_like(mask))
+    nothing = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
     shares = shares_of(overlap, groups, nothing, dice)
     accuracy = min(float(shares.common.sum()) / pixels, 1.0)
     by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
     jaccard, counts = shares.jaccard, shares.counted
     weights = shares.volumes.reference[counts]
-    inside = shares_of(overlap, groups, outside, dice) if foreground else None
     return {
         "accuracy": accuracy,
         "kappa": _ratio(accuracy - by_chance, 1 - by_chance),
         "mean_iou": _mean_of(jaccard[counts]),
         "weighted_iou": _share(float(weights @ jaccard[counts]), float(weights.sum())),
         "mean_dice": _mean_of(shares.dice[counts]),
-        "mean_foreground_dice": nan if inside is None else _mean_of(inside.dice[inside.counted]),
+        "mean_foreground_dice": nan if result.background is None else result.foreground_dice,
     }
-
-
-def foreground_dice(result: "Comparison", background: Label | None) -> float:
-    """`Indices.mean_foreground_dice`, without the other indices; NaN without a background."""
-    if background is None:
-        return nan
-    overlap = result.overlap
-    dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
-    outside = background_of(overlap, background)
-    shares = shares_of(overlap, result.correspondence.groups, outside, dice)
-    return _mean_of(shares.dice[shares.counted])
 
 
 def _mean_of(values: Floats) -> float:

@@ -1,21 +1,28 @@
 """The measures by which cases are scored and methods are ranked, each declared once.
 
-Tables, ranking, help texts, pages and pictures read this registry.
+`REGISTRY` has the measures that every case has. `OTHER_NUMBERS` describes the numbers that options
+add (boundary distances, indices, detection) and those of single regions. Tables, ranking, help
+texts, pages and pictures read both.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import nan
 from typing import TYPE_CHECKING, Literal, get_args
-
-from probdice.errors import InputError
-from probdice.method.region_labels import Label
-from probdice.metrics.indices import foreground_dice
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["MEASURES", "MISSING_RULES", "REGISTRY", "Measure", "MeasureName", "title_of"]
+__all__ = [
+    "DISTANCES",
+    "MEASURES",
+    "MISSING_RULES",
+    "REGISTRY",
+    "Description",
+    "Measure",
+    "MeasureName",
+    "description_of",
+    "title_of",
+]
 
 MeasureName = Literal[
     "score",
@@ -26,6 +33,9 @@ MeasureName = Literal[
     "mean_dice",
     "lowest_dice",
     "foreground_dice",
+    "pooled_dice",
+    "foreground_score",
+    "adjusted_foreground_score",
 ]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 
@@ -34,6 +44,25 @@ MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
     "zero": "rank last and count as 0 in means",
     "exclude": "are left out of the ranking for all methods",
 }
+
+
+@dataclass(frozen=True)
+class Description:
+    """How a number is shown and ranked.
+
+    Attributes
+    ----------
+    title : str
+        Title in text, figures and pages.
+    higher_is_better : bool
+        Whether a ranking sorts by descending value.
+    unit : str
+        Unit of the value; empty for a share, a coefficient or a count.
+    """
+
+    title: str
+    higher_is_better: bool = True
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,51 +76,114 @@ class Measure:
     title : str
         Title in text, figures and pages.
     compute : callable
-        Computes the value from a comparison and the label of the background (or None). The value is
-        NaN if the measure is undefined.
-    higher_is_better : bool
-        Whether a ranking sorts by descending value.
-    unit : str
-        Unit of the value; empty for a share or a coefficient.
+        Computes the value from a comparison. The value is NaN if the measure is undefined.
+    needs_background : bool
+        Whether the measure is defined only if a background is named.
     """
 
     name: str
     title: str
-    compute: Callable[["Comparison", Label | None], float]
-    higher_is_better: bool = True
-    unit: str = ""
-
-
-def _foreground_dice(comparison: "Comparison", background: Label | None) -> float:
-    try:
-        return foreground_dice(comparison, background)
-    except InputError:  # no region of this case has the label of the background
-        return nan
+    compute: Callable[["Comparison"], float]
+    needs_background: bool = False
 
 
 REGISTRY: dict[str, Measure] = {
     measure.name: measure
     for measure in (
-        Measure("score", "score", lambda result, _: result.score),
-        Measure("adjusted_score", "adjusted score", lambda result, _: result.adjusted_score),
-        Measure("matched_score", "matched score", lambda result, _: result.matched_score),
+        Measure("score", "score", lambda result: result.score),
+        Measure("adjusted_score", "adjusted score", lambda result: result.adjusted_score),
+        Measure("matched_score", "matched score", lambda result: result.matched_score),
         Measure(
             "explained_reference",
             "reference explained",
-            lambda result, _: result.explained["reference"],
+            lambda result: result.explained["reference"],
         ),
         Measure(
             "explained_prediction",
             "prediction explained",
-            lambda result, _: result.explained["prediction"],
+            lambda result: result.explained["prediction"],
         ),
-        Measure("mean_dice", "mean Dice", lambda result, _: result.mean_dice),
-        Measure("lowest_dice", "lowest Dice", lambda result, _: result.lowest_dice),
-        Measure("foreground_dice", "foreground Dice", _foreground_dice),
+        Measure("mean_dice", "mean Dice", lambda result: result.mean_dice),
+        Measure("lowest_dice", "lowest Dice", lambda result: result.lowest_dice),
+        Measure(
+            "foreground_dice",
+            "foreground Dice",
+            lambda result: result.foreground_dice,
+            needs_background=True,
+        ),
+        Measure(
+            "pooled_dice",
+            "pooled Dice",
+            lambda result: result.pooled_dice,
+            needs_background=True,
+        ),
+        Measure(
+            "foreground_score",
+            "foreground score",
+            lambda result: result.foreground_score,
+            needs_background=True,
+        ),
+        Measure(
+            "adjusted_foreground_score",
+            "adjusted foreground score",
+            lambda result: result.adjusted_foreground_score,
+            needs_background=True,
+        ),
     )
 }
 
 
+DISTANCES = {  # in millimetres, or in pixels for images without geometry
+    "hd": Description("HD", higher_is_better=False, unit="mm"),
+    "hd95": Description("HD95", higher_is_better=False, unit="mm"),
+    "assd": Description("ASSD", higher_is_better=False, unit="mm"),
+    "masd": Description("MASD", higher_is_better=False, unit="mm"),
+}
+COMPONENTS = {  # detection of connected components
+    "components_found": Description("components found"),
+    "components_missed": Description("components missed", higher_is_better=False),
+    "components_false": Description("false components", higher_is_better=False),
+    "components_f1": Description("component F1"),
+    "components_sq": Description("component segmentation quality"),
+    "components_pq": Description("component panoptic quality"),
+    "components_dice": Description("mean component Dice"),
+}
+ERRORS = (  # counts and indices that are 0 for identical segmentations
+    *("infinite_distances", "false_positives", "misses", "splits", "merges"),
+    *("adapted_rand_error", "variation_of_information", "variation_split", "variation_merge"),
+    *("under_segmentation_error", "over_segmentation_error"),
+)
+OTHER_NUMBERS: dict[str, Description] = {
+    "dice": Description("Dice"),
+    "jaccard": Description("Jaccard index"),
+    **DISTANCES,
+    **COMPONENTS,
+    **{
+        f"finite_{name}": Description(f"{one.title}, finite values", False, one.unit)
+        for name, one in DISTANCES.items()
+    },
+    **{name: Description(name.replace("_", " "), higher_is_better=False) for name in ERRORS},
+}
+
+
+def description_of(measure: str) -> Description:
+    """The description of a measure, or of a column of the table of cases.
+
+    Examples
+    --------
+    >>> from probdice.metrics.registry import description_of
+    >>> description_of("hd95")
+    Description(title='HD95', higher_is_better=False, unit='mm')
+    >>> description_of("nsd@1").title
+    'surface Dice at 1'
+    """
+    if measure in REGISTRY:
+        return Description(REGISTRY[measure].title)
+    if measure.startswith("nsd@"):
+        return Description(f"surface Dice at {measure.removeprefix('nsd@')}")
+    return OTHER_NUMBERS.get(measure, Description(measure.replace("_", " ")))
+
+
 def title_of(measure: str) -> str:
     """The title of a measure."""
-    return REGISTRY[measure].title
+    return description_of(measure).title

@@ -98,7 +98,7 @@ def run_paper(
         numbers |= section.numbers
     with replacing(out / "numbers.json") as partial:
         text = json.dumps(null_for_nan(numbers), indent=1, ensure_ascii=False, allow_nan=False)
-        partial.write_text(text + "\n", encoding="utf-8")
+        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
     page = {
         "title": "The multi-region probabilistic Dice coefficient, reproduced",
         "version": __version__,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.evaluation.statistics import FEWEST, Interval
+from probdice.evaluation.intervals import FEWEST, Interval
 from probdice.files.atomic_files import null_for_nan
 from probdice.paper.answers import Answer, Scored
 

@@ -84,7 +84,7 @@ def write_survey(
     write_csv(answers, ("person", "image", "letter", "segmentation", "rank"), rows)
     write_scores(scores, table)
     with replacing(guide) as partial:
-        partial.write_text(GUIDE, encoding="utf-8")
+        partial.write_text(GUIDE, encoding="utf-8", newline="\n")
     return [*sheets, answers, scores, guide]
 
 

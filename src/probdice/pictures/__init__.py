@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from probdice.errors import InputError
-from probdice.pictures import charts, matrix
+from probdice.pictures import boundary_plots, charts, matrix
 from probdice.pictures import label_images as images
 from probdice.pictures.canvas import Request, request_of
 from probdice.pictures.colours import Colours, Palette, colours_of
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["Colours", "Kind", "Palette", "colours_of", "plot"]
 
 Kind = Literal[
-    "overview", "regions", "map", "views", "correspondence", "overlap", "slices", "histogram"
+    "overview",
+    "regions",
+    "map",
+    "views",
+    "correspondence",
+    "overlap",
+    "slices",
+    "histogram",
+    "boundaries",
 ]
 DRAWN: dict[str, Callable[[Comparison, Request], Figure]] = {
     "overview": images.draw_overview,
@@ -34,6 +42,7 @@ DRAWN: dict[str, Callable[[Comparison, Request], Figure]] = {
     "overlap": matrix.draw_overlap,
     "slices": charts.draw_slices,
     "histogram": charts.draw_histogram,
+    "boundaries": boundary_plots.draw_boundaries,
 }
 
 
@@ -60,9 +69,11 @@ def plot(
         all regions fit on one page, it shows the groups with the lowest Dice. "overlap": the Dice
         of every pair of overlapping regions, ordered by the matching. "slices": the mean of f per
         slice. "histogram": the distribution of f over the pixels; for label maps, how many agree.
+        "boundaries": the outlines of both sides, coloured by their distance to the other outline,
+        in the slice with the largest distance, and the distribution of distances per group.
     ax : Axes or several, optional
-        Axes to draw on, one per panel ("overview" has 3 panels, "regions" 2, "views" 9, "slices"
-        one per axis of the image, the others 1). A new figure by default.
+        Axes to draw on, one per panel ("overview" and "boundaries" have 3 panels, "regions" 2,
+        "views" 9, "slices" one per axis of the image, the others 1). A new figure by default.
     figsize : (float, float), optional
         Width and height of the new figure in inches; depends on the content by default.
     place : sequence of int, optional

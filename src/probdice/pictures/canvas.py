@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Canvas:
-    """The axes of a picture, row by row; `own` is whether the figure was created here."""
+    """The axes of a picture, row by row. `own` is True if `canvas_for` created the figure."""
 
     figure: "Figure"
     axes: "tuple[Axes, ...]"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from math import ceil, isnan
+from math import ceil, isfinite, isnan
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.metrics.registry import MeasureName, title_of
 from probdice.pictures.canvas import Request, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.region_names import short_names
@@ -23,12 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from probdice.evaluation import Evaluation
-    from probdice.evaluation.statistics import Interval, Rank
+    from probdice.evaluation.intervals import Interval
+    from probdice.evaluation.ranking import Rank
     from probdice.method.region_labels import Label
 
 __all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked", "volumes_of"]
 
-EvaluationKind = Literal["distributions", "regions", "differences", "volumes", "ranks"]
+EvaluationKind = Literal["distributions", "regions", "differences", "volumes", "ranks", "schemes"]
 
 PAGE = 9.0  # inches: maximum height
 LONGEST = 26  # characters per name
@@ -44,7 +44,7 @@ def plot_evaluation(
     evaluation: Evaluation,
     kind: EvaluationKind = "distributions",
     *,
-    measure: MeasureName | None = None,
+    measure: str | None = None,
     ax: Axes | Iterable[Axes] | None = None,
     figsize: tuple[float, float] | None = None,
 ) -> Figure:
@@ -60,10 +60,12 @@ def plot_evaluation(
         not all labels fit on one page, those with the lowest mean. "differences": every pair of
         methods, on the cases that both have. "volumes": Bland–Altman plots, the difference of
         volumes by their mean, with limits that contain 95 % of a normal distribution. "ranks": the
-        mean rank of every method with its 95 % confidence interval.
+        mean rank of every method with its 95 % confidence interval. "schemes": the place of every
+        method by every ranking scheme, which shows whether the winner depends on the scheme; the
+        area of a disc is the share of bootstrap samples in which the method has this place.
     measure : str, optional
-        The measure to draw; `rank_by` of the evaluation by default. Not for "regions" and
-        "volumes".
+        The measure to draw; by default the first measure that ranks, or all of them for "ranks"
+        and "schemes". Not for "regions" and "volumes".
     ax : Axes or several, optional
         Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
     figsize : (float, float), optional
@@ -95,7 +97,7 @@ def plot_evaluation(
     if measure is not None and kind in ("regions", "volumes"):
         raise InputError(f"measure cannot be used with kind={kind!r}. Leave it out.")
     request = request_of(kind, ax=ax, figsize=figsize)
-    return DRAWN[kind](evaluation, evaluation.rank_by if measure is None else measure, request)
+    return DRAWN[kind](evaluation, measure, request)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,21 +111,21 @@ class Row:
     interval: Interval
 
 
-def draw_distributions(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
+def draw_distributions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """Every case of every method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
     names = short_names(list(evaluation.methods), LONGEST)
     rows = [
-        Row(name, colour, values[method], summaries[method].mean, summaries[method].interval)
+        Row(name, colour, values[method], summaries[method].value, summaries[method].interval)
         for method, name, colour in zip(evaluation.methods, names, _colours(), strict=False)
     ]
     canvas = canvas_for(request, (6.4, _height(len(rows), 0.5)))
     _draw_rows(canvas.axes[0], rows)
-    canvas.axes[0].set_xlabel(title_of(measure))
+    canvas.axes[0].set_xlabel(f"{_title(evaluation, measure)}{_infinite_note(rows)}")
     return canvas.figure
 
 
-def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
+def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """The Dice of every reference label, for all methods."""
     from matplotlib.lines import Line2D
 
@@ -163,8 +165,10 @@ def draw_regions(evaluation: Evaluation, measure: MeasureName, request: Request)
     return canvas.figure
 
 
-def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
+def draw_differences(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """The difference of every pair of methods, per case."""
+    from probdice.evaluation.statistics import gaps
+
     pairs = evaluation.differences(measure)
     if not pairs:
         raise InputError("kind='differences' needs at least two methods")
@@ -174,8 +178,8 @@ def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Requ
         Row(
             f"{first} − {second}",
             "#555555",
-            values[pair.first] - values[pair.second],
-            pair.mean,
+            gaps(values[pair.first], values[pair.second]),
+            pair.median if isnan(pair.mean) else pair.mean,
             pair.interval,
         )
         for pair, first, second in zip(
@@ -189,13 +193,14 @@ def draw_differences(evaluation: Evaluation, measure: MeasureName, request: Requ
     ax = canvas.axes[0]
     _draw_rows(ax, rows)
     ax.axvline(0, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    ax.set_xlabel(f"difference of {title_of(measure)} per case")
+    title = _title(evaluation, measure)
+    ax.set_xlabel(f"difference of {title} per case{_infinite_note(rows)}")
     if len(shown) < len(pairs):
         canvas.add_title(f"the first {len(shown)} of {len(pairs)} pairs of methods")
     return canvas.figure
 
 
-def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
+def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """The difference of volumes by their mean, one panel per method."""
     methods = list(evaluation.methods)
     across = min(len(methods), ACROSS)
@@ -220,7 +225,7 @@ def draw_volumes(evaluation: Evaluation, measure: MeasureName, request: Request)
     return canvas.figure
 
 
-def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -> Figure:
+def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """The mean rank of every method, the best at the top."""
     ranks = evaluation.ranks(measure)
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
@@ -239,7 +244,7 @@ def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -
         xlim=(0.9, len(ranks) + 0.1),
         ylim=(len(ranks) - 0.4, -0.6),
         xticks=range(1, len(ranks) + 1, ceil(len(ranks) / 12)),
-        xlabel=f"mean rank by {title_of(measure)}, 1 is best; lines are 95 % CIs",
+        xlabel=f"mean rank by {_titles(evaluation, measure)}, 1 is best; lines are 95 % CIs",
     )
     ax.grid(axis="x", color="#EEEEEE", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -247,12 +252,47 @@ def draw_ranks(evaluation: Evaluation, measure: MeasureName, request: Request) -
     return canvas.figure
 
 
-DRAWN: dict[str, Callable[[Evaluation, MeasureName, Request], Figure]] = {
+def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+    """The place of every method by every ranking scheme."""
+    from probdice.options import SCHEMES
+
+    if len(evaluation.methods) < 2:
+        raise InputError("kind='schemes' needs at least two methods")
+    by_scheme = {
+        scheme: {rank.method: rank for rank in evaluation.ranks(measure, scheme=scheme)}
+        for scheme in SCHEMES
+    }
+    methods = [name for name, rank in by_scheme[evaluation.scheme].items() if rank.place]
+    canvas = canvas_for(request, (6.4, _height(len(methods), 0.5)))
+    ax = canvas.axes[0]
+    colours = dict(zip(evaluation.methods, _colours(), strict=False))
+    names = dict(zip(methods, short_names(methods, LONGEST), strict=True))
+    columns = range(len(SCHEMES))
+    for method in methods:
+        ranks = [by_scheme[scheme][method] for scheme in SCHEMES]
+        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # methods that share a place
+        places = [(rank.place or len(methods)) + shift for rank in ranks]
+        ax.plot(columns, places, "-", color=colours[method], linewidth=1.6, zorder=2)
+        areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]
+        ax.scatter(columns, places, s=areas, color=colours[method], zorder=3, linewidths=0)
+        ax.annotate(names[method], (columns[-1] + 0.12, places[-1]), va="center", fontsize=8)
+    ax.set_xticks(columns, [_marked(scheme, evaluation.scheme) for scheme in SCHEMES], fontsize=8)
+    ax.set(xlim=(-0.3, len(SCHEMES) - 0.3), ylim=(len(methods) + 0.5, 0.5))
+    ax.set(yticks=range(1, len(methods) + 1), ylabel="place")
+    ax.set_xlabel(f"ranking by {_titles(evaluation, measure)}; area: rank stability", fontsize=8)
+    ax.grid(axis="y", color="#EEEEEE", linewidth=0.6)
+    ax.set_axisbelow(True)
+    tidy(ax)
+    return canvas.figure
+
+
+DRAWN: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
     "distributions": draw_distributions,
     "regions": draw_regions,
     "differences": draw_differences,
     "volumes": draw_volumes,
     "ranks": draw_ranks,
+    "schemes": draw_schemes,
 }
 
 
@@ -308,7 +348,7 @@ def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
 
     Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """
-    known = np.sort(values[~np.isnan(values)])
+    known = np.sort(values[np.isfinite(values)])
     width = (span[1] - span[0]) / BINS or 1.0
     bins = np.floor((known - span[0]) / width).astype(np.int64)
     first = np.searchsorted(bins, bins, side="left")
@@ -318,15 +358,15 @@ def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
 
 
 def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
-    everything = np.concatenate([row.values[~np.isnan(row.values)] for row in rows])
+    everything = np.concatenate([row.values[np.isfinite(row.values)] for row in rows])
     span = (float(everything.min()), float(everything.max())) if everything.size else (0.0, 1.0)
     for y, row in enumerate(rows):
         _dots(ax, row.values, y + 0.12, row.colour, spread=0.26, span=span)
         _bar(ax, row.values, y - 0.26, row.colour)
-        if isnan(row.mean):
+        if not isfinite(row.mean):
             continue
         if row.interval.kind != "withheld":
-            ends = row.interval.low, row.interval.high
+            ends = row.interval.low, min(row.interval.high, span[1])
             ax.plot(ends, (y - 0.26,) * 2, color="black", linewidth=1.2, zorder=4)
         ax.plot(row.mean, y - 0.26, "D", color="black", ms=4, zorder=5)
         ax.annotate(
@@ -355,7 +395,7 @@ def _dots(
 
 def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
     """Draw the quartiles and the median."""
-    known = values[~np.isnan(values)]
+    known = values[np.isfinite(values)]
     if known.size > 1:
         low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
         ax.plot((low, high), (y, y), color=colour, linewidth=3.5, alpha=0.35, zorder=3)
@@ -389,7 +429,9 @@ def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
 
 
 def _dice_of_regions(evaluation: Evaluation) -> dict[tuple[str, Label], Floats]:
-    return {key: np.array(values) for key, values in evaluation.region_dice().items()}
+    return {
+        key: np.array(list(by_case.values())) for key, by_case in evaluation.region_dice().items()
+    }
 
 
 def _mean(
@@ -406,6 +448,27 @@ def _mean(
 def _placed(name: str, rank: Rank) -> str:
     """The name of a method with its place, if it has one."""
     return name if rank.place is None else f"{rank.place}. {name}"
+
+
+def _title(evaluation: Evaluation, measure: str | None) -> str:
+    return evaluation.title(evaluation.rank_by[0] if measure is None else measure)
+
+
+def _titles(evaluation: Evaluation, measure: str | None) -> str:
+    """The titles of the measures of a ranking."""
+    *others, last = map(evaluation.title, [measure] if measure else evaluation.rank_by)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _infinite_note(rows: Sequence[Row]) -> str:
+    """How many values cannot be drawn because they are infinite."""
+    count = sum(int(np.isinf(row.values).sum()) for row in rows)
+    return f" ({count} infinite values are not drawn)" if count else ""
+
+
+def _marked(scheme: str, used: str) -> str:
+    """The name of a scheme; the scheme of the evaluation is marked."""
+    return f"{scheme}\n(used)" if scheme == used else scheme
 
 
 def _colours() -> Iterator[str]:

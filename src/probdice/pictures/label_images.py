@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from probdice.data.geometry import Geometry
     from probdice.method.sides import Side
 
-__all__ = ["blended", "draw_map", "draw_overview", "draw_regions", "draw_views"]
+__all__ = [
+    "MOST",
+    "blended",
+    "checked_place",
+    "draw_map",
+    "draw_overview",
+    "draw_regions",
+    "draw_views",
+]
 
 MOST = 2**20  # pixels of a picture, at most
 SEARCHED = 2**21  # pixels, at most, among which the worst place is searched
@@ -224,6 +232,11 @@ def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
             return tuple(0 for _ in shape)
         view = look(comparison, every_nth(shape, SEARCHED))
         return view.place(worst_place(view))
+    return checked_place(shape, place)
+
+
+def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ...]:
+    """The index of a pixel of an image; an error if it is outside."""
     fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
     if not fits:
         raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from probdice.raters import Agreement, Consensus
 
-__all__ = ["Slices", "draw_agreement", "draw_consensus", "region_colours", "slices_of"]
+__all__ = ["background_channel", "draw_agreement", "draw_consensus", "region_colours"]
 
 ANNOTATED = 16  # raters, at most, for scores written in the cells
 SHOWN = 12  # raters in a figure, at most
@@ -55,15 +55,22 @@ class Slices:
 def region_colours(consensus: Consensus) -> tuple[str, ...]:
     """One colour per common region: given, neutral for a large background, or of the palette."""
     segmentation = consensus.segmentation
-    largest = int(np.argmax(consensus.volumes))
-    has_background = str(segmentation.regions[largest]).lower() in ("0", "background")
+    background = background_channel(consensus)
     count = len(segmentation.regions)
     palette = iter(PALETTE[k % len(PALETTE)] for k in range(count))
     return tuple(
-        segmentation.colours.get(k)
-        or (NEUTRAL if has_background and k == largest else next(palette))
+        segmentation.colours.get(k) or (NEUTRAL if k == background else next(palette))
         for k in range(count)
     )
+
+
+def background_channel(consensus: Consensus) -> int | None:
+    """The named background, or the largest region if its label or name is that of a background."""
+    if consensus.background is not None:
+        return consensus.background
+    largest = int(np.argmax(consensus.volumes))
+    label = str(consensus.segmentation.regions[largest]).lower()
+    return largest if label in ("0", "background") else None
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
@@ -92,9 +99,11 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
     for rater in consensus.names[:most]:
         image = np.empty((*size, 3))
         colours = np.vstack([palette, [[1.0, 1.0, 1.0]]])  # index −1 refers to the last colour
-        for part, said in array.rater(rater, box):
-            soft = said.ndim > len(shape)
-            image[part] = np.tensordot(said, palette, axes=(0, 0)) if soft else colours[said]
+        for part, decision in array.rater(rater, box):
+            soft = decision.ndim > len(shape)
+            image[part] = (
+                np.tensordot(decision, palette, axes=(0, 0)) if soft else colours[decision]
+            )
         raters[rater] = _drawn(plane, image, len(shape))
     where = f"{plane.name}, slice {', '.join(str(centre[k]) for k in across)}" if across else ""
     return Slices(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Segmentation
 from probdice.engine.decode import Crisp
 from probdice.engine.pair import Images
+from probdice.engine.threads import watched
 from probdice.method.sides import SIDES, Both, Side, other
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
         else np.zeros((len(keys[side]), *inside.shape), blocks.dtype)
         for side in SIDES
     }
-    for block in blocks.blocks:
+    for block in watched(blocks.blocks, len(blocks.blocks)):
         sources, targets = _chosen(block, blocks.shape, chosen)
         if not sources.size:
             continue

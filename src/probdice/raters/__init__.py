@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from probdice.data.resampling import Interpolation
 from probdice.files.inputs import Comparable
+from probdice.method.region_labels import Label
 from probdice.method.similarity import Similarity
 from probdice.raters.agreements import AgainstOthers, Agreement, agreement_of
 from probdice.raters.consensus_result import Consensus, Method, Rater, consensus_of
 from probdice.raters.panel import Panel, RaterMatch, Raters, panel_of
+from probdice.raters.region_agreement import RegionAgreement
 
 __all__ = [
     "AgainstOthers",
@@ -17,6 +20,7 @@ __all__ = [
     "Rater",
     "RaterMatch",
     "Raters",
+    "RegionAgreement",
     "agreement",
     "consensus",
 ]
@@ -29,6 +33,8 @@ def consensus(
     match: RaterMatch = "overlap",
     weights: Sequence[float] | Mapping[str, float] | None = None,
     mask: Comparable | None = None,
+    background: Label | None = None,
+    resample: Interpolation | None = None,
     workers: int | None = None,
 ) -> Consensus:
     """Combine several raters (annotators) of one image into a probabilistic segmentation.
@@ -42,7 +48,9 @@ def consensus(
     ----------
     raters : sequence or mapping of name to Segmentation, array_like, path or image
         At least two segmentations of one image, label maps or probabilities. Without names, the
-        raters have the names 1, 2, ….
+        raters have the names 1, 2, …. A pixel is left out if any rater has a label there that
+        this rater ignores (``Segmentation.from_labels(..., ignore=255)`` or
+        ``read(..., ignore=255)``).
     method : {"mean", "staple"}, optional
         The mean of the raters, or multi-label STAPLE (Warfield, Zou & Wells 2004), which estimates
         the reliability of each rater for every region. For label maps with two regions, STAPLE
@@ -53,6 +61,12 @@ def consensus(
         The weight of each rater in the mean; equal by default.
     mask : array_like, Segmentation, path or image, optional
         The pixels to use, as in `compare`.
+    background : int or str, optional
+        Label or name of the background of all raters. The backgrounds correspond to each other,
+        whatever the matching rule.
+    resample : {"linear", "nearest"}, optional
+        Bring all raters onto the grid with the smallest pixels, as in `compare`. Pixels outside the
+        field of view of a rater need a `background`.
     workers : int, optional
         The number of threads. The result does not depend on it.
 
@@ -69,7 +83,14 @@ def consensus(
        ben  2 regions   expected accuracy 0.8333
        eva  2 regions   expected accuracy 0.9167
     """
-    panel = panel_of(raters, match=match, mask=mask, workers=workers)
+    panel = panel_of(
+        raters,
+        match=match,
+        mask=mask,
+        workers=workers,
+        background=background,
+        resample=resample,
+    )
     return consensus_of(panel, method, weights)
 
 
@@ -79,14 +100,17 @@ def agreement(
     similarity: str | Similarity = "absolute",
     match: RaterMatch = "overlap",
     mask: Comparable | None = None,
+    background: Label | None = None,
+    resample: Interpolation | None = None,
     workers: int | None = None,
 ) -> Agreement:
     """Compute the inter-rater agreement of every pair, and of each rater with the others' mean.
 
     Parameters
     ----------
-    raters, match, mask, workers
-        As for `consensus`.
+    raters, match, mask, background, resample, workers
+        As for `consensus`. With a background, the result has numbers of the foreground. Without
+        one, pixels outside the field of view of a rater are left out, and a note counts them.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         The similarity of two probability vectors.
 
@@ -104,6 +128,17 @@ def agreement(
         1  score 0.8750   adjusted 0.7500   explained 0.8182
         2  score 0.7500   adjusted 0.5000   explained 0.3333
         3  score 0.8750   adjusted 0.7500   explained 0.8182
+      per region: Dice over all pairs, and the volume of each rater in pixels:
+        1  mean 0.8667   lowest 0.8000   volumes 2 / 3 / 2
+        2  mean 0.7778   lowest 0.6667   volumes 2 / 1 / 2
     """
-    panel = panel_of(raters, match=match, similarity=similarity, mask=mask, workers=workers)
+    panel = panel_of(
+        raters,
+        match=match,
+        similarity=similarity,
+        mask=mask,
+        workers=workers,
+        background=background,
+        resample=resample,
+    )
     return agreement_of(panel)

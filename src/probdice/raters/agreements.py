@@ -1,6 +1,7 @@
 """Inter-rater agreement: every pair of raters, and each rater with the mean of the others."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -11,11 +12,13 @@ import numpy as np
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.engine.pair import Images
-from probdice.errors import MissingExtraError
+from probdice.errors import MissingExtraError, Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
 from probdice.raters.fused_array import mean_of
 from probdice.raters.panel import Panel
+from probdice.raters.region_agreement import COLUMNS, RegionAgreement, regions_of
+from probdice.text.csv_tables import as_csv
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "AgainstOthers", "Agreement"]
 
 FORMAT = 1  # format version of to_dict and to_json
+LISTED = 20  # regions in the text, at most
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,18 @@ class AgainstOthers:
         The adjusted score of the rater compared with that mean.
     explained : float
         The share of the rater's variance that the others explain.
+    foreground_dice : float
+        The foreground Dice of the rater compared with that mean; NaN without a background.
+    adjusted_foreground_score : float
+        The adjusted foreground score; NaN without a background.
     """
 
     name: str
     score: float
     adjusted_score: float
     explained: float
+    foreground_dice: float = nan
+    adjusted_foreground_score: float = nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +77,14 @@ class Agreement:
         well as a rater reaches these values. With two raters, the mean is the other rater.
     pixels : int
         The number of compared pixels.
+    regions : tuple of RegionAgreement
+        Dice and volumes per common region.
+    foreground_dice : ndarray or None
+        The foreground Dice of every pair, rater × rater; None without a background.
+    adjusted_foreground_score : ndarray or None
+        The adjusted foreground score of every pair; None without a background.
+    notes : tuple of Note
+        Notes on raters that were resampled.
 
     Examples
     --------
@@ -88,6 +106,10 @@ class Agreement:
     explained: Floats
     others: tuple[AgainstOthers, ...]
     pixels: int
+    regions: tuple[RegionAgreement, ...] = ()
+    foreground_dice: Floats | None = None
+    adjusted_foreground_score: Floats | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def mean_score(self) -> float:
@@ -103,6 +125,17 @@ class Agreement:
     def mean_explained(self) -> float:
         """The mean of the explained shares of all ordered pairs."""
         return self._mean(self.explained)
+
+    @property
+    def mean_foreground_dice(self) -> float:
+        """The mean of the foreground Dice of all pairs; NaN without a background."""
+        return nan if self.foreground_dice is None else self._mean(self.foreground_dice)
+
+    @property
+    def mean_adjusted_foreground_score(self) -> float:
+        """The mean of the adjusted foreground scores of all pairs; NaN without a background."""
+        scores = self.adjusted_foreground_score
+        return nan if scores is None else self._mean(scores)
 
     def _mean(self, matrix: Floats) -> float:
         off_diagonal = matrix[~np.eye(len(self.names), dtype=np.bool_)]
@@ -146,18 +179,31 @@ class Agreement:
         >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_dict()["score"]
         [[1.0, 0.75], [0.75, 1.0]]
         """
+        matrices = self._matrices()
         return {
             "format": FORMAT,
             "raters": list(self.names),
             "pixels": self.pixels,
-            "score": self.score.tolist(),
-            "adjusted_score": self.adjusted_score.tolist(),
-            "explained": self.explained.tolist(),
-            "mean_score": self.mean_score,
-            "mean_adjusted_score": self.mean_adjusted_score,
-            "mean_explained": self.mean_explained,
-            "others": [vars(one) for one in self.others],
+            **{name: matrix.tolist() for name, matrix in matrices.items()},
+            **{f"mean_{name}": self._mean(matrix) for name, matrix in matrices.items()},
+            "others": [
+                {name: getattr(one, name) for name in ("name", *matrices)} for one in self.others
+            ],
+            "regions": [region.to_dict() for region in self.regions],
+            "notes": [str(note) for note in self.notes],
         }
+
+    def _matrices(self) -> dict[str, Floats]:
+        """The numbers of every pair by name; those of the foreground only with a background."""
+        matrices = {
+            "score": self.score,
+            "adjusted_score": self.adjusted_score,
+            "explained": self.explained,
+        }
+        if self.foreground_dice is not None and self.adjusted_foreground_score is not None:
+            matrices["foreground_dice"] = self.foreground_dice
+            matrices["adjusted_foreground_score"] = self.adjusted_foreground_score
+        return matrices
 
     def to_json(self, *, indent: int | None = None) -> str:
         """`to_dict` as JSON; NaN becomes null.
@@ -179,57 +225,147 @@ class Agreement:
         >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_frame()["score"].tolist()
         [0.75, 0.75]
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
         pairs = [(i, j) for i in range(len(self.names)) for j in range(len(self.names)) if i != j]
-        return pandas.DataFrame(
+        return _frame(
+            "to_frame",
             {
                 "rater": [self.names[i] for i, _ in pairs],
                 "other": [self.names[j] for _, j in pairs],
-                "score": [self.score[pair] for pair in pairs],
-                "adjusted_score": [self.adjusted_score[pair] for pair in pairs],
-                "explained": [self.explained[pair] for pair in pairs],
-            }
+                **{
+                    name: [matrix[pair] for pair in pairs]
+                    for name, matrix in self._matrices().items()
+                },
+            },
         )
+
+    def region_frame(self) -> "pandas.DataFrame":
+        """A pandas data frame with one row per common region and pair of raters.
+
+        The columns are region, rater, other, dice, and the volumes of both raters in pixels
+        (rater_volume, other_volume) and in millilitres (rater_ml, other_ml; NaN if unknown).
+
+        Examples
+        --------
+        >>> import probdice
+        >>> agreement = probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]])
+        >>> agreement.region_frame()[["region", "rater_volume", "other_volume"]].values.tolist()
+        [[1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]
+        """
+        rows = self._region_rows()
+        return _frame("region_frame", {name: [row[name] for row in rows] for name in COLUMNS})
+
+    def to_csv(self) -> str:
+        """The table of `region_frame` as CSV; NaN is an empty cell.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> print(probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_csv())
+        region,rater,other,dice,rater_volume,other_volume,rater_ml,other_ml
+        1,1,2,0.8,2.0,3.0,,
+        2,1,2,0.6666666666666666,2.0,1.0,,
+        <BLANKLINE>
+        """
+        return as_csv(self._region_rows(), COLUMNS)
+
+    def _region_rows(self) -> list[dict[str, Any]]:
+        return [row for region in self.regions for row in region.rows(self.names)]
 
     def __repr__(self) -> str:
         lines = [
             f"Agreement of {len(self.names)} raters over {self.pixels} pixels",
             f"  mean over all pairs: score {decimal(self.mean_score)}   adjusted "
             f"{decimal(self.mean_adjusted_score)}   explained {decimal(self.mean_explained)}",
+            *self._foreground_lines(),
             "  each rater vs the mean of the others:",
         ]
         width = max(len(name) for name in self.names)
         lines += [
             f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
             f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
+            f"{self._foreground_of(one)}"
             for one in self.others
         ]
-        return "\n".join(lines)
+        lines += self._region_lines()
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+    def _region_lines(self) -> list[str]:
+        if not self.regions:
+            return []
+        unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
+        shown = self.regions[:LISTED]
+        width = max(len(str(region.label)) for region in shown)
+        lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
+        for region in shown:
+            volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
+            lines.append(
+                f"    {region.label!s:>{width}}  mean {decimal(region.mean_dice)}   lowest "
+                f"{decimal(region.lowest_dice)}   volumes {volumes}"
+            )
+        if len(self.regions) > LISTED:
+            lines.append(f"    … and {len(self.regions) - LISTED} more regions")
+        return lines
+
+    def _foreground_lines(self) -> list[str]:
+        if self.foreground_dice is None:
+            return []
+        return [
+            f"  foreground: Dice {decimal(self.mean_foreground_dice)}   adjusted score "
+            f"{decimal(self.mean_adjusted_foreground_score)}"
+        ]
+
+    def _foreground_of(self, one: AgainstOthers) -> str:
+        if self.foreground_dice is None:
+            return ""
+        return f"   foreground Dice {decimal(one.foreground_dice)}"
+
+
+def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
+    """A data frame, or an error that names the method that needs pandas."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError(f'{method} needs pandas: pip install "pandas"') from None
+    return pandas.DataFrame(columns)
 
 
 def agreement_of(panel: Panel) -> Agreement:
     """Compare all pairs, and each rater with the mean of the others."""
     names = panel.names
-    score, adjusted, explained = (np.eye(len(names)) for _ in range(3))
+    score, adjusted, explained, dice, foreground = (np.eye(len(names)) for _ in range(5))
+    named = panel.options.background is not None
     for (first, second), comparison in panel.comparisons.items():
         i, j = names.index(first), names.index(second)
         score[i, j] = score[j, i] = comparison.score
         adjusted[i, j] = adjusted[j, i] = comparison.adjusted_score
         explained[i, j] = comparison.explained["reference"]
         explained[j, i] = comparison.explained["prediction"]
+        if named:
+            dice[i, j] = dice[j, i] = comparison.foreground_dice
+            foreground[i, j] = foreground[j, i] = comparison.adjusted_foreground_score
     pixels = next(iter(panel.comparisons.values())).pixels
     others = tuple(_against_others(panel, name) for name in names)
-    return Agreement(names, score, adjusted, explained, others, pixels)
+    return Agreement(
+        names,
+        score,
+        adjusted,
+        explained,
+        others,
+        pixels,
+        regions_of(panel),
+        foreground_dice=dice if named else None,
+        adjusted_foreground_score=foreground if named else None,
+        notes=panel.several.notes,
+    )
 
 
 def _against_others(panel: Panel, name: str) -> AgainstOthers:
     comparison = against_mean(panel, name)
-    return AgainstOthers(
-        name, comparison.score, comparison.adjusted_score, comparison.explained["prediction"]
-    )
+    numbers = (comparison.score, comparison.adjusted_score, comparison.explained["prediction"])
+    if panel.options.background is None:
+        return AgainstOthers(name, *numbers)
+    foreground = comparison.foreground_dice, comparison.adjusted_foreground_score
+    return AgainstOthers(name, *numbers, *foreground)
 
 
 def against_mean(panel: Panel, name: str) -> Comparison:

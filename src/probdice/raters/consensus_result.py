@@ -11,18 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
-from probdice.errors import InputError, Note, Option
+from probdice.engine.pair import Images
+from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
+from probdice.options import CompareOptions
 from probdice.raters.agreements import Agreement, agreement_of
-from probdice.raters.fused_array import Fused, fused
+from probdice.raters.fused_array import Fused, fused, label_map_of
 from probdice.raters.fusing import Evidence, Model, expected, staple
 from probdice.raters.panel import Common, Panel
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from probdice.files.background_images import BackgroundImage
+    from probdice.files.inputs import Comparable
 
 __all__ = ["FORMAT", "Consensus", "Method", "Rater", "consensus_of"]
 
@@ -184,6 +189,49 @@ class Consensus:
             result[part] = bits
         return result
 
+    def label_map(self) -> Segmentation:
+        """The most probable region of every pixel, as a label map with the raters' labels.
+
+        If several regions are equally probable (within 1e-9), the pixel gets the region with the
+        smallest label. Regions that have only a name come last, by name, and get the next free
+        labels. Pixels that raters ignore have an ignored label, which the label map ignores too.
+
+        Returns
+        -------
+        Segmentation
+            A label map with the names and colours of the regions. Each label is the one that most
+            raters use for the region.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> consensus = probdice.consensus([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
+        >>> consensus.label_map().array.tolist()
+        [1, 1, 2, 2]
+        >>> probdice.consensus([[0, 17, 17], [0, 0, 17]]).label_map().array.tolist()  # a tie
+        [0, 0, 17]
+        """
+        return label_map_of(self.probabilities, self.segmentation)
+
+    @property
+    def background(self) -> int | None:
+        """The channel of the background; None if none was named or no rater has it."""
+        for name in self.names:
+            key = self._panel.background_key(name)
+            if key is not None:
+                return self._common.channels.index(self._common.of(name)[key])
+        return None
+
+    @property
+    def images(self) -> Images:
+        """Two raters on the common grid, which background images must share."""
+        return self._panel.several.pair(*self.names[:2])
+
+    @property
+    def options(self) -> CompareOptions:
+        """The options of comparing two raters."""
+        return self._panel.options
+
     @property
     def probabilities(self) -> Fused:
         """The probabilities of the consensus and the decisions of raters, read in parts."""
@@ -221,7 +269,13 @@ class Consensus:
 
         return draw_consensus(self, place)
 
-    def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str | None = None,
+        image: "BackgroundImage | Comparable | None" = None,
+    ) -> None:
         """Write an HTML report, one file that needs no network.
 
         Parameters
@@ -230,6 +284,9 @@ class Consensus:
             The file to write.
         title : str, optional
             The title of the page.
+        image : path, array_like or image, optional
+            The segmented image, such as the scan, on the grid of the raters. Regions are drawn
+            over it.
 
         Examples
         --------
@@ -243,7 +300,7 @@ class Consensus:
         """
         from probdice.report.rater_pages import write_consensus
 
-        write_consensus(self, path, title=title)
+        write_consensus(self, path, title=title, image=image)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the segmentation as plain types, with the version of the format.
@@ -317,16 +374,19 @@ def consensus_of(
             Option("method", "staple"),
             ", which estimates the reliability of raters itself; omit weights",
         )
-    common = panel.common(panel.names)
+    for note in panel.several.notes:
+        if note.kind == "outside":  # the consensus has a value at every pixel
+            raise GeometryError(*note.message)
+    common = panel.common_regions
     mean = Model(np.array([given[name] for name in common.names]), len(common.labels))
     if method == "mean":
         segmentation = fused(panel, common, mean, common.channels)
-        return Consensus(method, segmentation, 0, (), panel, common, mean, None)
+        return Consensus(method, segmentation, 0, panel.several.notes, panel, common, mean, None)
     result = staple(Evidence(panel.several.only(common.names), common), mean)
-    notes: tuple[Note, ...] = ()
+    notes = panel.several.notes
     if not result.converged:
         text = f"STAPLE did not converge within {result.iterations} iterations"
-        notes = (Note("unsettled", (text,)),)
+        notes = (*notes, Note("unsettled", (text,)))
     segmentation = fused(panel, common, result.model, common.channels)
     return Consensus(
         method,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from probdice.engine.several import Decision, Reader, Several, boxes
 from probdice.raters.fusing import Model
 from probdice.raters.panel import Common, Panel
 
-__all__ = ["Fused", "fused", "mean_of"]
+__all__ = ["Fused", "fused", "label_map_of", "mean_of"]
+
+TIE = 1e-9  # largest difference of equal probabilities; larger than rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +130,33 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
             if key in given:
                 colours.setdefault(channels.index(number), given[key])
     return colours
+
+
+def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
+    """The most probable region of every pixel; the first of equally probable regions.
+
+    Regions without a label get the next free ones. Ignored pixels get an ignored label.
+    """
+    known = [label for label in segmentation.labels if label is not None]
+    free = count(max(known, default=-1) + 1)
+    labels = [next(free) if label is None else label for label in segmentation.labels]
+    ignored = [label for label in array.several.ignored_labels if label not in labels]
+    ignore = (ignored or [next(free)])[:1] if array.several.not_ignored is not None else []
+    used = [*labels, *ignore]
+    numbers = np.array(labels, np.result_type(*map(np.min_scalar_type, (min(used), max(used)))))
+    result = np.empty(segmentation.shape, numbers.dtype)
+    for part, values in array.pieces((slice(None),) * result.ndim):
+        result[part] = numbers[np.argmax(values >= values.max(axis=0) - TIE, axis=0)]
+        if array.several.not_ignored is not None:
+            result[part][~array.several.not_ignored[part]] = ignore[0]
+    return Segmentation(
+        result,
+        crisp=True,
+        names={labels[channel]: name for channel, name in segmentation.names.items()},
+        ignore=tuple(ignore),
+        geometry=segmentation.geometry,
+        colours={labels[channel]: colour for channel, colour in segmentation.colours.items()},
+    )
 
 
 def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:

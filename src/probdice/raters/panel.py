@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
+from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
 from probdice.engine.several import Content, Several
 from probdice.errors import InputError, Option
@@ -27,8 +28,9 @@ from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.matching import TIE, find_groups
 from probdice.method.overlap import Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
+from probdice.method.sides import Side
 from probdice.method.similarity import Absolute, Similarity
-from probdice.options import TOLERANCE, Options, as_workers
+from probdice.options import TOLERANCE, CompareOptions, as_workers
 
 __all__ = ["Common", "Panel", "RaterMatch", "Raters", "climb", "panel_of"]
 
@@ -36,6 +38,7 @@ Raters = Sequence[Comparable] | Mapping[str, Comparable]
 RaterMatch = Literal["overlap", "labels"]
 
 FEWEST = 2
+BACKGROUND = -1  # index of the common region of the background, before numbering
 DIGITS = 9  # of a sum of scores; smaller differences are rounding errors
 
 
@@ -86,7 +89,7 @@ class Panel:
 
     several: Several
     match: RaterMatch
-    options: Options
+    options: CompareOptions
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields without cached values, which are computed again."""
@@ -134,10 +137,19 @@ class Panel:
         """The common regions of some of the raters."""
         ranked = self.ranked(names)
         keys = [self._keys(name) for name in ranked]
+        backgrounds = [self.background_key(name) for name in ranked]
+        keys = [
+            [key for key in own if key != background]
+            for own, background in zip(keys, backgrounds, strict=True)
+        ]
         if self.match == "labels":
             indices = self._by_label(ranked, keys)
         else:
             indices = climb(*self._tables(ranked, keys))
+        for own, belongs, background in zip(keys, indices, backgrounds, strict=True):
+            if background is not None:
+                own.append(background)
+                belongs.append(BACKGROUND)
         order = {number: k for k, number in enumerate(dict.fromkeys(chain(*indices)))}
         numbers = tuple(
             dict(zip(own, (order[number] for number in belongs), strict=True))
@@ -148,6 +160,24 @@ class Panel:
             for name, of in zip(ranked, numbers, strict=True)
         ]
         return Common(ranked, numbers, *_most_frequent_labels(called, len(order)))
+
+    @cached_property
+    def common_regions(self) -> Common:
+        """The common regions of all raters."""
+        return self.common(self.names)
+
+    def places(self, name: str, common: Common) -> dict[int, int]:
+        """The index in `regions` of the rater's region in every common region that it has."""
+        regions = self.regions(name)
+        return {k: _place_of(regions, key) for key, k in common.of(name).items()}
+
+    def background_key(self, name: str) -> int | None:
+        """The background region of a rater, or None if it has none."""
+        pair = next(pair for pair in self.comparisons if name in pair)
+        side: Side = "reference" if name == pair[0] else "prediction"
+        place = self.comparisons[pair].background_regions[side]
+        regions = self.regions(name)
+        return None if place is None or not regions.volumes[place] else int(regions.keys[place])
 
     def label(self, name: str, key: int) -> Label:
         """The label that a rater uses for a region."""
@@ -352,6 +382,8 @@ def panel_of(
     similarity: str | Similarity = "absolute",
     mask: Comparable | None,
     workers: int | None,
+    background: Label | None = None,
+    resample: Interpolation | None = None,
     tolerance: float = TOLERANCE,
 ) -> Panel:
     """Check the raters given by the user."""
@@ -366,7 +398,19 @@ def panel_of(
     if len(named) < FEWEST:
         raise InputError(f"raters: expected at least {FEWEST}, found {len(named)}")
     sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}
-    several = Several.of(
-        sides, mask=as_mask(mask), workers=as_workers(workers), tolerance=tolerance
+    if isinstance(background, Mapping):
+        raise InputError(
+            f"background must be one label or name of all raters, found {background!r}"
+        )
+    options = CompareOptions.of(
+        similarity=similarity, match=match, background=background, resample=resample
     )
-    return Panel(several, match, Options.of(similarity=similarity, match=match))
+    several = Several.of(
+        sides,
+        mask=as_mask(mask),
+        workers=as_workers(workers),
+        tolerance=tolerance,
+        interpolation=options.resample,
+        background=background,
+    )
+    return Panel(several, match, options)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probdice.errors import Words
+from probdice.files.inputs import as_surfaces
 from probdice.report.page_files import write_comparison
 from probdice.report.rendering import render, write_page
 
@@ -24,6 +25,7 @@ def write(
     *,
     title: str | None = None,
     image: Any = (),
+    surface: Any = (),
     words: Words = "python",
     command: str = "",
 ) -> None:
@@ -40,6 +42,9 @@ def write(
     image : array, path or image, or several, optional
         One or more background images, such as the scan that was segmented. They must have the
         same grid as the segmentations, within the same tolerance. Colour images are supported.
+    surface : path or several, optional
+        Surfaces on which to show values at vertices: FreeSurfer files such as ``lh.inflated``, or
+        GIFTI (.surf.gii), one per hemisphere. Without them, the page has tables only.
     words : {"python", "command"}, optional
         Whether notes name options as in Python (``merge="both"``) or as on the command line
         (``--merge both``).
@@ -57,7 +62,15 @@ def write(
     ...     os.listdir(folder)
     ['page.html']
     """
-    write_comparison(comparison, Path(path), title=title, image=image, words=words, command=command)
+    write_comparison(
+        comparison,
+        Path(path),
+        title=title,
+        image=image,
+        surface=surface,
+        words=words,
+        command=command,
+    )
 
 
 def write_evaluation(
@@ -67,6 +80,7 @@ def write_evaluation(
     reports: str = "worst:5",
     again: Callable[[str, str], Comparison] | None = None,
     images: Mapping[str, str] | None = None,
+    surface: Any = (),
     title: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
@@ -91,6 +105,8 @@ def write_evaluation(
         the comparison is read from the journal, and the pages of cases have no images.
     images : mapping of str to path, optional
         The background image of every case that has one.
+    surface : path or several, optional
+        Surfaces on which to show values at vertices; each case uses those of its hemispheres.
     title : str, optional
         The title of the report.
     progress : callable, optional
@@ -122,10 +138,18 @@ def write_evaluation(
 
     file = Path(path)
     wanted = pages_wanted(evaluation, reports)
-    pages = write_case_pages(evaluation, file, wanted, again, images or {}, progress, words)
+    pages = write_case_pages(
+        evaluation, file, wanted, again, images or {}, progress, words, as_surfaces(surface)
+    )
     page = evaluation_page(evaluation, pages, title)
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
-    text = render("evaluation.html", {"page": page}, style="assets/page.css", scripts=scripts)
+    text = render(
+        "evaluation.html",
+        {"page": page},
+        style="assets/page.css",
+        extra_styles=("assets/evaluation.css",),
+        scripts=scripts,
+    )
     write_page(file, text, alone=True)
     # Last, because the previous report links to these pages until it is replaced.
     remove_unlinked(file, pages)

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probdice.errors import InputError, ProbdiceError, ProbdiceWarning, Words, in_words
+from probdice.files import FORMATS
 from probdice.report.encoding import shortened
 from probdice.report.page_files import write_comparison
 from probdice.report.side_by_side import CaseSlices, PageLink, write_side_by_side
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
+    from probdice.data.surface import Surface
     from probdice.evaluation import Evaluation
 
 __all__ = [
@@ -68,12 +71,12 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
-    """The cases with the lowest means over methods, among cases with at least two methods."""
-    values = np.array(list(evaluation.values().values()))
+    """The cases with the worst means over methods, among cases with at least two methods."""
+    values = np.array(list(_costs(evaluation).values()))
     known = (~np.isnan(values)).sum(axis=0) > 1
-    means = np.full(known.shape, np.inf)
+    means = np.full(known.shape, -np.inf)
     means[known] = np.nanmean(values[:, known], axis=0)
-    order = np.argsort(means, kind="stable")[: min(count, int(known.sum()))]
+    order = np.argsort(-means, kind="stable")[: min(count, int(known.sum()))]
     return {evaluation.cases[k] for k in order}
 
 
@@ -85,10 +88,12 @@ def write_case_pages(
     images: Mapping[str, str],
     progress: Callable[[int, int, str], None] | None,
     words: Words = "python",
+    surfaces: tuple[Surface, ...] = (),
 ) -> Pages:
     """Write the pages of cases into a folder beside the report, and return their addresses.
 
-    A case whose methods are all in `wanted` gets another page that shows them side by side.
+    A case whose methods are all in `wanted` gets another page that shows them side by side, unless
+    its values belong to vertices, which have no slices.
     """
     folder = _folder(path)
     if wanted:
@@ -96,17 +101,17 @@ def write_case_pages(
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"{folder}: cannot create the folder: {error.strerror}") from error
-    names = _names(evaluation, wanted, again is not None)
+    names = _names(evaluation, wanted, again is not None and not _on_vertices(evaluation))
     pages: Pages = {}
     problems = []
     done = 0
     for case in dict.fromkeys(case for case, _ in wanted):
-        slices = CaseSlices(case)
+        slices = CaseSlices(case, images.get(case))
         for method in _worst_first(evaluation, case, wanted):
             links = _links(path, names, wanted, case, method)
             file = folder / names[case, method]
             comparison, written, problem = _write(
-                evaluation, case, method, file, again, images.get(case), words, links
+                evaluation, case, method, file, again, images.get(case), surfaces, words, links
             )
             if written:
                 pages[case, method] = quote(f"{folder.name}/{file.name}")
@@ -154,12 +159,25 @@ def _names(
     return names
 
 
+def _on_vertices(evaluation: Evaluation) -> bool:
+    """Whether the references are files of surfaces."""
+    suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
+    files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
+    return any(file.lower().endswith(suffixes) for file in files)
+
+
 def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]]) -> list[str]:
     """The selected methods of a case, worst first. The worst one determines the slice."""
     place = evaluation.cases.index(case)
-    values = evaluation.values()
+    costs = _costs(evaluation)
     methods = [method for one, method in wanted if one == case]
-    return sorted(methods, key=lambda method: np.nan_to_num(values[method][place], nan=np.inf))
+    return sorted(methods, key=lambda method: np.nan_to_num(-costs[method][place], nan=np.inf))
+
+
+def _costs(evaluation: Evaluation) -> dict[str, NDArray[np.float64]]:
+    """The values of the first measure that ranks, signed so that higher is worse."""
+    sign = -1.0 if evaluation.higher_is_better(evaluation.rank_by[0]) else 1.0
+    return {method: sign * values for method, values in evaluation.values().items()}
 
 
 def _links(
@@ -219,6 +237,7 @@ def _write(
     file: Path,
     again: Again | None,
     image: str | None,
+    surfaces: tuple[Surface, ...],
     words: Words,
     links: Sequence[PageLink],
 ) -> tuple[Comparison | None, bool, str]:
@@ -232,6 +251,8 @@ def _write(
                 file,
                 title=title,
                 image=() if image is None else image,
+                surface=surfaces,
+                every_surface=False,
                 words=words,
                 links=links,
                 alone=True,

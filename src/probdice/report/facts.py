@@ -6,11 +6,11 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from probdice.files.sources import is_url, split_inside
 from probdice.method.matching import listed
 from probdice.method.sides import SIDES, Side
 from probdice.report.encoding import shortened
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fact",
-    "counted",
     "extent",
     "merged_of",
-    "names_of",
     "options_of",
     "sides_of",
     "size_of",
+    "title_of",
     "volume",
 ]
 
@@ -37,6 +36,9 @@ RULES = {
     "paper": "matched by the paper's rule",
     "labels": "equal labels matched",
 }
+
+
+LENGTHS = {"spacing": ", mm", "origin": ", mm"}  # units of the geometry
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ def _merging(comparison: Comparison) -> str:
 def merged_of(comparison: Comparison) -> str:
     """The number of merged regions per side, as text."""
     counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
-    return f"{counted(counts)} merged"
+    return f"{_counted(counts)} merged"
 
 
-def counted(counts: Mapping[Side, int]) -> str:
+def _counted(counts: Mapping[Side, int]) -> str:
     """The number of regions per side, such as "2 reference and 1 prediction regions"."""
     texts = [f"{count} {side}" for side, count in counts.items() if count]
     return f"{' and '.join(texts) or 'no'} {'region' if sum(counts.values()) == 1 else 'regions'}"
@@ -133,7 +135,10 @@ def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact
         return (*facts, Fact("Geometry", ("unknown, assumed equal",)))
     described = [side.geometry.describe() if side.geometry else {} for side in sides]
     facts += [
-        Fact(key.capitalize(), tuple(entry.get(key, "unknown") for entry in described))
+        Fact(
+            key.capitalize() + LENGTHS.get(key, ""),
+            tuple(entry.get(key, "unknown") for entry in described),
+        )
         for key in described[0]
     ]
     return tuple(facts)
@@ -157,22 +162,23 @@ def size_of(side: Segmentation) -> str:
     return " × ".join(str(n) for n in side.shape) or "one pixel"
 
 
-def names_of(comparison: Comparison) -> tuple[str, str]:
-    """Short names of the sides: the file names, or "Reference" and "prediction"."""
+def title_of(comparison: Comparison) -> str:
+    """The names of both files and their sides, or "Reference and prediction" for arrays."""
     if comparison.images is None:
-        return "Reference", "prediction"
+        return "Reference and prediction"
     reference, prediction = comparison.images.sides.map(lambda side: _name(side.source))
-    return reference or "Reference", prediction or "prediction"
+    if not reference and not prediction:
+        return "Reference and prediction"
+    first = f"{reference} (reference)" if reference else "Reference"
+    return f"{first} and {prediction} (prediction)" if prediction else f"{first} and prediction"
 
 
 def _name(source: str) -> str:
     """A file name with the path inside the file; for several files, the first and their number."""
     first, *others = source.split(",")
-    file, colon, inside = first.partition(":")
-    if len(file) == 1:  # the drive of a Windows path
-        file, colon, inside = first, "", ""
-    name = PurePath(file).name + colon + inside
-    return shortened(name, 90) + (f" (+{len(others)})" if others else "")
+    file, inside = split_inside(first)
+    name = first if is_url(first) else file.name + (f":{inside}" if inside else "")
+    return shortened(name, 90) + (f" + {len(others)} more" if others else "")
 
 
 def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan
 from typing import TYPE_CHECKING
 
 from probdice.errors import Words, in_words
-from probdice.method.matching import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
+from probdice.metrics.verdict import (
+    available,
+    explained_of,
+    name_of,
+    side_of,
+    unmatched_in_words,
+    worst_first,
+)
 from probdice.report.encoding import shortened
-from probdice.report.facts import counted, merged_of
+from probdice.report.facts import merged_of
 from probdice.text.formatting import decimal, percent
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ __all__ = [
     "notes_of",
     "scale_of",
     "sentences_of",
+    "tiles_of",
 ]
 
 DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this
@@ -69,31 +76,48 @@ class Scale:
         return abs(self.score - self.chance)
 
 
+def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
+    """The five numbers of the first screen."""
+    unmatched = sum(len(labels) for labels in comparison.unmatched.values())
+    counts = unmatched_in_words(comparison)
+    dice = Figure("Mean Dice", decimal(comparison.mean_dice), "unmatched regions count as 0")
+    if comparison.background is not None:
+        dice = Figure(
+            "Foreground Dice", decimal(comparison.foreground_dice), "without the background"
+        )
+    adjusted = decimal(available(lambda: comparison.adjusted_score))
+    explained = [decimal(share) for share in explained_of(comparison).values()]
+    return (
+        dice,
+        Figure("Adjusted score", adjusted, f"0 is chance level ({_chance(comparison)})"),
+        Figure("Explained", " / ".join(explained), "of the reference / of the prediction"),
+        _worst_figure(comparison),
+        Figure("Unmatched", str(unmatched), counts or "every region is matched"),
+    )
+
+
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """The numbers of the headline. Dice, adjusted score and explained shares precede the score."""
-    score, adjusted = _known(lambda: comparison.score), _known(lambda: comparison.adjusted_score)
-    unmatched = {side: len(comparison.unmatched[side]) for side in SIDES}
-    figures = [
-        Figure("Mean Dice", decimal(comparison.mean_dice), "unmatched regions count as 0"),
-        Figure("Adjusted score", decimal(adjusted), f"0 is chance level ({_chance(comparison)})"),
-        *(_explained_figure(comparison, side) for side in SIDES),
-        _lowest_figure(comparison),
-        Figure(
-            "Unmatched",
-            str(sum(unmatched.values())),
-            counted(unmatched) if any(unmatched.values()) else "every region is matched",
-        ),
-        Figure("Score", decimal(score), "1 means equal"),
-    ]
+    """The other numbers, which follow below."""
+    figures = [Figure("Score", decimal(available(lambda: comparison.score)), "1 means equal")]
     if comparison.merges:
-        before = decimal(_known(lambda: comparison.matched_score))
+        before = decimal(available(lambda: comparison.matched_score))
         figures.append(Figure("Before merging", before, merged_of(comparison)))
+    if comparison.background is not None:
+        chance = decimal(available(lambda: comparison.foreground_chance))
+        adjusted = decimal(available(lambda: comparison.adjusted_foreground_score))
+        about = f"0 is chance level ({chance})"
+        figures += [
+            Figure("Mean Dice", decimal(comparison.mean_dice), "with the background"),
+            Figure("Pooled Dice", decimal(comparison.pooled_dice), "of all foreground groups"),
+            Figure("Foreground score", decimal(comparison.foreground_score), "1 means equal"),
+            Figure("Adjusted foreground score", adjusted, about),
+        ]
     return tuple(figures)
 
 
 def scale_of(comparison: Comparison) -> Scale | None:
     """The scale of score and chance level, or None if one of them is unknown."""
-    score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
+    score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score) or isnan(chance):
         return None
     about = f"Scale from 0 to 1: chance level {decimal(chance)}, score {decimal(score)}"
@@ -102,24 +126,20 @@ def scale_of(comparison: Comparison) -> Scale | None:
 
 def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
     """Sentences that explain the numbers of the headline."""
-    all_matched: tuple[Sentence, ...] = ()
-    if not any(comparison.unmatched[side] for side in SIDES):
-        all_matched = (Sentence("Every region is matched.", "unmatched"),)
     return (
-        Sentence(" ".join(_score_sentences(comparison)), "score"),
+        Sentence(_score_sentence(comparison), "score"),
         *(Sentence(_explained_sentence(comparison, side), side) for side in SIDES),
-        *all_matched,
     )
 
 
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
-    """The notes of a comparison, after the notice if there is one."""
+    """The notes of a comparison, after the notice and the caveat if there are any."""
     sentences = [
         Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
         for note in comparison.notes
     ]
-    if notice:
-        sentences.insert(0, Sentence(notice, "note"))
+    first = [text for text in (notice, _caveat(comparison)) if text]
+    sentences = [*(Sentence(text, "note") for text in first), *sentences]
     return tuple(Sentence(_sentence(one.text), one.drawing) for one in sentences)
 
 
@@ -130,28 +150,25 @@ def _sentence(text: str) -> str:
     return short[:1].upper() + short[1:] if first.isalpha() else short
 
 
-def _explained_figure(comparison: Comparison, side: Side) -> Figure:
-    share = _known(lambda: comparison.explained[side])
-    return Figure(f"{side.capitalize()} explained", decimal(share), f"by the {other(side)}")
-
-
-def _lowest_figure(comparison: Comparison) -> Figure:
-    lowest = comparison.lowest
-    pair = f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}"
-    return Figure("Lowest Dice", decimal(lowest.dice), shortened(pair, 60))
+def _worst_figure(comparison: Comparison) -> Figure:
+    groups = comparison.groups
+    worst = groups[worst_first(groups)[0]]
+    side = side_of(worst)
+    about = f"Dice of {name_of(worst)}" + (f", {side} only" if side else "")
+    return Figure("Worst region", decimal(worst.dice), about)
 
 
 def _chance(comparison: Comparison) -> str:
     """The chance level, with its standard error if it was estimated by sampling."""
-    level, error = _known(lambda: comparison.chance), _known(lambda: comparison.chance_error)
+    level, error = available(lambda: comparison.chance), available(lambda: comparison.chance_error)
     return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
 
 
-def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """Sentences about the score and its distance from chance level."""
-    score, chance = _known(lambda: comparison.score), _known(lambda: comparison.chance)
+def _score_sentence(comparison: Comparison) -> str:
+    """The score and its distance from chance level."""
+    score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score):
-        return ("The score needs the images.",)
+        return "The score needs the images."
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
     separable = comparison.similarity.separable
     if counts_pixels:
@@ -161,23 +178,26 @@ def _score_sentences(comparison: Comparison) -> tuple[str, ...]:
     else:
         what = f"The mean similarity per pixel is {decimal(score, 3)} (1 means equal)"
     if isnan(chance):
-        return (f"{what}.",)
+        return f"{what}."
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
     adjusted = comparison.adjusted_score
     if isnan(adjusted):
-        return (f"{what}. Chance level is {level} too, so the score is not informative.",)
+        return f"{what}. Chance level is {level} too, so the score is not informative."
     if adjusted < 0:
-        return (f"{what}. This is below the chance level of {level}.",)
-    explanation = (
+        return f"{what}. This is below the chance level of {level}."
+    return (
         f"{what}. Chance level for regions of these sizes is {level}, so the score is "
         f"{percent(adjusted, 0)} of the way from chance to identity."
     )
-    if adjusted >= DOUBTFUL:
-        return (explanation,)
+
+
+def _caveat(comparison: Comparison) -> str:
+    """A warning about adjusted scores that unrelated images reach, or ""."""
+    if not 0 <= available(lambda: comparison.adjusted_score) < DOUBTFUL:
+        return ""
     return (
-        explanation,
-        "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images "
-        "are smooth and have similar layouts. A score in this range may not be meaningful.",
+        "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images are "
+        "smooth and have similar layouts. A score in this range may not be meaningful."
     )
 
 
@@ -195,11 +215,3 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
         f"the {across} lies inside one region of the {side}, and little if most regions extend "
         f"over several."
     )
-
-
-def _known(number: Callable[[], float]) -> float:
-    """A number, or NaN if it needs images that are no longer available."""
-    try:
-        return number()
-    except NeedsImages:
-        return nan

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from probdice.engine.pair import Images
 from probdice.errors import InputError, ProbdiceError
-from probdice.files.background_images import Underlay, laid_on
-from probdice.files.inputs import Comparable, as_underlay
+from probdice.files.background_images import BackgroundImage, laid_on
+from probdice.files.inputs import Comparable, as_background_image
 from probdice.files.sources import is_image
-from probdice.options import Options
+from probdice.options import CompareOptions
 from probdice.pictures.views import View
 from probdice.report.encoding import encoded, shortened
 
-__all__ = ["packed_layer", "underlays_of"]
+__all__ = ["background_images_of", "packed_layer"]
 
 LEVELS = (4095, 255)  # largest stored value; the first that fits is used
 RANGE = (0.02, 99.98)  # percentiles between which values are stored
@@ -26,7 +26,9 @@ SLICES = 8  # slices that estimate the compressed size
 CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 
 
-def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay, ...]:
+def background_images_of(
+    images: Images, options: CompareOptions, image: Any
+) -> tuple[BackgroundImage, ...]:
     """The background images given by the user, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
@@ -34,15 +36,15 @@ def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay
     for number, value in enumerate([image] if one else image):
         named = "image" if one else f"image {number + 1}"
         try:
-            layer = as_underlay(value, reference.shape)
+            layer = as_background_image(value, reference.shape)
             given = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
-                layer = Underlay(layer.array, layer.colour, None, layer.name)
+                layer = BackgroundImage(layer.array, layer.colour, None, layer.name)
             laid = laid_on(
                 layer,
                 reference.geometry,
                 reference.shape,
-                tolerance=options.tolerance,
+                tolerance=options.geometry_tolerance,
                 placed=not given,
             )
         except ProbdiceError as error:
@@ -52,13 +54,13 @@ def underlays_of(images: Images, options: Options, image: Any) -> tuple[Underlay
     if len(set(names)) < len(names):
         names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
     return tuple(
-        Underlay(one.array, one.colour, one.geometry, name)
+        BackgroundImage(one.array, one.colour, one.geometry, name)
         for one, name in zip(layers, names, strict=True)
     )
 
 
 def packed_layer(
-    layer: Underlay, view: View, regions: NDArray[np.bool_], limit: int
+    layer: BackgroundImage, view: View, regions: NDArray[np.bool_], limit: int
 ) -> tuple[dict[str, Any], str]:
     """An image in at most `limit` bytes, ready for JSON, and a sentence about its reduction.
 
@@ -145,7 +147,7 @@ def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[f
     return (low, high) if low < high else (low, low + 1)
 
 
-def _reduction(layer: Underlay, step: int, levels: int) -> str:
+def _reduction(layer: BackgroundImage, step: int, levels: int) -> str:
     """A sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:

@@ -26,7 +26,7 @@ from probdice.report.image_layers import packed_layer
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
-    from probdice.files.background_images import Underlay
+    from probdice.files.background_images import BackgroundImage
 
 __all__ = ["Pixels", "pixels_of"]
 
@@ -57,7 +57,9 @@ class Pixels:
     omissions: tuple[str, ...]
 
 
-def pixels_of(comparison: Comparison, colours: Colours, layers: Sequence[Underlay]) -> Pixels:
+def pixels_of(
+    comparison: Comparison, colours: Colours, layers: Sequence[BackgroundImage]
+) -> Pixels:
     """The pixels of both sides in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)

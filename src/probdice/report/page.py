@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isnan
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from probdice.errors import Words, as_words
+from probdice.errors import Option, Words, as_words, in_words
 from probdice.method.matching import listed
+from probdice.metrics.verdict import name_of, side_of, verdict_of, worst_first
 from probdice.pictures.colours import Colours, colours_of
-from probdice.pictures.layout import Layout, Link, arrange, width_of
+from probdice.pictures.layout import Layout, arrange, width_of
+from probdice.report.boundary_section import BoundarySection, boundary_section
 from probdice.report.encoding import encoded, shortened
 from probdice.report.facts import (
     Fact,
     extent,
-    names_of,
     options_of,
     sides_of,
     size_of,
+    title_of,
     volume,
 )
 from probdice.report.headline import (
@@ -28,22 +29,31 @@ from probdice.report.headline import (
     notes_of,
     scale_of,
     sentences_of,
+    tiles_of,
 )
 from probdice.report.packing import pixels_of
+from probdice.report.surface_pictures import SurfacePicture, pictures_on, vertex_space_of
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison, Group
-    from probdice.files.background_images import Underlay
+    from probdice.data.surface import Surface
+    from probdice.files.background_images import BackgroundImage
 
 __all__ = ["Page", "page_of"]
 
+NO_SURFACE = (
+    "The values belong to the vertices of a surface. To show them, pass the surface with ",
+    Option("surface", "FILE", python="surface=…"),
+    ".",
+)
 
-DRAWN = 100  # groups in the diagram of matched regions
 LISTED = 2000  # groups in the table
-LEGEND = 12  # most groups for which the images have a legend
+PLOTTED = 500  # groups in the plot of Dice
+WARNED = 2  # notes on the first screen
 MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
 PRINTED = 30  # most rows of the diagram that are printed
+SHORT = 18  # most characters of a name in the diagram
 ROW = 38  # height of a region in the diagram
 ABOVE = 34  # height of the column headings
 
@@ -53,10 +63,13 @@ class Row:
     """A row of the table of groups."""
 
     number: int
+    name: str
     reference: str
     prediction: str
     colour: str
     faint: bool
+    only: str  # the side of an unmatched region
+    dice: float
     numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
 
 
@@ -67,7 +80,7 @@ class Dot:
     side: str
     group: int
     name: str
-    full: str
+    full: str  # if longer than the name
     volume: str
     colour: str
     y: float
@@ -76,15 +89,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the diagram."""
+    """A line in the diagram between two regions, by their places in the list."""
 
-    group: int
-    start: float
-    end: float
+    reference: int
+    prediction: int
+    dice: str
     width: float
     merged: bool
     apart: bool
-    about: str
 
 
 @dataclass(frozen=True)
@@ -94,10 +106,23 @@ class Drawing:
     dots: tuple[Dot, ...]
     lines: tuple[Line, ...]
     height: int
-    hidden: int
     merged: bool
     apart: int
     printed: bool
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The diagram for the script that draws the visible part of it."""
+        return {
+            "height": self.height,
+            "regions": [_compact(dot) for dot in self.dots],
+            "lines": [_compact(line) for line in self.lines],
+        }
+
+
+def _compact(entry: Dot | Line) -> list[Any]:
+    """The values of an entry, with 0 and 1 for truth values."""
+    return [int(value) if isinstance(value, bool) else value for value in astuple(entry)]
 
 
 @dataclass(frozen=True)
@@ -106,21 +131,40 @@ class Page:
 
     title: str
     subtitle: str
+    verdict: str
+    tiles: tuple[Figure, ...]
+    mean: float
     figures: tuple[Figure, ...]
     scale: Scale | None
     sentences: tuple[Sentence, ...]
     notes: tuple[Sentence, ...]
     rows: tuple[Row, ...]
     hidden_rows: int
-    legend: tuple[Row, ...]
     drawing: Drawing
+    boundaries: BoundarySection | None
     options: tuple[Fact, ...]
     sides: tuple[Fact, ...]
     viewer: dict[str, Any] | None
+    surfaces: tuple[SurfacePicture, ...]
     left_out: str
     omissions: tuple[str, ...]
     command: str
     result: str
+
+    @property
+    def warnings(self) -> tuple[Sentence, ...]:
+        """The notes on the first screen."""
+        return self.notes[:WARNED]
+
+    @property
+    def other_notes(self) -> tuple[Sentence, ...]:
+        """The notes below."""
+        return self.notes[WARNED:]
+
+    @property
+    def plotted(self) -> tuple[Row, ...]:
+        """The groups in the plot of Dice, without faint ones."""
+        return tuple(row for row in self.rows[:PLOTTED] if not row.faint)
 
     @property
     def axes(self) -> int:
@@ -146,45 +190,51 @@ def page_of(
     title: str | None = None,
     notice: str = "",
     words: Words = "python",
-    layers: tuple[Underlay, ...] = (),
+    layers: tuple[BackgroundImage, ...] = (),
     command: str = "",
+    surfaces: tuple[Surface, ...] = (),
+    every_surface: bool = True,
 ) -> Page:
     """The page of a comparison, with images if the comparison still has them.
 
-    The notice comes before the notes. `command` is the command line that made the page.
+    The notice comes before the notes. `command` is the command line that made the page. Values at
+    vertices are shown on the `surfaces`, and without surfaces in tables only. `every_surface` is
+    whether each of them must belong to this comparison.
     """
     colours = colours_of(comparison)
-    # Worst first; among equal values, larger groups first. Faint groups and unknown Dice come last.
-    order = sorted(
-        range(len(comparison.groups)),
-        key=lambda k: _badness(comparison.groups[k]),
-    )
+    order = worst_first(comparison.groups)
     rows = tuple(
         _row(k, comparison.groups[k], colours.groups[k], comparison.pixel_volume)
         for k in order[:LISTED]
     )
     viewer, left_out = None, ""
     omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
-    if comparison.images is not None:
+    pictures = pictures_on(comparison, colours, surfaces, every=every_surface)
+    if vertex_space_of(comparison.images) is not None:
+        omissions = () if pictures else (in_words(NO_SURFACE, as_words(words)),)
+    elif comparison.images is not None:
         pixels = pixels_of(comparison, colours, layers)
         viewer, left_out, omissions = pixels.content, pixels.left_out, pixels.omissions
-    names = names_of(comparison)
-    figures = figures_of(comparison)  # before to_json(), which stores computed numbers
+    tiles = tiles_of(comparison)  # before to_json(), which stores computed numbers
     result = encoded(comparison.to_json().encode(), level=6)
     return Page(
-        title=shortened(title, 200) if title else f"{names[0]} and {names[1]}",
+        title=shortened(title, 200) if title else title_of(comparison),
         subtitle=_subtitle(comparison),
-        figures=figures,
+        verdict=verdict_of(comparison),
+        tiles=tiles,
+        mean=_mean(comparison),
+        figures=figures_of(comparison),
         scale=scale_of(comparison),
         sentences=sentences_of(comparison),
         notes=notes_of(comparison, notice, as_words(words)),
         rows=rows,
         hidden_rows=len(comparison.groups) - len(rows),
-        legend=_legend(rows) if len(comparison.groups) <= LEGEND else (),
-        drawing=_drawing(comparison, arrange(comparison, DRAWN), colours),
+        drawing=_drawing(comparison, arrange(comparison), colours),
+        boundaries=boundary_section(comparison, colours, viewer),
         options=options_of(comparison),
         sides=sides_of(comparison, tuple(one.name for one in layers)),
         viewer=viewer,
+        surfaces=pictures,
         left_out=left_out,
         omissions=omissions,
         command=command,
@@ -192,15 +242,10 @@ def page_of(
     )
 
 
-def _badness(group: Group) -> tuple[bool, bool, float, float]:
-    """The sort key of groups: Dice, worst first."""
-    dice = group.dice
-    return group.faint, isnan(dice), 0.0 if isnan(dice) else dice, -group.reference_volume
-
-
-def _legend(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The groups in the order of the comparison."""
-    return tuple(sorted(rows, key=lambda row: row.number))
+def _mean(comparison: Comparison) -> float:
+    """The mean Dice of the plot."""
+    background = comparison.background is not None
+    return comparison.foreground_dice if background else comparison.mean_dice
 
 
 def _subtitle(comparison: Comparison) -> str:
@@ -218,14 +263,16 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
     unit = "px" if pixel_volume is None else "mL"
     return Row(
         number,
+        name_of(group),
         shortened(listed(group.reference), 300),
         shortened(listed(group.prediction), 300),
         colour,
         group.faint,
+        side_of(group) or "",
+        group.dice,
         (
             ("Dice", group.dice, decimal(group.dice)),
             ("Jaccard", group.jaccard, decimal(group.jaccard)),
-            ("Similarity", group.similarity, decimal(group.similarity)),
             *(
                 (f"{side.capitalize()}, {unit}", size, extent(size, pixel_volume, unit=False))
                 for side, size in (
@@ -233,6 +280,7 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
                     ("prediction", group.prediction_volume),
                 )
             ),
+            ("Similarity", group.similarity, decimal(group.similarity)),
         ),
     )
 
@@ -244,8 +292,8 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
         Dot(
             side=node.side,
             group=node.group,
-            name=shortened(node.label, 18),
-            full=shortened(node.label, 200),
+            name=shortened(node.label, SHORT),
+            full=shortened(node.label, 200) if len(str(node.label)) > SHORT else "",
             volume=extent(node.volume, node.pixel_volume),
             colour=shades[node.side, node.label],
             y=ABOVE + ROW * (node.row + 0.5),
@@ -253,26 +301,18 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
         )
         for node in layout.nodes
     )
+    places = {id(node): k for k, node in enumerate(layout.nodes)}
     lines = tuple(
         Line(
-            group=link.group,
-            start=ABOVE + ROW * (link.reference.row + 0.5),
-            end=ABOVE + ROW * (link.prediction.row + 0.5),
-            width=round(width_of(link.dice), 2),
-            merged=link.merged,
-            apart=link.apart,
-            about=_about(link),
+            places[id(link.reference)],
+            places[id(link.prediction)],
+            decimal(link.dice),
+            round(width_of(link.dice), 2),
+            link.merged,
+            link.apart,
         )
         for link in layout.links
     )
     height = ABOVE + ROW * layout.rows
     merged = any(line.merged for line in lines)
-    return Drawing(dots, lines, height, layout.hidden, merged, layout.apart, layout.rows <= PRINTED)
-
-
-def _about(link: Link) -> str:
-    """The tooltip of a line."""
-    between = "merged with" if link.merged else "↔"
-    text = f"{shortened(link.reference.label)} {between} {shortened(link.prediction.label)}: "
-    text += f"Dice of the group {decimal(link.dice)}"
-    return f"{text}; no pixel in common" if link.apart else text
+    return Drawing(dots, lines, height, merged, layout.apart, layout.rows <= PRINTED)

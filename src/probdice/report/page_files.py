@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from probdice.files.inputs import as_surfaces
 from probdice.pictures.views import images_of
-from probdice.report.image_layers import underlays_of
+from probdice.report.image_layers import background_images_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render, write_page
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.errors import Words
-    from probdice.files.background_images import Underlay
+    from probdice.files.background_images import BackgroundImage
     from probdice.report.side_by_side import PageLink
 
 __all__ = ["write_comparison"]
 
-ALWAYS = ("numbers", "unpacking", "saving", "selection", "tables", "export")
+ALWAYS = ("numbers", "unpacking", "saving", "selection", "dice_plot", "diagram", "tables", "export")
 WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "viewer")
 
 
@@ -29,20 +30,27 @@ def write_comparison(
     *,
     title: str | None,
     image: Any = (),
+    surface: Any = (),
     notice: str = "",
     words: Words = "python",
     command: str = "",
     links: Sequence[PageLink] = (),
     alone: bool = False,
+    every_surface: bool = True,
 ) -> None:
     """Write the page. The notice comes before the notes; for `alone` see `atomic_files.replacing`.
 
-    `image` is one or more background images. `links` are links to other pages of an evaluation.
+    `image` is one or more background images, and `surface` one or more surfaces, each of which
+    must belong to the comparison unless `every_surface` is False. `links` are links to other pages
+    of an evaluation.
     """
-    layers: tuple[Underlay, ...] = ()
+    layers: tuple[BackgroundImage, ...] = ()
     if not (isinstance(image, tuple) and not image):
-        layers = underlays_of(images_of(comparison), comparison.options, image)
-    page = page_of(comparison, title, notice, words, layers, command)
+        layers = background_images_of(images_of(comparison), comparison.options, image)
+    surfaces = as_surfaces(surface)
+    page = page_of(
+        comparison, title, notice, words, layers, command, surfaces, every_surface=every_surface
+    )
     names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
     scripts = tuple(f"assets/{name}.js" for name in names)
     values = {"page": page, "links": links}

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from dataclasses import dataclass
-from io import BytesIO
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probdice.errors import Words, as_words, in_words
-from probdice.pictures.rater_plots import region_colours, slices_of
+from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
 from probdice.report.facts import Fact, volume
 from probdice.report.headline import Figure
+from probdice.report.image_layers import background_images_of
+from probdice.report.rater_slices import RaterSlices, display_name, rater_slices
 from probdice.report.rendering import render, write_page
+from probdice.report.slice_stacks import SLICE_SCRIPTS
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
+    from probdice.files.background_images import BackgroundImage
+    from probdice.files.inputs import Comparable
     from probdice.method.overlap import Floats
     from probdice.raters import Agreement, Consensus
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
 LISTED = 200  # common regions in the table
-PIXELS = 2**20  # per image
 STEPS = 8  # shades of a matrix cell
 
 
@@ -61,23 +62,14 @@ class RaterRow:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An image that is embedded in the page."""
-
-    name: str
-    source: str
-    width: int
-    height: int
-    about: str
-
-
-@dataclass(frozen=True)
 class RegionRow:
     """A common region: the raters that have it, and their labels."""
 
     label: str
     colour: str
     raters: str
+    mean_dice: str
+    lowest_dice: str
     volume: str
     called: tuple[str, ...]
 
@@ -91,14 +83,13 @@ class RatersPage:
     figures: tuple[Figure, ...]
     sentences: tuple[str, ...]
     notes: tuple[str, ...]
-    pictures: tuple[Picture, ...]
-    where: str
-    most_bits: str
+    slices: RaterSlices | None  # None for values at vertices
     matrices: tuple[Matrix, ...]
     raters: tuple[RaterRow, ...]
     names: tuple[str, ...]
     regions: tuple[RegionRow, ...]
     hidden_regions: int
+    has_millilitres: bool
     options: tuple[Fact, ...]
 
 
@@ -108,25 +99,33 @@ def write_consensus(
     *,
     title: str | None = None,
     words: Words = "python",
+    image: BackgroundImage | Comparable | None = None,
 ) -> None:
     """Write the page of a consensus."""
-    page = raters_page(consensus, title, words)
-    write_page(Path(path), render("raters.html", {"page": page}, style="assets/page.css"))
+    page = raters_page(consensus, title, words, image)
+    text = render(
+        "raters.html",
+        {"page": page},
+        style="assets/page.css",
+        extra_styles=("assets/evaluation.css",),
+        scripts=SLICE_SCRIPTS if page.slices is not None else (),
+    )
+    write_page(Path(path), text)
 
 
 def raters_page(
-    consensus: Consensus, title: str | None = None, words: Words = "python"
+    consensus: Consensus,
+    title: str | None = None,
+    words: Words = "python",
+    image: BackgroundImage | Comparable | None = None,
 ) -> RatersPage:
     """The page as data."""
     agreement = consensus.agreement
-    slices = slices_of(consensus, None)
-    most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
-    pictures = [
-        _picture("Consensus", slices.consensus, slices.plane.aspect),
-        _picture("Disagreement", _disagreement_colours(slices.entropy / most), slices.plane.aspect),
-        *(_picture(_display_name(name), image, slices.plane.aspect)
-          for name, image in slices.raters.items()),
-    ]  # fmt: skip
+    layer = None
+    if image is not None:
+        (layer,) = background_images_of(consensus.images, consensus.options, [image])
+    geometry = consensus.segmentation.geometry
+    on_grid = geometry is None or geometry.on_grid
     colours, labels = region_colours(consensus), consensus.segmentation.regions
     return RatersPage(
         title=shortened(title, 200) if title else f"{len(consensus.names)} raters",
@@ -134,15 +133,14 @@ def raters_page(
         figures=_figures(agreement),
         sentences=_sentences(agreement),
         notes=tuple(in_words(note.message, as_words(words)) for note in consensus.notes),
-        pictures=tuple(pictures),
-        where=slices.where,
-        most_bits=f"{most:.2f}",
+        slices=rater_slices(consensus, layer) if on_grid else None,
         matrices=_matrices(agreement),
         raters=_rater_rows(consensus),
         names=tuple(shortened(name, 40) for name in consensus.names),
         regions=tuple(_region_row(consensus, label, k, colours[k])
                       for k, label in enumerate(labels[:LISTED])),
         hidden_regions=max(len(labels) - LISTED, 0),
+        has_millilitres=any(one.pixel_volume is not None for one in agreement.regions),
         options=_options(consensus),
     )  # fmt: skip
 
@@ -168,7 +166,18 @@ def _figures(agreement: Agreement) -> tuple[Figure, ...]:
             decimal(float(np.mean(others))),
             f"from {decimal(min(others))} to {decimal(max(others))}",
         ),
+        *_weakest_region(agreement),
     )
+
+
+def _weakest_region(agreement: Agreement) -> list[Figure]:
+    """The common region with the lowest mean Dice, if raters have regions."""
+    known = [region for region in agreement.regions if not isnan(region.mean_dice)]
+    if not known:
+        return []
+    weakest = min(known, key=lambda region: region.mean_dice)
+    about = f"region {shortened(weakest.label, 40)}, mean over all pairs"
+    return [Figure("Lowest region Dice", decimal(weakest.mean_dice), about)]
 
 
 def _sentences(agreement: Agreement) -> tuple[str, ...]:
@@ -179,8 +188,8 @@ def _sentences(agreement: Agreement) -> tuple[str, ...]:
     return (
         f"On average, a rater reaches a score of {decimal(mean)} compared with the mean of the "
         f"other raters. A method with the same score agrees with the raters as well as a rater.",
-        f"{_display_name(best.name)} agrees most with the other raters ({decimal(best.score)}), "
-        f"{_display_name(worst.name)} agrees least ({decimal(worst.score)}).",
+        f"{display_name(best.name)} agrees most with the other raters ({decimal(best.score)}), "
+        f"{display_name(worst.name)} agrees least ({decimal(worst.score)}).",
     )
 
 
@@ -224,7 +233,7 @@ def _cells(table: Floats) -> tuple[tuple[Cell, ...], ...]:
 def _rater_rows(consensus: Consensus) -> tuple[RaterRow, ...]:
     return tuple(
         RaterRow(
-            _display_name(rater.name),
+            display_name(rater.name),
             len(rater.correspondence),
             (
                 decimal(one.score),
@@ -233,7 +242,8 @@ def _rater_rows(consensus: Consensus) -> tuple[RaterRow, ...]:
                 decimal(rater.accuracy),
             ),
         )
-        for rater, one in zip(consensus.raters, consensus.agreement.others, strict=True)
+        for k in consensus.agreement.order
+        for rater, one in ((consensus.raters[k], consensus.agreement.others[k]),)
     )
 
 
@@ -243,11 +253,14 @@ def _region_row(consensus: Consensus, label: object, k: int, colour: str) -> Reg
         own = [str(name) for name, common in rater.correspondence.items() if common == label]
         called.append(shortened(", ".join(own), 24) if own else "–")
     count = sum(name != "–" for name in called)
+    region = consensus.agreement.regions[k]
     return RegionRow(
         shortened(label, 40),
         colour,
         f"{count} of {len(called)}",
-        volume(float(consensus.volumes[k])),
+        decimal(region.mean_dice),
+        decimal(region.lowest_dice),
+        volume(float(consensus.volumes[k]), region.pixel_volume),
         tuple(called),
     )
 
@@ -263,29 +276,3 @@ def _options(consensus: Consensus) -> tuple[Fact, ...]:
         Fact("Pixels", (volume(consensus.pixels),)),
         Fact("Made with", (f"probdice {__version__}",)),
     )
-
-
-def _display_name(name: str) -> str:
-    return f"Rater {name}" if name.isdigit() else shortened(name, 60)
-
-
-def _picture(name: str, image: NDArray[Any], aspect: float) -> Picture:
-    """Embed an image as PNG. Images with more than `PIXELS` pixels are subsampled."""
-    from PIL import Image
-
-    step = max(1, int(np.ceil(np.sqrt(image.shape[0] * image.shape[1] / PIXELS))))
-    reduced = image[::step, ::step]
-    stream = BytesIO()
-    Image.fromarray(np.rint(255 * np.clip(reduced, 0, 1)).astype(np.uint8)).save(stream, "PNG")
-    source = "data:image/png;base64," + b64encode(stream.getvalue()).decode("ascii")
-    height = max(1, round(reduced.shape[0] * aspect))
-    return Picture(name, source, reduced.shape[1], height, f"{name}, one colour per common region")
-
-
-def _disagreement_colours(values: Floats) -> NDArray[np.float64]:
-    """Disagreement relative to its maximum as colours; grey outside the mask."""
-    from matplotlib import colormaps
-
-    colours = np.asarray(colormaps["inferno"](np.nan_to_num(values)))[..., :3]
-    colours[np.isnan(values)] = 0.5
-    return colours

@@ -40,14 +40,19 @@ def render(
     values: Mapping[str, object],
     *,
     style: str,
+    extra_styles: tuple[str, ...] = (),
     scripts: tuple[str, ...] = (),
     package: str = "probdice.report",
 ) -> str:
     """The text of a page: a template with its values, style, scripts and security policy.
 
-    `style` and `scripts` are files of the package, such as "assets/page.css".
+    `style`, `extra_styles` and `scripts` are files of the package, such as "assets/page.css". The
+    style sheets are joined in this order.
     """
-    css, code = _asset(package, style), [_asset(package, name) for name in scripts]
+    sheets, code = (
+        [_asset(package, name) for name in names] for names in ((style, *extra_styles), scripts)
+    )
+    css = sheets[0] + "".join(sheets[1:])
     policy = [
         "default-src 'none'",
         "img-src data:",

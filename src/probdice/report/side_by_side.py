@@ -1,11 +1,9 @@
-"""All methods of one case on one page: the same slice of the reference and of every prediction."""
+"""All methods of one case on one page: the same slices of the reference and of every prediction."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.method.matching import listed
-from probdice.pictures.colours import Colours, colours_of
-from probdice.pictures.label_images import blended
-from probdice.pictures.planes import Plane, finest, planes_of
-from probdice.pictures.views import View, every_nth, images_of, look, plane_through, worst_place
+from probdice.method.sides import Side
+from probdice.pictures.colours import background_group, colours_of
+from probdice.pictures.views import View, images_of, largest, look, worst_place
 from probdice.report.encoding import shortened
+from probdice.report.image_layers import background_images_of
 from probdice.report.rendering import render, write_page
+from probdice.report.slice_stacks import (
+    SLICE_SCRIPTS,
+    Stack,
+    fraction_layer,
+    image_layer,
+    region_layer,
+    stack_of,
+)
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -27,11 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
 
-WIDEST = 480  # longer side of an image in pixels
-MOST = 2**18  # most pixels read per slice
-SEARCHED = 2**21  # most pixels searched for the largest difference
+MOST_LABELS = 2**21  # most pixels per layer of label maps
+MOST_PROBABILITIES = 2**19  # most pixels per layer if a side has probabilities
 UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
-OUTSIDE = 0.94  # grey level of pixels that are not compared
 
 
 @dataclass(frozen=True)
@@ -44,74 +48,77 @@ class PageLink:
 
 @dataclass(frozen=True)
 class Panel:
-    """Images of a prediction and of its differences from the reference, with its numbers."""
+    """The layers of a prediction and of its similarity to the reference, with its numbers."""
 
     name: str
-    picture: str
-    difference: str
+    regions: str
+    similarity: str
     facts: tuple[str, ...]
 
 
 @dataclass
 class CaseSlices:
-    """Slices of one case, added method by method. The first method determines the slice."""
+    """Slices of one case, added method by method. The page opens where the first differs most."""
 
     case: str
-    where: str = ""
-    size: tuple[int, int] = (0, 0)
-    reference: str = ""
+    image: str | None = None  # the file of the background image
+    content: dict[str, Any] = field(default_factory=dict)
+    left_out: str = ""
     panels: list[Panel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # methods without images
-    _cut: tuple[Plane, tuple[int, ...]] | None = None
+    _stack: Stack | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
 
     def add(self, method: str, comparison: Comparison) -> None:
-        """Add the slice of a method. The comparison must have its images."""
-        segmentation = images_of(comparison).reference
-        shape = segmentation.shape
-        if self._cut is None:
-            view = look(comparison, every_nth(shape, SEARCHED))
-            place = view.place(worst_place(view))
-            planes = planes_of(len(shape), segmentation.geometry)
-            self._cut = finest(planes, shape, segmentation.geometry), place
-            self.where = _where(*self._cut)
-        plane, place = self._cut
+        """Add the slices of a method. The comparison must have its images."""
+        number = len(self.panels)
+        crisp = comparison.overlap.crisp
+        reference = images_of(comparison).reference
+        stack = self._stack or stack_of(reference, MOST_LABELS if crisp else MOST_PROBABILITIES)
+        view = look(comparison, stack.ranges)
+        if self._stack is None:
+            self._start(comparison, stack, view)
         colours = self._same_colours(comparison)
-        view = look(comparison, every_nth(shape, MOST, _box(plane, place, shape)))
-        if not self.reference:
-            picture = _drawn(blended(view, "reference", colours), view, plane)
-            self.size = picture.shape[1], picture.shape[0]
-            self.reference = _address(picture)
-        f = np.where(view.inside, view.f, np.nan)[..., None].repeat(4, axis=-1)
-        f[..., 3] = view.inside
-        self.panels.append(
-            Panel(
-                shortened(method),
-                _address(_drawn(blended(view, "prediction", colours), view, plane)),
-                _address(_drawn(np.nan_to_num(f), view, plane)),
-                _facts(comparison),
-            )
+        layers = self.content["layers"]
+        layers.setdefault("reference", _regions(stack, view, "reference", colours["reference"]))
+        panel = Panel(
+            shortened(method), f"regions-{number}", f"similarity-{number}", _facts(comparison)
         )
+        layers[panel.regions] = _regions(stack, view, "prediction", colours["prediction"])
+        f = np.where(view.inside, view.f, np.nan)
+        layers[panel.similarity] = fraction_layer(stack, f, "similarity")
+        self.panels.append(panel)
 
-    def _same_colours(self, comparison: Comparison) -> Colours:
-        """Colours that are equal for all methods; matched regions have the reference colour."""
-        own = colours_of(comparison)
-        own_colours = own.by_label(comparison)
+    def _start(self, comparison: Comparison, stack: Stack, view: View) -> None:
+        """Set the slices and the background image."""
+        self.content = stack.content(stack.slice_of(view.place(worst_place(view))))
+        self.content |= {"layers": {}, "image": None}
+        if self.image is not None:
+            (image,) = background_images_of(images_of(comparison), comparison.options, self.image)
+            self.content["image"] = image_layer(stack, image)
+        self.left_out, self._stack = stack.left_out, stack
+
+    def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
+        """Region colours, the same for all methods; matched regions use the reference colour.
+
+        On a background image, the background has no colour.
+        """
+        own_colours = colours_of(comparison).by_label(comparison)
         for label in comparison.reference_labels:
             self._colours.setdefault(label, own_colours["reference", label])
-        prediction_colours: dict[Label, str] = {}
-        for group in comparison.groups:
+        background = background_group(comparison.groups)
+        sides: dict[Side, dict[Label, str]] = {"reference": {}, "prediction": {}}
+        for number, group in enumerate(comparison.groups):
+            hidden = number == background and self.content["image"] is not None
+            for label in group.reference:
+                sides["reference"][label] = "" if hidden else self._colours[label]
             colour = self._colours[group.reference[0]] if group.reference else UNMATCHED
-            prediction_colours |= dict.fromkeys(group.prediction, colour)
-        return Colours(
-            own.groups,
-            {
-                "reference": tuple(self._colours[label] for label in comparison.reference_labels),
-                "prediction": tuple(
-                    prediction_colours[label] for label in comparison.prediction_labels
-                ),
-            },
-        )
+            for label in group.prediction:
+                sides["prediction"][label] = "" if hidden else colour
+        return {
+            side: [colours[label] for label in comparison.labels(side)]
+            for side, colours in sides.items()
+        }
 
 
 def write_side_by_side(
@@ -120,16 +127,26 @@ def write_side_by_side(
     """Write the page; `pages` holds the addresses of the pages of single methods by name."""
     page = {
         "title": f"{shortened(slices.case, 200)}: all methods",
-        "where": slices.where,
-        "reference": slices.reference,
-        "width": slices.size[0],
-        "height": slices.size[1],
+        "slices": slices.content,
+        "left_out": slices.left_out,
         "panels": slices.panels,
         "absent": [shortened(method) for method in slices.absent],
         "pages": pages,
     }
-    text = render("side_by_side.html", {"page": page, "links": links}, style="assets/page.css")
+    text = render(
+        "side_by_side.html",
+        {"page": page, "links": links},
+        style="assets/page.css",
+        extra_styles=("assets/evaluation.css",),
+        scripts=SLICE_SCRIPTS if slices.panels else (),
+    )
     write_page(path, text, alone=True)
+
+
+def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[str, Any]:
+    """The most probable region of every pixel."""
+    codes: NDArray[Any] = largest(view, side, 1)[0][0]
+    return region_layer(stack, np.where(view.inside, codes, -1), colours)
 
 
 def _facts(comparison: Comparison) -> tuple[str, ...]:
@@ -141,50 +158,12 @@ def _facts(comparison: Comparison) -> tuple[str, ...]:
         for side, labels in comparison.unmatched.items()
         if labels
     ]
+    dice = f"mean Dice {decimal(comparison.mean_dice)}"
+    if comparison.background is not None:
+        dice = f"foreground Dice {decimal(comparison.foreground_dice)}"
     return (
-        f"mean Dice {decimal(comparison.mean_dice)}",
+        dice,
         f"lowest Dice {decimal(lowest.dice)} ({pair})",
         *unmatched,
         f"score {decimal(comparison.score)}",
     )
-
-
-def _where(plane: Plane, place: tuple[int, ...]) -> str:
-    across = plane.across(len(place))
-    if not across:
-        return ""
-    return f"{plane.name} slice {', '.join(str(place[axis]) for axis in across)}"
-
-
-def _box(plane: Plane, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[range, ...]:
-    return plane_through(place, shape, plane.rows, plane.columns)
-
-
-def _drawn(image: NDArray[Any], view: View, plane: Plane) -> NDArray[np.uint8]:
-    """A slice as displayed: rotated, grey where not compared, with square pixels."""
-    drawn = plane.drawn(image, len(view.ranges))
-    opacity = drawn[..., 3:]
-    rgb = np.round(255 * (drawn[..., :3] * opacity + OUTSIDE * (1 - opacity))).astype(np.uint8)
-    steps = [view.ranges[axis].step if axis >= 0 else 1 for axis in (plane.rows, plane.columns)]
-    height = rgb.shape[0] * plane.aspect * steps[0] / steps[1]
-    if plane.rows < 0:
-        height = 0.15 * rgb.shape[1]  # a single row, high enough to be visible
-    scale = WIDEST / max(height, rgb.shape[1])
-    rows = _indices(rgb.shape[0], max(round(height * scale), 1))
-    columns = _indices(rgb.shape[1], max(round(rgb.shape[1] * scale), 1))
-    picture: NDArray[np.uint8] = rgb[rows[:, None], columns[None]]
-    return picture
-
-
-def _indices(count: int, length: int) -> NDArray[np.int64]:
-    """Nearest-neighbour indices that resize `count` pixels to `length`."""
-    return np.minimum((np.arange(length) + 0.5) * count / length, count - 1).astype(np.int64)
-
-
-def _address(rgb: NDArray[np.uint8]) -> str:
-    """An image as a data URI."""
-    from PIL import Image
-
-    buffer = BytesIO()
-    Image.fromarray(rgb).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -18,7 +18,7 @@ BLOCK = re.compile(r"(\s*\d*)([#+=.)-])(?!\d)")  # starts a heading, a list or a
 TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
     "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "–": "--", "−": "$-$", "↔": r"$\leftrightarrow$",
+    "–": "--", "−": "$-$", "↔": r"$\leftrightarrow$", "∞": r"$\infty$",
 }  # fmt: skip
 
 
@@ -54,10 +54,11 @@ def visible(text: str) -> str:
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Write rows as CSV without formulas.
 
-    An apostrophe is added in front of a text that a spreadsheet may read as a formula: a text that
-    starts with ``=``, ``+``, ``-`` or ``@``, also after spaces, or with a tab or a line break. It
-    is also added in front of a text that starts with an apostrophe. To restore the original text,
-    remove one leading apostrophe. Numbers are unchanged, including numbers given as text.
+    An apostrophe is added in front of strings that a spreadsheet may read as a formula. These
+    are strings that start with ``=``, ``+``, ``-`` or ``@``, with or without leading spaces, and
+    strings that start with a tab or a line break. An apostrophe is also added in front of strings
+    that start with one. To restore the original string, remove one leading apostrophe. Numbers
+    are unchanged, including numbers given as strings.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Escape a text for Markdown: HTML, links, table cells and line breaks.
+    r"""Escape a string for Markdown: HTML, links, table cells and line breaks.
 
     Examples
     --------

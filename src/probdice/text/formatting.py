@@ -1,12 +1,13 @@
 """Format numbers and file names for display. Numbers below 1 are never rounded up to 1."""
 
 import re
-from math import isnan
+from math import isinf, isnan
 from pathlib import PurePath
 
 __all__ = ["decimal", "millilitres", "percent", "short_paths"]
 
 ABSENT = "–"  # shown for undefined numbers
+INFINITE = "∞"
 CONTAINER = re.compile(
     r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
 )  # the following parts are inside a file
@@ -21,7 +22,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
     Parameters
     ----------
     value : float or None
-        The number. NaN, and None (NaN in JSON), become a dash.
+        The number. NaN, and None (NaN in JSON), become a dash, and infinite numbers become ∞.
     digits : int, optional
         The number of decimals.
 
@@ -31,7 +32,11 @@ def decimal(value: float | None, digits: int = 4) -> str:
     >>> decimal(0.12345), decimal(0.99996), decimal(1.0), decimal(float("nan"))
     ('0.1235', '0.9999', '1.0000', '–')
     """
-    return ABSENT if value is None or isnan(value) else _rounded(float(value), 1, digits)
+    if value is None or isnan(value):
+        return ABSENT
+    if isinf(value):
+        return INFINITE if value > 0 else f"−{INFINITE}"
+    return _rounded(float(value), 1, digits)
 
 
 def millilitres(pixels: float, pixel_volume: float | None) -> str:

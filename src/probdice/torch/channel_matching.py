@@ -6,8 +6,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probdice.comparison.comparing import overlap as overlap_of_images
-from probdice.method.matching import Fixed, Rule, find_groups
+from probdice.method.background import Background, find_background
+from probdice.method.matching import find_groups
 from probdice.method.overlap import Overlap
+from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
 from probdice.torch.batches import Batch, image_of, overlap_of_sums, renormalised, sums_of, within
 
@@ -37,7 +39,7 @@ def target_regions(
     similarity, background, batch
         As in `RegionDiceLoss`. The backgrounds of both sides correspond to each other.
     """
-    rule: Rule = "overlap" if background is None else Fixed(((background, background),))
+    both: Background | None = None if background is None else Both(background, background)
     sides = [
         Batch(name, renormalised(values.detach()), values.shape[1], shape)
         for name, values in (("preds", p), ("target", q))
@@ -50,7 +52,7 @@ def target_regions(
         )
         row = np.full(p.shape[1], -1)
         if preds.values.shape[2]:
-            row = _matches(_overlap(preds, target, similarity), rule)
+            row = _matches(_overlap(preds, target, similarity), both)
         if background is not None and background < q.shape[1]:
             row[background] = background  # even if one side lacks it
         rows.append(row)
@@ -87,9 +89,9 @@ def _overlap(preds: Batch, target: Batch, similarity: Similarity) -> Overlap:
     return sum(overlaps[1:], start=overlaps[0])
 
 
-def _matches(overlap: Overlap, rule: Rule) -> NDArray[np.int64]:
+def _matches(overlap: Overlap, background: Background | None) -> NDArray[np.int64]:
     """The matched reference region of every prediction region, or −1."""
-    groups = find_groups(overlap, rule)
+    groups = find_groups(overlap, "overlap", find_background(overlap, background))
     region_of = np.full(groups.count + 1, -1, np.int64)
     region_of[groups.reference] = overlap.reference.keys
     region_of[groups.matched :] = -1

@@ -1,6 +1,6 @@
 """`RegionDice`: the comparison as a torchmetrics.Metric."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from math import floor, isnan, nan
@@ -19,8 +19,9 @@ from probdice.method.matching import Fixed, Given
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE
 from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Side
 from probdice.method.similarity import Similarity
-from probdice.options import Match, Options
+from probdice.options import CompareOptions, GivenBackground, Match
 from probdice.torch.batches import (
     Activation,
     Batch,
@@ -75,8 +76,10 @@ class RegionDice(Metric):
         correspondence, and the results are means over the images.
     ignore_index : int or iterable of int, optional
         Labels of the targets whose pixels are left out.
-    background : int or str, optional
-        A class that the means over classes leave out. Scores and accuracy include every pixel.
+    background : int, str or mapping of side to int or str, optional
+        As in `probdice.compare`: a class, whose cluster has the same number, or the class
+        (``"reference"``) and the cluster (``"prediction"``). Numbers called *foreground* leave it
+        out.
     names : sequence of str, optional
         Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
@@ -105,6 +108,9 @@ class RegionDice(Metric):
       only subdivides), and ``explained_prediction``, the reverse (NaN unless both sides are label
       maps);
     - ``accuracy`` (share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``;
+    - with a background ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
+      ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
+      over the other classes;
     - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN,
       an unmatched class is 0.
 
@@ -155,7 +161,7 @@ class RegionDice(Metric):
         merge: Merging = "none",
         correspondence: Literal["set", "image"] = "set",
         ignore_index: Iterable[int] | int | None = None,
-        background: Label | None = None,
+        background: GivenBackground = None,
         names: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -168,8 +174,14 @@ class RegionDice(Metric):
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
         self.activation = as_activation(activation)
-        self.options = Options.of(similarity=similarity, match=match, merge=merge)
         self.match = match
+        self.classes = _classes(names, self.regions[0])
+        self.clusters = _clusters(self.classes if match == "labels" else (), self.regions[1])
+        self._named = names is not None
+        self.background = _background(background, self.classes, self.clusters)
+        self.options = CompareOptions.of(
+            similarity=similarity, match=match, merge=merge, background=self.background
+        )
         if correspondence not in ("set", "image"):
             raise InputError(f"correspondence must be 'set' or 'image', found {correspondence!r}")
         self.correspondence = correspondence
@@ -183,15 +195,6 @@ class RegionDice(Metric):
                 ".",
             )
         self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
-        self.classes = _classes(names, self.regions[0])
-        by_label = self.options.match == "labels"
-        self.clusters = _clusters(self.classes if by_label else (), self.regions[1])
-        self._named = names is not None
-        if background is not None and background not in self.classes:
-            raise InputError(
-                f"background must be one of the classes {self.classes}, found {background!r}"
-            )
-        self.background = background
         self._result: Comparison | None = None
         self._add_states()
 
@@ -207,7 +210,7 @@ class RegionDice(Metric):
             states["prediction_likeliest"] = torch.zeros(self.regions[1], dtype=whole)
             states["savings"] = torch.zeros(self.regions, dtype=real)
         else:
-            size = len(keys(self.classes))
+            size = len(self.keys)
             states["totals"] = torch.zeros(size, 2, dtype=whole)
             states["counts"] = torch.zeros(size, dtype=whole)
         for name, default in states.items():
@@ -220,9 +223,14 @@ class RegionDice(Metric):
         """Eight bytes that differ between metrics whose `update` adds different sums."""
         options: list[object] = [self.regions, self.activation, sorted(self.ignored)]
         if self.correspondence == "image":
-            options += [self.options, self.classes, self.background]
+            options += [self.options, self.classes]
         digest = sha256(repr(options).encode()).digest()[:8]
         return torch.tensor(list(digest), dtype=torch.int64)
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of all numbers that `compute` returns."""
+        return keys(self.classes, foreground=self.background is not None)
 
     def extra_repr(self) -> str:
         """The options, as `repr` shows them."""
@@ -320,9 +328,9 @@ class RegionDice(Metric):
         result = self._compare_image(prediction, reference)
         if result is None:
             return
-        values = scalars(result, self.classes, self.background)
+        values = scalars(result, self.classes)
         totals, counts = torch.zeros_like(self.totals.cpu()), torch.zeros_like(self.counts.cpu())
-        for k, key in enumerate(keys(self.classes)):
+        for k, key in enumerate(self.keys):
             value = values.get(key, nan)
             if not isnan(value):
                 first = floor(value * STEP)
@@ -351,7 +359,9 @@ class RegionDice(Metric):
             return None
         labels = self.classes, self.clusters
         overlap = overlap_of_sums(sums, crisp, labels, self.options.similarity)
-        return overlap.compare(match=self.match, merge=self.options.merge)
+        return overlap.compare(
+            match=self.match, merge=self.options.merge, background=self.background
+        )
 
     def compute(self) -> dict[str, Tensor]:
         """All numbers as scalar tensors."""
@@ -367,14 +377,14 @@ class RegionDice(Metric):
             return self._means()
         self._result = self._compare_set()
         if self._result is None:
-            return dict.fromkeys(keys(self.classes), nan)
-        return scalars(self._result, self.classes, self.background)
+            return dict.fromkeys(self.keys, nan)
+        return scalars(self._result, self.classes)
 
     def _means(self) -> dict[str, float]:
         """The mean of every number over the images for which it is defined."""
         values = {}
         totals, counts = self.totals.tolist(), self.counts.tolist()
-        for key, (first, second), count in zip(keys(self.classes), totals, counts, strict=True):
+        for key, (first, second), count in zip(self.keys, totals, counts, strict=True):
             total = first * STEP + second
             values[key] = float(Fraction(total, STEP * STEP * count)) if count else nan
         return values
@@ -420,7 +430,7 @@ class RegionDice(Metric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison of all data of all processes."""
+        """The comparison over the data of all processes."""
         if self.correspondence == "image":
             raise InputError(
                 "every image has its own correspondence, so there is no single result. Use ",
@@ -457,7 +467,7 @@ class RegionDice(Metric):
 
 
 def _own(states: Tensor) -> Tensor:
-    """Reduce the digests of several metrics, which are equal, to one."""
+    """Reduce the digests of several metrics to one; all digests are equal."""
     return states[-1]
 
 
@@ -476,6 +486,26 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
     if isinstance(names, str) or len(classes) != count or len(set(classes)) != count:
         raise InputError(f"names must be {count} different names, one per class, found {names!r}")
     return classes
+
+
+def _background(
+    background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
+) -> dict[Side, Label] | None:
+    """The class and the cluster of the background; one label stands for both."""
+    if background is None:
+        return None
+    if isinstance(background, Mapping):
+        sides = dict(background)
+    else:
+        position = classes.index(background) if background in classes else -1
+        known = 0 <= position < len(clusters)
+        sides = {"reference": background, "prediction": clusters[position] if known else background}
+    for side, what, labels in zip(SIDES, ("classes", "clusters"), (classes, clusters), strict=True):
+        if sides.get(side) not in labels:
+            raise InputError(
+                f"background must be one of the {what} {labels}, found {sides.get(side)!r}"
+            )
+    return sides
 
 
 def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:

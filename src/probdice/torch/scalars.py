@@ -1,10 +1,10 @@
 """The numbers of a comparison as one flat dictionary, with the names that papers use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from math import isnan, nan
 
-from probdice.comparison.result import Comparison, Group
+from probdice.comparison.result import Comparison
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES
@@ -13,26 +13,31 @@ __all__ = ["keys", "scalars"]
 
 MEASURES = "accuracy", "dice", "iou"  # per class
 OF_CHANCE = "chance", "adjusted_score"
+OF_FOREGROUND = "foreground_dice", "pooled_dice", "foreground_score"  # with a background
+OF_FOREGROUND_CLASSES = "foreground_accuracy", "foreground_iou"
 OF_LABELS = "explained_reference", "explained_prediction"
 
 
-def keys(classes: Sequence[Label]) -> list[str]:
-    """All keys of `scalars`, which are the same for every input."""
+def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
+    """All keys of `scalars`, which are the same for every input.
+
+    `foreground` adds the numbers that need a background.
+    """
     means = [f"mean_{measure}" for measure in MEASURES]
+    others = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
     of_classes = [f"{measure}_{label}" for measure in MEASURES for label in classes]
-    return ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy", *means, *of_classes]
+    scores = ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy"]
+    return [*scores, *means, *(others if foreground else ()), *of_classes]
 
 
-def scalars(
-    result: Comparison, classes: Sequence[Label], background: Label | None
-) -> dict[str, float]:
+def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     """The scores of a comparison, and the values of every class of the reference.
 
     A number that needs another pass over the pixels is NaN. A class that does not occur, or whose
-    group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0. The
-    means leave out the background.
+    group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0.
+    There are numbers of the foreground only with a background.
     """
-    values = dict.fromkeys(keys(classes), nan)
+    values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
         detached = result.detach()
@@ -42,29 +47,47 @@ def scalars(
     of_class = _classes(result)
     values["accuracy"] = _accuracy(result)
     for k, measure in enumerate(MEASURES):
-        several = [of_class.get(label, (nan,) * 3)[k] for label in classes]
-        averaged = [
-            value
-            for label, value in zip(classes, several, strict=True)
-            if label != background and not isnan(value)
-        ]
-        values[f"mean_{measure}"] = sum(averaged) / len(averaged) if averaged else nan
-        named = zip(classes, several, strict=True)
-        values |= {f"{measure}_{label}": value for label, value in named}
+        several = {label: of_class.get(label, (nan,) * 3)[k] for label in classes}
+        values[f"mean_{measure}"] = _mean(several.values())
+        values |= {f"{measure}_{label}": value for label, value in several.items()}
+    return values | _foreground(result, classes, of_class)
+
+
+def _foreground(
+    result: Comparison, classes: Sequence[Label], of_class: dict[Label, tuple[float, float, float]]
+) -> dict[str, float]:
+    """The numbers of the foreground; none without a background."""
+    if result.background is None:
+        return {}
+    values = {name: getattr(result, name) for name in OF_FOREGROUND}
+    with suppress(NeedsImages):
+        name = "adjusted_foreground_score"
+        values[name] = getattr(result.detach(), name)
+    place = result.background_regions.reference
+    background = None if place is None else result.overlap.reference.label(place)
+    inside = [of_class[label] for label in classes if label in of_class and label != background]
+    for name, k in zip(OF_FOREGROUND_CLASSES, (0, 2), strict=True):
+        values[name] = _mean(entry[k] for entry in inside)
     return values
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean of the defined values; NaN if there are none."""
+    defined = [value for value in values if not isnan(value)]
+    return sum(defined) / len(defined) if defined else nan
 
 
 def _accuracy(result: Comparison) -> float:
     """The share of pixels that agree; for probabilities, Σ min(p, q) / pixels."""
     if result.similarity.separable:
         return result.score
-    return sum(_shared(group) for group in result.groups) / result.pixels
+    return sum(group.common_volume for group in result.groups) / result.pixels
 
 
 def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
     """Accuracy, Dice and IoU of every class, taken from its group."""
     values = {
-        label: (_shared(group) / group.reference_volume, group.dice, group.jaccard)
+        label: (group.common_volume / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups
         if not group.faint
         for label in group.reference
@@ -72,8 +95,3 @@ def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
     if result.match == "labels":  # predicted classes that do not occur in the target
         values |= {label: (nan, 0.0, 0.0) for label in result.unmatched["prediction"]}
     return values
-
-
-def _shared(group: Group) -> float:
-    """The intersection of both sides of a group, in pixels."""
-    return group.dice * (group.reference_volume + group.prediction_volume) / 2

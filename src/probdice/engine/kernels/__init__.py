@@ -10,7 +10,9 @@ from probdice.engine.kernels import (
     information,
     labels,
     moments,
+    surface_search,
     surface_shapes,
+    surface_summary,
     surfaces,
 )
 
@@ -23,7 +25,9 @@ __all__ = [
     "information",
     "labels",
     "moments",
+    "surface_search",
     "surface_shapes",
+    "surface_summary",
     "surfaces",
     "watch_compiler",
 ]

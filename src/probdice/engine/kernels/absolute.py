@@ -46,7 +46,8 @@ def pairs(
 ) -> tuple[bool, bool]:
     """Add the volumes and Σ min(p_i, q_j) of these pixels.
 
-    The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
+    For each region, the number of pixels at which it is the most probable is added to
+    `p_likeliest` or `q_likeliest`.
     Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True

@@ -68,7 +68,7 @@ class _Pieces(NamedTuple):
 
 
 def shapes_for(axes: Floats) -> Shapes:
-    """The shapes of an image with these steps along its two or three axes, as columns.
+    """Return the shapes for an image; the columns of `axes` are the steps along its 2 or 3 axes.
 
     Distances do not change when everything is rotated, and boxes along the axes of the coordinates
     fit cells best, so the axes are rotated onto those of the coordinates as far as possible.

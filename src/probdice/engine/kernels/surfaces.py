@@ -1,4 +1,4 @@
-"""Surfaces of sets of pixels, and exact distances from one surface to another.
+"""Surfaces of sets of pixels, stored so that nearest points are found quickly.
 
 An image is an array of codes with three axes; one of two axes is an image of one layer. The set of
 a group is where the code is the group's number, and `OUTSIDE` marks pixels that are left out. A
@@ -7,7 +7,8 @@ the surface is closed at the border of the image.
 
 Nearest points are found in the grid of cells itself. A pyramid above it stores for every block of
 cells which of its halves, along each axis, have a surface, and a search descends only into blocks
-that are closer than the closest point so far.
+that are closer than the closest point so far. A large box is stored in bricks, and bricks without
+a surface take no memory.
 """
 
 from typing import Any, NamedTuple
@@ -23,27 +24,30 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 OUTSIDE = -2  # the code of a pixel that is left out
-SHARE = 1e-9  # by which a share of the weight may fall short of a percentile
-REACH = 1e-9  # by which a distance may exceed a tolerance
-FIXED = 3  # numbers before those of percentiles and tolerances: hd, assd, masd
-FARTHEST = 2.0**62  # cells: more than any image has
 DEEPEST = 64  # levels of a pyramid: more than any image has
+BRICK = 2**12  # cells in a brick of a large box
 
 
 class Surface(NamedTuple):
-    """A traced surface.
+    """A surface in a box of cells, and its pyramid.
 
-    `nodes` has one byte per block, with one bit per half along each axis, of all levels of the
-    pyramid: level 1 first. Block (i, j, k) of level n starts at cell (i << shifts[n, 0], …).
+    Level 0 of the pyramid has one byte per cell, its configuration. Every other level has one byte
+    per block, with one bit per half along each axis. Block (i, j, k) of level n starts at cell
+    (i << shifts[n, 0], …). The blocks of level `brick` are the bricks: each stores all levels up
+    to its own, and levels above are stored as they are.
     """
 
-    configurations: NDArray[np.uint8]  # of all cells of the box
-    cells: Integers  # flat indices of those that have elements
+    cells: Integers  # flat indices of the cells that have elements
+    codes: NDArray[np.uint8]  # their configurations
     starts: Integers  # of their elements, and the number of all
-    nodes: NDArray[np.uint8]
-    offsets: Integers
     counts: Integers  # blocks along each axis, per level
     shifts: Integers
+    brick: int
+    slots: Integers  # of each brick, the place of its bytes; empty bricks share one place
+    bricks: NDArray[np.uint8]
+    within: Integers  # where each level starts in a brick, and the bytes of a brick
+    nodes: NDArray[np.uint8]  # levels above the bricks
+    offsets: Integers  # where each of them starts
 
 
 @kernel
@@ -74,37 +78,190 @@ def bounds(codes: Codes, first: int, into: Integers) -> None:
 @kernel
 def trace(codes: Codes, group: int, box: Integers, masked: bool, shapes: Shapes) -> Surface:
     """The surface of one group within a box of cells: its first cell, then the numbers of cells."""
-    return _trace(codes, group, box, masked, shapes)
+    return traced(codes, group, box, masked, shapes)
 
 
 @inner
-def _trace(codes: Codes, group: int, box: Integers, masked: bool, shapes: Shapes) -> Surface:
-    configurations = np.empty((box[3], box[4], box[5]), np.uint8)
-    _configure(codes, group, box, masked, configurations)
-    flat = configurations.reshape(-1)
-    elements = np.diff(shapes.element_starts)
+def traced(codes: Codes, group: int, box: Integers, masked: bool, shapes: Shapes) -> Surface:
+    surface = _empty(box, shapes, box[3] * box[4] * box[5], np.empty(0, np.int64))
+    flat = surface.bricks[: box[3] * box[4] * box[5]]
+    _configure(codes, group, box, masked, flat.reshape((box[3], box[4], box[5])))
+    elements = _element_counts(shapes)
     found = 0
     for k in range(np.uint64(0), np.uint64(flat.size)):
         found += elements[flat[k]] > 0
     cells = np.empty(found, np.int64)
-    starts = np.empty(found + 1, np.int64)
-    n = total = 0
+    configurations = np.empty(found, np.uint8)
+    n = 0
     for k in range(flat.size):
-        count = elements[flat[k]]
-        if count > 0:
+        if elements[flat[k]] > 0:
             cells[n] = k
-            starts[n] = total
+            configurations[n] = flat[k]
             n += 1
-            total += count
-    starts[n] = total
+    return _filled(surface, cells, configurations, shapes)
+
+
+@kernel
+def assemble(
+    cells: Integers,
+    configurations: NDArray[np.uint8],
+    sizes: Integers,
+    box: Integers,
+    shapes: Shapes,
+    dense: int,
+) -> Surface:
+    """The surface of some cells of an image, given by their flat indices in ascending order.
+
+    `sizes` are the numbers of cells of the image along each axis. A box of more than `dense` cells
+    is stored in bricks.
+    """
+    return assembled(cells, configurations, sizes, box, shapes, dense)
+
+
+@inner
+def assembled(
+    cells: Integers,
+    configurations: NDArray[np.uint8],
+    sizes: Integers,
+    box: Integers,
+    shapes: Shapes,
+    dense: int,
+) -> Surface:
+    moved = np.empty(cells.size, np.int64)
+    for n in range(cells.size):
+        i, j, k = place_of(cells[n], sizes[1], sizes[2])
+        moved[n] = ((i - box[0]) * box[4] + j - box[1]) * box[5] + k - box[2]
+    surface = _empty(box, shapes, dense, moved)
+    for n in range(moved.size):
+        i, j, k = place_of(moved[n], box[4], box[5])
+        surface.bricks[_address(surface, 0, i, j, k)] = configurations[n]
+    return _filled(surface, moved, configurations, shapes)
+
+
+@inner
+def _element_counts(shapes: Shapes) -> Integers:
+    """The number of elements of every configuration. (np.diff takes seconds to compile.)"""
+    starts = shapes.element_starts
+    counts = np.empty(starts.size - 1, np.int64)
+    for k in range(counts.size):
+        counts[k] = starts[k + 1] - starts[k]
+    return counts
+
+
+@inlined
+def _product(values: Integers) -> int:
+    return values[0] * values[1] * values[2]
+
+
+@inlined
+def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
+    """The three indices of a cell."""
+    return cell // (width * height), cell // width % height, cell % width
+
+
+@inner
+def _empty(box: Integers, shapes: Shapes, dense: int, cells: Integers) -> Surface:
+    """A surface without elements, with memory for these cells of a box, or for all of them."""
     counts, shifts = _levels(box, shapes)
-    offsets = np.zeros(counts.shape[0] + 1, np.int64)
-    for level in range(1, counts.shape[0]):
-        offsets[level + 1] = offsets[level] + counts[level].prod()
-    nodes = np.zeros(offsets[-1], np.uint8)
-    for n in range(found):
-        _mark(cells[n], nodes, offsets, counts, shifts)
-    return Surface(configurations, cells, starts, nodes, offsets, counts, shifts)
+    top = counts.shape[0] - 1
+    brick = top
+    if box[3] * box[4] * box[5] > dense:
+        brick = 0
+        while brick < top and 1 << (shifts[brick, 0] + shifts[brick, 1] + shifts[brick, 2]) < BRICK:
+            brick += 1
+    within = np.zeros(brick + 2, np.int64)
+    for level in range(brick + 1):
+        size = 1
+        for axis in range(3):
+            size *= _span(counts, shifts, brick, level, axis)
+        within[level + 1] = within[level] + size
+    slots = np.zeros(_product(counts[brick]), np.int64)
+    used = 1
+    if brick < top:
+        for n in range(cells.size):
+            i, j, k = place_of(cells[n], box[4], box[5])
+            u, v, w = i >> shifts[brick, 0], j >> shifts[brick, 1], k >> shifts[brick, 2]
+            slot = (u * counts[brick, 1] + v) * counts[brick, 2] + w
+            if slots[slot] == 0:
+                slots[slot] = used * within[-1]
+                used += 1
+    offsets = np.zeros(top + 2, np.int64)
+    for level in range(brick + 1, top + 1):
+        offsets[level + 1] = offsets[level] + _product(counts[level])
+    return Surface(
+        np.empty(0, np.int64),
+        np.empty(0, np.uint8),
+        np.zeros(1, np.int64),
+        counts,
+        shifts,
+        brick,
+        slots,
+        np.zeros(used * within[-1], np.uint8),
+        within,
+        np.zeros(offsets[-1], np.uint8),
+        offsets,
+    )
+
+
+@inlined
+def _span(counts: Integers, shifts: Integers, brick: int, level: int, axis: int) -> int:
+    """Blocks of a level along one axis of a brick."""
+    if counts[brick, axis] == 1:
+        return counts[level, axis]
+    return 1 << (shifts[brick, axis] - shifts[level, axis])
+
+
+@inlined
+def _address(surface: Surface, level: int, p: int, q: int, r: int) -> int:
+    """Where the bricks store a block of a level up to their own."""
+    counts, shifts, brick = surface.counts, surface.shifts, surface.brick
+    if surface.slots.size == 1:
+        return surface.within[level] + (p * counts[level, 1] + q) * counts[level, 2] + r
+    a = shifts[brick, 0] - shifts[level, 0]
+    b = shifts[brick, 1] - shifts[level, 1]
+    c = shifts[brick, 2] - shifts[level, 2]
+    u, v, w = p >> a, q >> b, r >> c
+    start = surface.slots[(u * counts[brick, 1] + v) * counts[brick, 2] + w]
+    height = _span(counts, shifts, brick, level, 1)
+    width = _span(counts, shifts, brick, level, 2)
+    inside = ((p - (u << a)) * height + q - (v << b)) * width + r - (w << c)
+    return start + surface.within[level] + inside
+
+
+@inlined
+def halves_of(surface: Surface, level: int, p: int, q: int, r: int) -> int:
+    """The halves of a block that have a surface, as bits."""
+    if level <= surface.brick:
+        return surface.bricks[_address(surface, level, p, q, r)]
+    counts = surface.counts
+    return surface.nodes[surface.offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r]
+
+
+@inner
+def _filled(
+    surface: Surface, cells: Integers, configurations: NDArray[np.uint8], shapes: Shapes
+) -> Surface:
+    """The surface with its cells, whose configurations it has, and the levels above them."""
+    starts = np.empty(cells.size + 1, np.int64)
+    starts[0] = 0
+    for n in range(cells.size):
+        code = configurations[n]
+        elements = shapes.element_starts[code + 1] - shapes.element_starts[code]
+        starts[n + 1] = starts[n] + elements
+        _mark(surface, cells[n])
+    return Surface(
+        cells,
+        configurations,
+        starts,
+        surface.counts,
+        surface.shifts,
+        surface.brick,
+        surface.slots,
+        surface.bricks,
+        surface.within,
+        surface.nodes,
+        surface.offsets,
+    )
 
 
 @inner
@@ -157,7 +314,7 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
     shifts = np.zeros((DEEPEST, 3), np.int64)
     counts[0] = box[3:]
     level = 0
-    while counts[level].max() > 1:
+    while max(counts[level, 0], counts[level, 1], counts[level, 2]) > 1:
         shortest = np.inf
         for axis in range(3):
             if counts[level, axis] > 1:
@@ -173,18 +330,10 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
 
 
 @inner
-def _mark(
-    cell: int,
-    nodes: NDArray[np.uint8],
-    offsets: Integers,
-    counts: Integers,
-    shifts: Integers,
-) -> None:
+def _mark(surface: Surface, cell: int) -> None:
     """Mark the blocks of all levels that a cell with a surface lies in."""
-    k = cell % counts[0, 2]
-    rest = cell // counts[0, 2]
-    j = rest % counts[0, 1]
-    i = rest // counts[0, 1]
+    counts, shifts = surface.counts, surface.shifts
+    i, j, k = place_of(cell, counts[0, 1], counts[0, 2])
     for level in range(1, counts.shape[0]):
         half = 0
         if shifts[level, 0] > shifts[level - 1, 0]:
@@ -196,479 +345,76 @@ def _mark(
         if shifts[level, 2] > shifts[level - 1, 2]:
             half |= k & 1
             k >>= 1
-        node = offsets[level] + (i * counts[level, 1] + j) * counts[level, 2] + k
-        known = nodes[node]
-        nodes[node] = known | 1 << half
+        known = halves_of(surface, level, i, j, k)
+        if level <= surface.brick:
+            surface.bricks[_address(surface, level, i, j, k)] = known | 1 << half
+        else:
+            node = (i * counts[level, 1] + j) * counts[level, 2] + k
+            surface.nodes[surface.offsets[level] + node] = known | 1 << half
         if known:
             break
 
 
 @kernel
-def distances(
-    surface: Surface,
-    other: Surface,
-    shapes: Shapes,
-    first: int,
-    last: int,
-    into: Floats,
-    weights: Floats,
-) -> None:
-    """Distances from the centroids of the elements of some cells to another surface of the box."""
-    _distances(surface, other, shapes, first, last, into, weights)
-
-
-@inner
-def _distances(
-    surface: Surface,
-    other: Surface,
-    shapes: Shapes,
-    first: int,
-    last: int,
-    into: Floats,
-    weights: Floats,
-) -> None:
-    own = surface.configurations.reshape(-1)
-    others = other.configurations.reshape(-1)
-    depth, height, width = other.configurations.shape
-    cells, starts = surface.cells, surface.starts
-    heights, neighbours, steps = shapes.heights, shapes.neighbours, shapes.steps
-    element_starts, sizes = shapes.element_starts, shapes.sizes
-    places, fractions = shapes.places, shapes.fractions
-    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
-    edge_starts, edges = shapes.edge_starts, shapes.edges
-    near = np.empty(neighbours.shape[0], np.int64)
-    offsets = np.empty((neighbours.shape[0], 3))
-    stack = np.empty((8 * DEEPEST, 4), np.int64)
-    bounds = np.empty(8 * DEEPEST)
-    extents = _extents(other, shapes)
-    seed = -1
-    for n in range(first, last):
-        cell = cells[n]
-        start, stop = element_starts[own[cell]], element_starts[own[cell] + 1]
-        place = starts[n] - start
-        for e in range(start, stop):
-            weights[place + e] = sizes[e]
-        if others[cell] == own[cell]:  # the same elements
-            for e in range(start, stop):
-                into[place + e] = 0.0
-            continue
-        k = cell % width
-        j = cell // width % height
-        i = cell // (width * height)
-        found = 0
-        for m in range(neighbours.shape[0]):
-            a, b, c = i + neighbours[m, 0], j + neighbours[m, 1], k + neighbours[m, 2]
-            if 0 <= a < depth and 0 <= b < height and 0 <= c < width:
-                beside = (a * height + b) * width + c
-                if facet_starts[others[beside]] != facet_starts[others[beside] + 1]:
-                    near[found] = beside
-                    for axis in range(3):
-                        offsets[found, axis] = steps[m, axis]
-                    found += 1
-        for e in range(start, stop):
-            x, y, z = places[e, 0], places[e, 1], places[e, 2]
-            best = np.inf
-            for m in range(found):
-                closer = _to_cell(
-                    boxes,
-                    facet_starts,
-                    frames,
-                    edge_starts,
-                    edges,
-                    others[near[m]],
-                    x - offsets[m, 0],
-                    y - offsets[m, 1],
-                    z - offsets[m, 2],
-                    best,
-                )
-                if closer < best:
-                    best = closer
-                    seed = near[m]
-            # The closest point beyond the cells that were searched is at least this far.
-            margin = np.inf
-            if i > 1:
-                margin = min(margin, heights[0] * (1 + fractions[e, 0]))
-            if i + 2 < depth:
-                margin = min(margin, heights[0] * (2 - fractions[e, 0]))
-            if j > 1:
-                margin = min(margin, heights[1] * (1 + fractions[e, 1]))
-            if j + 2 < height:
-                margin = min(margin, heights[1] * (2 - fractions[e, 1]))
-            if k > 1:
-                margin = min(margin, heights[2] * (1 + fractions[e, 2]))
-            if k + 2 < width:
-                margin = min(margin, heights[2] * (2 - fractions[e, 2]))
-            if best > margin * margin:
-                best, seed = _descend(
-                    other, others, shapes, extents, (i, j, k), e, best, seed, stack, bounds
-                )
-            into[place + e] = np.sqrt(best)
-
-
-@inner
-def _extents(surface: Surface, shapes: Shapes) -> Floats:
-    """The centre of a block relative to its first pixel, and half its size, per level."""
-    extents = np.zeros((surface.shifts.shape[0], 6))
-    for level in range(surface.shifts.shape[0]):
-        for axis in range(3):
-            for step in range(3):
-                half = shapes.axes[axis, step] * (1 << surface.shifts[level, step]) / 2
-                extents[level, axis] += half
-                extents[level, 3 + axis] += abs(half)
-    return extents
-
-
-@inlined
-def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
-    """The squared distance from a point to a box, given by its centre and half its size."""
-    a = max(abs(x - boxes[box, 0]) - boxes[box, 3], 0.0)
-    b = max(abs(y - boxes[box, 1]) - boxes[box, 4], 0.0)
-    c = max(abs(z - boxes[box, 2]) - boxes[box, 5], 0.0)
-    return a * a + b * b + c * c
-
-
-@inlined
-def _to_cell(
-    boxes: Floats,
-    facet_starts: Integers,
-    frames: Floats,
-    edge_starts: Integers,
-    edges: Floats,
-    configuration: int,
-    x: float,
-    y: float,
-    z: float,
-    best: float,
-) -> float:
-    """The squared distance from a point to the surface in a cell, or `best` if that is less."""
-    if _to_box(boxes, configuration, x, y, z) >= best:
-        return best
-    for f in range(facet_starts[configuration], facet_starts[configuration + 1]):
-        above = frames[f, 6] * x + frames[f, 7] * y + frames[f, 8] * z + frames[f, 11]
-        above *= above
-        if above >= best:
-            continue
-        u = frames[f, 0] * x + frames[f, 1] * y + frames[f, 2] * z + frames[f, 9]
-        v = frames[f, 3] * x + frames[f, 4] * y + frames[f, 5] * z + frames[f, 10]
-        beside = np.inf
-        for e in range(edge_starts[f], edge_starts[f + 1]):
-            a, b = u - edges[e, 0], v - edges[e, 1]
-            out = a * edges[e, 3] - b * edges[e, 2]
-            if out >= 0:
-                along = a * edges[e, 2] + b * edges[e, 3]
-                over = min(along, 0.0) + max(along - edges[e, 4], 0.0)
-                beside = min(beside, out * out + over * over)
-        if beside == np.inf:  # inside of every edge
-            beside = 0.0
-        best = min(best, above + beside)
-    return best
-
-
-@inlined
-def _descend(
-    surface: Surface,
-    configurations: NDArray[np.uint8],
-    shapes: Shapes,
-    extents: Floats,
-    cell: tuple[int, int, int],
-    element: int,
-    best: float,
-    seed: int,
-    stack: Integers,
-    bounds: Floats,
-) -> tuple[float, int]:
-    """The squared distance from an element of a cell to a surface, and the nearest cell.
-
-    Distances of at least `best` are of no interest. `seed` is a cell that may be near.
-    """
-    axes, places = shapes.axes, shapes.places
-    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
-    edge_starts, edges = shapes.edge_starts, shapes.edges
-    nodes, offsets = surface.nodes, surface.offsets
-    shifts, counts = surface.shifts, surface.counts
-    height, width = counts[0, 1], counts[0, 2]
-    i, j, k = cell
-    x, y, z = places[element, 0], places[element, 1], places[element, 2]
-    if seed >= 0:
-        c = seed % width - k
-        b = seed // width % height - j
-        a = seed // (width * height) - i
-        dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
-        dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
-        dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
-        best = _to_cell(
-            boxes,
-            facet_starts,
-            frames,
-            edge_starts,
-            edges,
-            configurations[seed],
-            dx,
-            dy,
-            dz,
-            best,
-        )
-    waiting = _enter(surface, shapes, cell, element, best, stack, bounds)
-    while waiting > 0:
-        waiting -= 1
-        if bounds[waiting] >= best:
-            continue
-        level = stack[waiting, 0]
-        p, q, r = stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
-        halves = nodes[offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r]
-        level -= 1
-        da = shifts[level + 1, 0] - shifts[level, 0]
-        db = shifts[level + 1, 1] - shifts[level, 1]
-        dc = shifts[level + 1, 2] - shifts[level, 2]
-        p, q, r = p << da, q << db, r << dc
-        # The half of each axis that the point is on, or closer to.
-        closest = 0
-        if da and i >= (p + 1) << shifts[level, 0]:
-            closest |= 4
-        if db and j >= (q + 1) << shifts[level, 1]:
-            closest |= 2
-        if dc and k >= (r + 1) << shifts[level, 2]:
-            closest |= 1
-        for turn in range(8):
-            # What is pushed last is visited first; cells are visited at once.
-            half = (turn if level == 0 else 7 - turn) ^ closest
-            if not halves >> half & 1:
-                continue
-            u, v, w = p + (half >> 2), q + (half >> 1 & 1), r + (half & 1)
-            a = (u << shifts[level, 0]) - i
-            b = (v << shifts[level, 1]) - j
-            c = (w << shifts[level, 2]) - k
-            dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
-            dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
-            dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
-            if level == 0:
-                visited = (u * height + v) * width + w
-                closer = _to_cell(
-                    boxes,
-                    facet_starts,
-                    frames,
-                    edge_starts,
-                    edges,
-                    configurations[visited],
-                    dx,
-                    dy,
-                    dz,
-                    best,
-                )
-                if closer < best:
-                    best = closer
-                    seed = visited
-            else:
-                bound = _to_box(extents, level, dx, dy, dz)
-                if bound < best:
-                    stack[waiting, 0] = level
-                    stack[waiting, 1] = u
-                    stack[waiting, 2] = v
-                    stack[waiting, 3] = w
-                    bounds[waiting] = bound
-                    waiting += 1
-    return best, seed
-
-
-@inlined
-def _enter(
-    surface: Surface,
-    shapes: Shapes,
-    cell: tuple[int, int, int],
-    element: int,
-    best: float,
-    stack: Integers,
-    bounds: Floats,
-) -> int:
-    """Put the blocks that hold everything closer than `best` on the stack: eight at most."""
-    counts, shifts = surface.counts, surface.shifts
-    heights, fractions = shapes.heights, shapes.fractions
-    top = counts.shape[0] - 1
-    reach = np.sqrt(best)
-    level = 1
-    while level < top:
-        wide = True
-        for axis in range(3):
-            length = heights[axis] * (1 << shifts[level, axis])
-            wide &= counts[level, axis] == 1 or length >= 2 * reach
-        if wide:
-            break
-        level += 1
-    p_low, p_high = _between(cell[0], fractions[element, 0], reach / heights[0])
-    q_low, q_high = _between(cell[1], fractions[element, 1], reach / heights[1])
-    r_low, r_high = _between(cell[2], fractions[element, 2], reach / heights[2])
-    p_shift, q_shift, r_shift = shifts[level, 0], shifts[level, 1], shifts[level, 2]
-    p_last, q_last, r_last = counts[level, 0] - 1, counts[level, 1] - 1, counts[level, 2] - 1
-    waiting = 0
-    for p in range(p_low >> p_shift, min(p_high >> p_shift, p_last) + 1):
-        for q in range(q_low >> q_shift, min(q_high >> q_shift, q_last) + 1):
-            for r in range(r_low >> r_shift, min(r_high >> r_shift, r_last) + 1):
-                stack[waiting, 0] = level
-                stack[waiting, 1] = p
-                stack[waiting, 2] = q
-                stack[waiting, 3] = r
-                bounds[waiting] = 0.0
-                waiting += 1
-    return waiting
-
-
-@inlined
-def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
-    """The first and the last cell of one axis that are within a radius of a point in a cell."""
-    place = cell + fraction
-    return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
-
-
-@kernel
-def centroids(surface: Surface, shapes: Shapes, box: Integers, into: Floats) -> None:
-    """The centroids of all elements, in pixels of the image."""
-    height, width = surface.configurations.shape[1:]
-    own = surface.configurations.reshape(-1)
-    for n in range(surface.cells.size):
-        cell = surface.cells[n]
-        start = shapes.element_starts[own[cell]]
-        place = surface.starts[n]
-        for e in range(surface.starts[n + 1] - place):
-            centre = shapes.fractions[start + e]
-            into[place + e, 0] = box[0] - 1 + cell // (width * height) + centre[0]
-            into[place + e, 1] = box[1] - 1 + cell // width % height + centre[1]
-            into[place + e, 2] = box[2] - 1 + cell % width + centre[2]
-
-
-@kernel
-def summarise(
-    reference: Floats,
-    reference_weights: Floats,
-    prediction: Floats,
-    prediction_weights: Floats,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
-    """The numbers of two sets of distances; the order of the distances is changed."""
-    _summarise(
-        reference,
-        reference_weights,
-        prediction,
-        prediction_weights,
-        percentiles,
-        tolerances,
-        into,
-    )
-
-
-@inner
-def _summarise(
-    reference: Floats,
-    reference_weights: Floats,
-    prediction: Floats,
-    prediction_weights: Floats,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
-    last = FIXED + percentiles.size
-    if reference.size == 0 or prediction.size == 0:
-        both = reference.size == prediction.size
-        into[:last] = np.nan if both else np.inf
-        into[last:] = np.nan if both else 0.0
-        return
-    one = _moments(reference, reference_weights)
-    two = _moments(prediction, prediction_weights)
-    into[0] = max(one[2], two[2])
-    into[1] = (one[1] + two[1]) / (one[0] + two[0])
-    into[2] = (one[1] / one[0] + two[1] / two[0]) / 2
-    for k in range(tolerances.size):
-        limit = tolerances[k] + REACH
-        within, beyond = _divided(reference, reference_weights, limit)
-        also_within, also_beyond = _divided(prediction, prediction_weights, limit)
-        within += also_within
-        into[last + k] = within / (within + (beyond + also_beyond))  # exactly 0 and 1 as well
-    for k in range(percentiles.size):
-        share = percentiles[k] / 100 - SHARE
-        into[FIXED + k] = max(
-            _percentile(reference, reference_weights, share * one[0]),
-            _percentile(prediction, prediction_weights, share * two[0]),
-        )
-
-
-@inner
-def _moments(values: Floats, weights: Floats) -> tuple[float, float, float]:
-    """All weight, the weighted sum, and the largest value."""
-    weight = total = largest = 0.0
-    for k in range(values.size):
-        weight += weights[k]
-        total += weights[k] * values[k]
-        largest = max(largest, values[k])
-    return weight, total, largest
-
-
-@inner
-def _divided(values: Floats, weights: Floats, limit: float) -> tuple[float, float]:
-    """The weight up to a limit, and beyond it."""
-    within = beyond = 0.0
-    for k in range(values.size):
-        if values[k] <= limit:
-            within += weights[k]
-        else:
-            beyond += weights[k]
-    return within, beyond
-
-
-@inner
-def _percentile(values: Floats, weights: Floats, target: float) -> float:
-    """The smallest value up to which the weight reaches a target, by selection in place."""
-    low, high = 0, values.size
-    while high - low > 1:
-        a, b, c = values[low], values[(low + high) // 2], values[high - 1]
-        pivot = max(min(a, b), min(max(a, b), c))
-        # Less than the pivot up to `below`, equal up to `k`, unknown up to `above`, then greater.
-        below, k, above = low, low, high
-        less = equal = 0.0
-        while k < above:
-            value, weight = values[k], weights[k]
-            if value < pivot:
-                values[k], values[below] = values[below], value
-                weights[k], weights[below] = weights[below], weight
-                less += weight
-                below += 1
-                k += 1
-            elif value > pivot:
-                above -= 1
-                values[k], values[above] = values[above], value
-                weights[k], weights[above] = weights[above], weight
-            else:
-                equal += weight
-                k += 1
-        if target <= less:
-            high = below
-        elif target <= less + equal or above == high:
-            return pivot
-        else:
-            target -= less + equal
-            low = above
-    return values[low]
-
-
-@kernel
-def summarise_groups(
-    reference: Codes,
-    prediction: Codes,
-    groups: Integers,
-    boxes: Integers,
+def collect(
+    codes: Codes,
+    first: Integers,
+    sizes: Integers,
     masked: bool,
     shapes: Shapes,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
+    numbers: NDArray[np.int32],
+    cells: Integers,
+    configurations: NDArray[np.uint8],
+) -> int:
+    """The cells with a surface of every group in a part of an image, and how many there are.
+
+    `codes` has one layer more than cells along every axis, and `first` is the first cell of the
+    image, which has `sizes` cells. Cells beyond the length of the output are only counted.
+    """
+    elements = _element_counts(shapes)
+    corners = np.empty(8, np.int64)
+    found = 0
+    for i in range(codes.shape[0] - 1):
+        for j in range(codes.shape[1] - 1):
+            a, b, c, d = codes[i, j], codes[i, j + 1], codes[i + 1, j], codes[i + 1, j + 1]
+            start = ((first[0] + i) * sizes[1] + first[1] + j) * sizes[2] + first[2]
+            for k in range(codes.shape[2] - 1):
+                code = a[k]
+                same = (code == b[k]) & (code == c[k]) & (code == d[k]) & (code == a[k + 1])
+                if same & (code == b[k + 1]) & (code == c[k + 1]) & (code == d[k + 1]):
+                    continue
+                corners[0], corners[1], corners[2], corners[3] = a[k], b[k], c[k], d[k]
+                corners[4], corners[5] = a[k + 1], b[k + 1]
+                corners[6], corners[7] = c[k + 1], d[k + 1]
+                outside = 0
+                for m in range(8):
+                    outside += corners[m] == OUTSIDE
+                if masked and outside:
+                    continue
+                for corner in range(8):
+                    group = corners[corner]
+                    configuration = 0
+                    for m in range(8):
+                        configuration |= (corners[m] == group) << m
+                    # Every group once, at its first corner.
+                    again = configuration & ((1 << corner) - 1)
+                    if group < 0 or again or elements[configuration] == 0:
+                        continue
+                    if found < cells.size:
+                        numbers[found] = group
+                        cells[found] = start + k
+                        configurations[found] = configuration
+                    found += 1
+    return found
+
+
+@kernel
+def cell_bounds(
+    numbers: NDArray[np.int32], cells: Integers, sizes: Integers, into: Integers
 ) -> None:
-    """The numbers of many small groups, each in its own box of cells."""
-    for n in range(groups.size):
-        one = _trace(reference, groups[n], boxes[n], masked, shapes)
-        two = _trace(prediction, groups[n], boxes[n], masked, shapes)
-        ones, one_weights = np.empty(one.starts[-1]), np.empty(one.starts[-1])
-        twos, two_weights = np.empty(two.starts[-1]), np.empty(two.starts[-1])
-        if ones.size and twos.size:
-            _distances(one, two, shapes, 0, one.cells.size, ones, one_weights)
-            _distances(two, one, shapes, 0, two.cells.size, twos, two_weights)
-        _summarise(ones, one_weights, twos, two_weights, percentiles, tolerances, into[n])
+    """Widen the boxes of all groups by their cells: smallest and largest index along each axis."""
+    for n in range(cells.size):
+        box = into[numbers[n]]
+        i, j, k = place_of(cells[n], sizes[1], sizes[2])
+        box[0], box[1], box[2] = min(box[0], i), min(box[1], j), min(box[2], k)
+        box[3], box[4], box[5] = max(box[3], i), max(box[4], j), max(box[5], k)

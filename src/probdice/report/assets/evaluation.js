@@ -7,9 +7,9 @@
   const STEP = 200; // rows added at a time
   const MOST = 1500; // dots per method
   const collator = new Intl.Collator(undefined, { numeric: true });
-  const state = { measure: data.measures[0], column: data.measures[0], falling: false, shown: STEP, text: "", method: "" };
+  const state = { measure: data.measures[0], column: data.measures[0], falling: data.descending[0], shown: STEP, text: "", method: "" };
   const column = (measure) => FIRST + data.measures.indexOf(measure);
-  const known = (value) => value !== null;
+  const known = (value) => typeof value === "number"; // null is undefined, and "∞" is infinite
 
   // --- dots
 
@@ -21,10 +21,10 @@
   }
 
   // Overlapping dots are stacked alternately above and below the line.
-  function stacked(values, width, low, radius) {
+  function stacked(values, width, low, high, radius) {
     const rows = new Map();
     const placed = values.map((value) => {
-      const x = ((value - low) / (1 - low)) * width;
+      const x = ((value - low) / (high - low)) * width;
       const bin = Math.round(x / (2 * radius));
       const count = rows.get(bin) ?? 0;
       rows.set(bin, count + 1);
@@ -34,11 +34,11 @@
   }
 
   // At most eight steps of 1, 2 or 5 times a power of ten.
-  function roundTicks(low) {
-    const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
-    const step = steps.find((one) => (1 - low) / one <= 8) ?? 1;
-    const first = Math.ceil(low / step - 1e-9);
-    return Array.from({ length: Math.round(1 / step) - first + 1 }, (_, k) => Math.round((first + k) * step * 1000) / 1000);
+  function roundTicks(low, high) {
+    const unit = 10 ** Math.floor(Math.log10((high - low) / 8));
+    const step = unit * ([1, 2, 5].find((one) => (high - low) / (one * unit) <= 8) ?? 10);
+    const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+    return Array.from({ length: last - first + 1 }, (_, k) => Number(((first + k) * step).toPrecision(6)));
   }
 
   function drawDots(box) {
@@ -46,14 +46,16 @@
     const at = column(measure);
     const values = data.records.map((record) => record[at]).filter(known);
     if (!values.length) return;
-    const low = Math.min(0.9, Math.floor(Math.min(...values) * 10) / 10);
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    const low = most > 1 ? Math.min(0, least) : Math.min(0.9, Math.floor(least * 10) / 10);
+    const high = most > 1 ? most : 1;
     const [left, width, height] = [10, Math.max(200, box.clientWidth - 20), 62];
     const total = height * data.methods.length + 24;
     // The view box scales the chart to the paper size.
     const picture = svg("svg", { width: "100%", viewBox: `0 0 ${width + 2 * left} ${total}`, role: "img", "aria-label": `One dot per case, by method. The table of cases lists the numbers.` });
-    const across = (value) => left + ((value - low) / (1 - low)) * width;
+    const across = (value) => left + (Math.min(value - low, high - low) / (high - low)) * width;
     const bottom = total - 10;
-    for (const value of roundTicks(low)) {
+    for (const value of roundTicks(low, high)) {
       const x = across(value);
       const anchor = x < left + 12 ? "start" : x > left + width - 12 ? "end" : "middle";
       picture.append(svg("line", { x1: x, x2: x, y1: bottom - 14, y2: bottom - 10, class: "mark" }));
@@ -67,17 +69,18 @@
       const words = inside ? `chance ${decimal(chance)}` : `◂ chance ${decimal(chance)}`;
       picture.append(svg("text", { x: x + (inside ? 3 : 0), y: bottom - 18, class: "count" }, words));
     }
-    data.methods.forEach((name, method) => {
+    data.order[measure].forEach((method, place) => {
+      const name = data.methods[method];
       const records = data.records.filter((record) => record[METHOD] === method && known(record[at])).sort((a, b) => a[at] - b[at]);
       const every = Math.ceil(records.length / MOST);
       const some = records.filter((_, k) => k % every === 0);
       const radius = some.length > 300 ? 2 : 3.5;
-      const middle = height * method + 38;
-      picture.append(svg("text", { x: left, y: height * method + 14, class: "name" }, every > 1 ? `${name} (1 in ${every} cases)` : name));
+      const middle = height * place + 38;
+      picture.append(svg("text", { x: left, y: height * place + 14, class: "name" }, every > 1 ? `${name} (1 in ${every} cases)` : name));
       picture.append(svg("line", { x1: left, x2: left + width, y1: middle, y2: middle, class: "rail" }));
       const [mean, from, to] = data.means[measure][method].map((value) => (known(value) ? across(value) : null));
-      if (known(from)) picture.append(svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "interval" }));
-      const [placed, rows] = stacked(some.map((record) => record[at]), width, low, radius);
+      if (known(from) && known(to)) picture.append(svg("line", { x1: from, x2: to, y1: middle, y2: middle, class: "interval" }));
+      const [placed, rows] = stacked(some.map((record) => record[at]), width, low, high, radius);
       const tallest = Math.max(1, ...placed.map(([, level]) => Math.abs(level)));
       const gap = Math.min(2 * radius + 0.5, 18 / tallest);
       placed.forEach(([x, level], k) => {
@@ -118,11 +121,12 @@
     const records = data.records.filter((record) => (state.method === "" || record[METHOD] === Number(state.method)) && (!words || data.cases[record[CASE]].toLocaleLowerCase().includes(words) || data.methods[record[METHOD]].toLocaleLowerCase().includes(words)));
     const key = { case: (a, b) => collator.compare(data.cases[a[CASE]], data.cases[b[CASE]]), method: (a, b) => collator.compare(data.methods[a[METHOD]], data.methods[b[METHOD]]) }[state.column];
     const at = column(state.column);
-    const numbers = key ? records : records.filter((record) => known(record[at]));
-    numbers.sort(key ?? ((a, b) => a[at] - b[at]));
+    const size = (record) => (record[at] === "∞" ? Infinity : record[at]);
+    const numbers = key ? records : records.filter((record) => record[at] !== null);
+    numbers.sort(key ?? ((a, b) => (size(a) < size(b) ? -1 : Number(size(a) > size(b)))));
     if (state.falling) numbers.reverse();
     // Cases without a value come last in both directions.
-    return key ? numbers : [...numbers, ...records.filter((record) => !known(record[at]))];
+    return key ? numbers : [...numbers, ...records.filter((record) => record[at] === null)];
   }
 
   function cell(text, className = "") {
@@ -186,7 +190,7 @@
   }
 
   function measure(name) {
-    Object.assign(state, { measure: name, column: name, falling: false, shown: STEP });
+    Object.assign(state, { measure: name, column: name, falling: data.descending[data.measures.indexOf(name)], shown: STEP });
     for (const block of document.querySelectorAll(".measure")) block.hidden = block.dataset.measure !== name;
     for (const box of document.querySelectorAll(".dots")) if (box.dataset.measure === name) drawDots(box);
     fill();

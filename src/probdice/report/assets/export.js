@@ -42,10 +42,12 @@
   function csv(content) {
     const names = Object.keys(content.groups[0] ?? {});
     const volumes = content.pixel_volume ? ["reference_volume", "prediction_volume"] : [];
-    const lines = [[...names, ...volumes.map((name) => `${name}_ml`)]];
-    for (const group of content.groups) {
+    const distances = Object.keys(content.boundaries?.means ?? {});
+    const lines = [[...names, ...volumes.map((name) => `${name}_ml`), ...distances]];
+    for (const [k, group] of content.groups.entries()) {
       const millilitres = volumes.map((name) => (group[name] * content.pixel_volume) / 1000);
-      lines.push([...names.map((name) => group[name]), ...millilitres]);
+      const cells = distances.map((name) => content.boundaries.groups[k][name]);
+      lines.push([...names.map((name) => group[name]), ...millilitres, ...cells]);
     }
     return `${lines.map((line) => line.map(quoted).join(",")).join("\r\n")}\r\n`;
   }
@@ -60,6 +62,7 @@
   const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "font-family", "opacity"];
 
   function drawing() {
+    diagram.all();
     const copy = graph.cloneNode(true);
     const [width, height] = [graph.clientWidth, graph.clientHeight];
     const originals = graph.querySelectorAll("*");

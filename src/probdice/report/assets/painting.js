@@ -1,6 +1,7 @@
 "use strict";
 // The colours of one plane: the regions of a side, the similarity f, or the image alone.
-const APART = [255, 46, 99]; // colour of differences on an image
+const APART = [255, 46, 99]; // colour of differences: similarity 0
+const RAMP = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]]; // distances, near to far
 
 function painterOf({ data, scale, strides, total, similarity, share }, state) {
   const length = (axis) => (axis < 0 ? 1 : data.shape[axis]);
@@ -102,7 +103,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     const [width, height] = sizeOf(plane);
     const shown = state.image < 0 ? null : under(plane);
     const [first, right, down] = walk(plane);
-    const [one, zero, grey] = [blank(), state.dark ? [255, 255, 255] : [0, 0, 0], state.dark ? [40, 56, 74] : [196, 212, 230]];
+    const [one, grey] = [blank(), state.dark ? [40, 56, 74] : [196, 212, 230]];
     let [sum, count] = [0, 0];
     for (let row = 0, at = 0, from = 0; row < height; row++) {
       for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
@@ -116,7 +117,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
             const cover = value < 0 ? 0 : (1 - value) * part * Math.min(1, state.opacity * 1.4);
             image[at + k] = shown[from + k] * (1 - cover) + APART[k] * cover;
           } else {
-            image[at + k] = (value * one[k] + (1 - value) * zero[k]) * part + grey[k] * (1 - part);
+            image[at + k] = (value * one[k] + (1 - value) * APART[k]) * part + grey[k] * (1 - part);
           }
         }
         image[at + 3] = 255;
@@ -132,9 +133,31 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     }
   }
 
+  // Outlines coloured by their distance to the other outline, on the image or on regions that differ.
+  function paintDistances(plane, image) {
+    const [width, height] = sizeOf(plane);
+    const [first, right, down] = walk(plane);
+    const shown = state.image < 0 ? null : under(plane);
+    const [back, grey] = [blank(), faded()];
+    for (let row = 0, at = 0, from = 0; row < height; row++) {
+      for (let column = 0, pixel = first + row * down; column < width; column++, at += 4, from += 3, pixel += right) {
+        const step = data.distances.values[pixel];
+        const place = ((step - 1) / 254) * (RAMP.length - 1);
+        const low = Math.min(RAMP.length - 2, Math.floor(place));
+        for (let k = 0; k < 3; k++) {
+          if (step) image[at + k] = RAMP[low][k] + (place - low) * (RAMP[low + 1][k] - RAMP[low][k]);
+          else if (shown) image[at + k] = shown[from + k];
+          else image[at + k] = similarity(pixel) < 0.5 ? grey[k] : back[k];
+        }
+        image[at + 3] = 255;
+      }
+    }
+  }
+
   function paint(content, plane, image) {
     if (content === "f") return paintSimilarity(plane, image);
     if (content === "contours") paintImage(plane, image);
+    else if (content === "distances") paintDistances(plane, image);
     else paintSide(content, plane, image);
     return null;
   }

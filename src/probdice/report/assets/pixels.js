@@ -28,6 +28,15 @@ const pixels = (async () => {
     image.strides = image.shape.map((_, axis) => image.shape.slice(axis + 1).reduce((a, b) => a * b, image.colour ? 3 : 1));
   }
 
+  // The distance between the outlines at each pixel that one passes, in steps from 1; 0 elsewhere.
+  if (data.distances) {
+    const { distances } = data;
+    const [places, steps] = [new Uint32Array(await unpackBytes(distances.pixels)), new Uint8Array(await unpackBytes(distances.values))];
+    distances.values = new Uint8Array(total);
+    places.forEach((pixel, k) => { distances.values[pixel] = steps[k]; });
+  }
+  const distance = (pixel) => (data.distances?.values[pixel] ? ((data.distances.values[pixel] - 1) / 254) * data.distances.most : null);
+
   // f at a pixel, from 0 to 1; −1 where nothing was compared.
   const { reference, prediction } = data;
   function similarity(pixel) {
@@ -68,5 +77,5 @@ const pixels = (async () => {
     return data.affine.slice(0, -1).map((row) => row.reduce((sum, value, k) => sum + value * (k < place.length ? place[k] : 1), 0));
   }
 
-  return { data, sides, scale, strides, total, similarity, share, regionsAt, pixelAt, number, index, millimetres };
+  return { data, sides, scale, strides, total, similarity, distance, share, regionsAt, pixelAt, number, index, millimetres };
 })();

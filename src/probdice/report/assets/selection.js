@@ -8,12 +8,17 @@ const selection = (() => {
   function choose(group, go = false) {
     chosen = group;
     document.documentElement.classList.toggle("choosing", chosen !== null);
-    for (const element of document.querySelectorAll("[data-group]")) {
+    mark(document);
+    for (const listener of listeners) listener(chosen, go);
+  }
+
+  // Show the selection on all elements in a box.
+  function mark(box) {
+    for (const element of box.querySelectorAll("[data-group]")) {
       const on = chosen !== null && Number(element.dataset.group) === chosen;
       element.classList.toggle("chosen", on);
       if (element.hasAttribute("aria-pressed")) element.setAttribute("aria-pressed", String(on));
     }
-    for (const listener of listeners) listener(chosen, go);
   }
 
   const toggle = (group, go = false) => choose(group === chosen ? null : group, go && group !== chosen);
@@ -53,5 +58,5 @@ const selection = (() => {
       toggle(Number(region.dataset.group), true);
     }
   });
-  return { choose, rove, toggle, get chosen() { return chosen; }, listen: (listener) => listeners.push(listener) };
+  return { choose, mark, rove, toggle, get chosen() { return chosen; }, listen: (listener) => listeners.push(listener) };
 })();

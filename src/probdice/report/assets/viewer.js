@@ -7,10 +7,10 @@
     box.textContent = "This browser is too old to display the images.";
     return;
   }
-  const { data, sides, similarity, regionsAt, pixelAt, number, index, millimetres } = loaded;
+  const { data, sides, similarity, distance, regionsAt, pixelAt, number, index, millimetres } = loaded;
   const axes = data.shape.length;
-  const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity" };
-  const CONTENTS = data.images.length ? ["contours", "reference", "prediction", "f"] : ["reference", "prediction", "f"];
+  const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity", distances: "Distances" };
+  const CONTENTS = [...(data.images.length ? ["contours"] : []), "reference", "prediction", "f", ...(data.distances ? ["distances"] : [])];
   const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
   const night = matchMedia("(prefers-color-scheme: dark)");
   const state = {
@@ -104,10 +104,17 @@
     about.replaceChildren();
     if (content === "f") {
       if (mean !== null && axes > 2) about.append(make("span", "mean", `slice ${number(mean)}`));
-      const ramp = make("span", state.image < 0 ? "ramp" : "ramp on-image");
+      const ramp = make("span", "ramp");
       ramp.setAttribute("role", "img");
-      ramp.setAttribute("aria-label", state.image < 0 ? "from 0 (nothing in common) to 1 (equal)" : "redder means a larger difference");
+      ramp.setAttribute("aria-label", "from 0 (red, nothing in common) to 1 (equal)");
       ramp.append(make("span", "", "0"), make("i"), make("span", "", "1"));
+      about.append(ramp);
+    } else if (content === "distances") {
+      const ramp = make("span", "ramp distance");
+      const most = `${decimal(data.distances.most, 2)} ${data.distances.unit}`;
+      ramp.setAttribute("role", "img");
+      ramp.setAttribute("aria-label", `distance to the other outline, from 0 to ${most}`);
+      ramp.append(make("span", "", "0"), make("i"), make("span", "", most));
       about.append(ramp);
     } else if (content === "contours") {
       for (const side of sides) {
@@ -137,6 +144,9 @@
   function arrange() {
     layout = frames.shared(planes());
     box.style.setProperty("--shape", layout.shape);
+    box.classList.toggle("tall", layout.shape < 0.85);
+    box.classList.toggle("wide", layout.shape > 1.6);
+    box.classList.toggle("planes", state.all);
     panels.forEach((panel) => {
       const { plane, frame, canvas, overlay, cross } = panel;
       const [width, height] = sizeOf(plane);
@@ -203,8 +213,18 @@
     const big = make("span", "big", value < 0 ? "not compared" : number(value));
     big.id = "similarity";
     const lines = [big, make("span", "where", ` ${whereIs(point)}`)];
+    const far = distance(pixel);
+    if (far !== null) lines.push(make("span", "under", `distance between outlines: ${decimal(far, 2)} ${data.distances.unit}`));
     if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(point)}`));
     $("values-f").replaceChildren(...lines);
+    dicePlot.point(groupAt(pixel, value));
+  }
+
+  // The group of a pixel: of the reference, or of the prediction where the reference has background.
+  function groupAt(pixel, value) {
+    if (value < 0) return null;
+    const groups = sides.map((side) => data[side].groups[regionsAt(side, pixel)[0]?.[0]]);
+    return groups.find((group) => group >= 0 && group !== data.background) ?? groups[0] ?? null;
   }
 
   function speak() {
@@ -293,7 +313,8 @@
 
   function scrollToPanels() {
     const { top, bottom } = box.getBoundingClientRect();
-    if (top >= 0 && bottom <= innerHeight) return;
+    const visible = Math.min(bottom, innerHeight) - Math.max(top, 0);
+    if (visible >= 0.6 * Math.min(bottom - top, innerHeight)) return;
     const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth";
     $("viewer").scrollIntoView({ behavior, block: "start" });
   }
@@ -664,6 +685,16 @@
   $("next-place").addEventListener("click", () => goToPlace(state.place + 1));
   $("copy-link").addEventListener("click", () => saving.copy(location.href.split("#")[0] + viewLink(), "Link"));
   document.addEventListener("keydown", onKey);
+  for (const button of document.querySelectorAll("[data-place]")) {
+    button.addEventListener("click", () => {
+      const place = button.dataset.place.split(".").map(Number);
+      if (state.zoom > 1) state.centre = place.slice();
+      goTo(place);
+      tellPlace();
+      speak();
+      scrollToPanels();
+    });
+  }
   night.addEventListener("change", () => repaint(night.matches));
   window.addEventListener("beforeprint", () => repaint(false)); // printing uses the light theme
   window.addEventListener("afterprint", () => repaint(night.matches));

@@ -6,26 +6,26 @@ import pytest
 from PIL import Image
 
 from probdice import FormatError, Geometry, GeometryError, InputError
-from probdice.files import read_underlay
-from probdice.files.background_images import Underlay, laid_on
+from probdice.files import read_background_image
+from probdice.files.background_images import BackgroundImage, laid_on
 
 SHAPE = (2, 3, 4)
 SCAN = np.arange(24, dtype=np.int16).reshape(SHAPE)
 HERE = Geometry(SHAPE, np.diag([1.0, 2.0, 3.0, 1.0]))
 
 
-def onto(underlay, *, geometry=HERE, shape=SHAPE, tolerance=0.1, placed=True):
-    return laid_on(underlay, geometry, shape, tolerance=tolerance, placed=placed)
+def onto(image, *, geometry=HERE, shape=SHAPE, tolerance=0.1, placed=True):
+    return laid_on(image, geometry, shape, tolerance=tolerance, placed=placed)
 
 
 def test_a_scan_is_read_with_its_slope_and_geometry(tmp_path):
     image = nibabel.Nifti1Image(SCAN, HERE.affine)
     image.header.set_slope_inter(2, -1000)
     nibabel.save(image, tmp_path / "ct.nii.gz")
-    underlay = read_underlay(tmp_path / "ct.nii.gz")
+    image = read_background_image(tmp_path / "ct.nii.gz")
     stored = nibabel.load(tmp_path / "ct.nii.gz").get_fdata()
-    np.testing.assert_allclose(np.asarray(underlay.array[...]), stored)
-    assert underlay.geometry == HERE and underlay.name == "ct.nii.gz" and not underlay.colour
+    np.testing.assert_allclose(np.asarray(image.array[...]), stored)
+    assert image.geometry == HERE and image.name == "ct.nii.gz" and not image.colour
 
 
 def test_a_photograph_has_its_colours(tmp_path):
@@ -35,17 +35,17 @@ def test_a_photograph_has_its_colours(tmp_path):
     Image.fromarray(colours).quantize(4).save(tmp_path / "a.png")
     Image.fromarray(colours[..., 1]).save(tmp_path / "grey.png")
     for name in ("a.jpg", "a.png"):
-        photograph = read_underlay(tmp_path / name)
+        photograph = read_background_image(tmp_path / name)
         assert photograph.colour and photograph.shape == (5, 7)
         np.testing.assert_allclose(photograph.array, colours, atol=4)
-    grey = read_underlay(tmp_path / "grey.png")
+    grey = read_background_image(tmp_path / "grey.png")
     assert not grey.colour and grey.array.tolist() == colours[..., 1].tolist()
 
 
 def test_a_name_may_be_given_with_the_file(tmp_path):
     np.save(tmp_path / "a.npy", SCAN.astype(np.float32))
-    underlay = read_underlay(f"T1={tmp_path / 'a.npy'}")
-    assert underlay.name == "T1" and underlay.shape == SHAPE
+    image = read_background_image(f"T1={tmp_path / 'a.npy'}")
+    assert image.name == "T1" and image.shape == SHAPE
 
 
 def test_several_values_per_voxel_are_rejected(tmp_path):
@@ -54,38 +54,38 @@ def test_several_values_per_voxel_are_rejected(tmp_path):
     with pytest.raises(
         FormatError, match=r"bold\.nii\.gz: contains 5 values per voxel, expected one"
     ):
-        read_underlay(tmp_path / "bold.nii.gz")
+        read_background_image(tmp_path / "bold.nii.gz")
 
 
 def test_axes_are_turned_as_those_of_a_segmentation():
     turned = SCAN.transpose(2, 0, 1)[::-1]
     affine = HERE.affine @ np.array([[0, 1, 0, 0], [0, 0, 1, 0], [-1, 0, 0, 3], [0, 0, 0, 1.0]])
-    laid = onto(Underlay(turned, False, Geometry(turned.shape, affine)))
+    laid = onto(BackgroundImage(turned, False, Geometry(turned.shape, affine)))
     np.testing.assert_array_equal(laid.array, SCAN)
 
 
 def test_what_lies_elsewhere_is_rejected():
     far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
     with pytest.raises(GeometryError, match=r"corners lie up to 9 pixels apart. Resample it"):
-        onto(Underlay(SCAN, False, far))
+        onto(BackgroundImage(SCAN, False, far))
     finer = Geometry((4, 6, 8), np.diag([0.5, 1.0, 1.5, 1.0]))
     with pytest.raises(GeometryError, match="for every order of the axes"):
-        onto(Underlay(np.zeros((4, 6, 8)), False, finer))
-    assert onto(Underlay(SCAN, False, far), tolerance=10).geometry == HERE
+        onto(BackgroundImage(np.zeros((4, 6, 8)), False, finer))
+    assert onto(BackgroundImage(SCAN, False, far), tolerance=10).geometry == HERE
 
 
 def test_both_or_neither_must_have_a_geometry():
     with pytest.raises(
         GeometryError, match="background image has no geometry, but the segmentations"
     ):
-        onto(Underlay(SCAN, False))
+        onto(BackgroundImage(SCAN, False))
     with pytest.raises(
         GeometryError, match="the segmentations have no geometry, but the background image"
     ):
-        onto(Underlay(SCAN, False, HERE), geometry=None)
-    assert onto(Underlay(SCAN, False), placed=False).array is SCAN
+        onto(BackgroundImage(SCAN, False, HERE), geometry=None)
+    assert onto(BackgroundImage(SCAN, False), placed=False).array is SCAN
     with pytest.raises(InputError, match=r"shape \(3, 4\), but the segmentations have shape"):
-        onto(Underlay(SCAN[0], False), placed=False)
+        onto(BackgroundImage(SCAN[0], False), placed=False)
 
 
 def test_a_photograph_with_a_wrong_checksum_is_rejected(tmp_path):
@@ -95,7 +95,7 @@ def test_a_photograph_with_a_wrong_checksum_is_rejected(tmp_path):
     content[-20] ^= 1  # of the packed values
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"photo\.png: .* wrong checksum of chunk IDAT"):
-        read_underlay(path)
+        read_background_image(path)
 
 
 def test_a_photograph_header_far_larger_than_its_file_is_rejected(tmp_path):
@@ -105,4 +105,4 @@ def test_a_photograph_header_far_larger_than_its_file_is_rejected(tmp_path):
     start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # where height and width stand
     path.write_bytes(content[:start] + b"\x7f\xff\x7f\xff" + content[start + 4 :])
     with pytest.raises(FormatError, match=r"photo\.jpg: .* describes an image of shape \(32767, 3"):
-        read_underlay(path)
+        read_background_image(path)

@@ -50,20 +50,20 @@ def test_methods_are_compared_with_inter_rater_agreement(result, folders):
         np.mean([score(folders, a, b, case) for a in raters for b in raters if a != b])
         for case in range(8)
     ]
-    yardstick = result.yardstick
-    assert yardstick.among.mean == pytest.approx(np.mean(pairs))
-    assert yardstick.among.n == 8
+    rater_comparison = result.rater_comparison
+    assert rater_comparison.among.mean == pytest.approx(np.mean(pairs))
+    assert rater_comparison.among.n == 8
     own = [np.mean([score(folders, a, "good", case) for a in raters]) for case in range(8)]
-    assert yardstick.methods["good"].mean == pytest.approx(np.mean(own))
-    assert yardstick.means["anna"]["ben"] == pytest.approx(
+    assert rater_comparison.methods["good"].mean == pytest.approx(np.mean(own))
+    assert rater_comparison.means["anna"]["ben"] == pytest.approx(
         np.mean([score(folders, "ben", "anna", case) for case in range(8)])
     )
 
 
 def test_remarks_compare_methods_with_inter_rater_agreement(result):
-    among = result.yardstick.among
+    among = result.rater_comparison.among
     interval = f"95 % CI {among.interval.low:.3f}–{among.interval.high:.3f}"
-    poor = result.yardstick.methods["poor"].mean
+    poor = result.rater_comparison.methods["poor"].mean
     assert result.remarks["poor"][0] == (
         f"below inter-rater agreement on 8 cases: {poor:.3f} vs {among.mean:.3f} ({interval})"
     )
@@ -86,9 +86,9 @@ def test_each_rater_has_an_evaluation_with_the_other_raters_as_methods(result, f
 
 def test_the_comparison_with_raters_is_in_the_summary_and_read_back(result):
     content = json.loads((result.out / "summary.json").read_text())
-    assert content["yardstick"]["sentences"]["good"] == result.remarks["good"][0]
+    assert content["rater_comparison"]["sentences"]["good"] == result.remarks["good"][0]
     again = Evaluation.load(result.out)
-    assert again.yardstick.to_dict() == result.yardstick.to_dict()
+    assert again.rater_comparison.to_dict() == result.rater_comparison.to_dict()
     assert again.remarks == result.remarks
 
 
@@ -104,7 +104,7 @@ def test_a_reference_may_be_given_with_raters(folders, tmp_path):
     raters = {name: folders[name] for name in ("ben", "eva")}
     beside = evaluate(folders["anna"], folders["good"], raters=raters, out=tmp_path)
     assert beside.comparison("case1").score == score(folders, "anna", "good", 1)
-    assert list(beside.yardstick.raters) == ["ben", "eva"]
+    assert list(beside.rater_comparison.raters) == ["ben", "eva"]
     consensus = Evaluation.load(tmp_path / "raters" / "consensus")
     maps = [np.load(folders[name] / "case1.npy") for name in ("ben", "eva")]
     good = np.load(folders["good"] / "case1.npy")

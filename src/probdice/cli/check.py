@@ -1,0 +1,104 @@
+"""`probdice check`: check a submission against the manifest of a challenge."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from probdice.cli.outcome import ERROR, reporting_errors
+from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.parameters import DebugOption, JsonOption, usage_errors, with_options
+from probdice.cli.streams import print_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from probdice.evaluation import SubmissionCheck
+
+__all__ = ["check"]
+
+
+@with_options("check")
+def check(
+    submission: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBMISSION_DIR",
+            show_default=False,
+            help="Folder of predictions, with one file or subfolder per case.",
+        ),
+    ],
+    given: dict[str, Any],
+    manifest: Annotated[
+        str,
+        typer.Option(
+            "--manifest",
+            metavar="FILE",
+            show_default=False,
+            rich_help_panel="Reading",
+            help="Manifest of the challenge, written by evaluate --write-manifest.",
+        ),
+    ],
+    json: JsonOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Check a submission before it is evaluated: names, cases, grids, labels and values.
+
+    Needs only the manifest, not the references. The exit code is 0 if the submission can be
+    evaluated, 1 if it has errors, and 2 if the command is wrong.
+    """
+    if not os.path.isdir(submission):
+        reason = "is a file, expected a folder" if os.path.exists(submission) else "no such folder"
+        raise typer.BadParameter(f"{submission}: {reason}", param_hint="SUBMISSION_DIR")
+    with reporting_errors(debug=debug):
+        check_outputs({"--json": json}, inputs={"--manifest": manifest})
+        from probdice.cli.parameters import checked
+        from probdice.cli.progress import progress
+        from probdice.evaluation import Manifest, check_submission
+        from probdice.options import ReadOptions
+
+        with usage_errors("--manifest"):
+            required = Manifest.read(manifest)
+        options = checked(ReadOptions, given)
+        with progress(shown=json != "-") as bar:
+
+            def report(done: int, total: int) -> None:
+                bar.begin(f"case {done + 1} of {total}")
+
+            result = check_submission(
+                submission, required, max_bytes=options.max_bytes, progress=report
+            )
+        if json is not None:
+            from json import dumps
+
+            text = dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n"
+            if json == "-":
+                print_text(text)
+            else:
+                write_text(json, text)
+        if json != "-":
+            from probdice.cli.display import show
+
+            show(*_lines(result, submission))
+    if not result.valid:
+        raise typer.Exit(ERROR)
+
+
+def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]":
+    """Return one line per problem, errors first, and a summary."""
+    from probdice.cli.display import MAX_ROWS
+    from probdice.text.escaping import printable
+
+    ordered = sorted(result.problems, key=lambda problem: problem.severity != "error")
+    lines: list[RenderableType] = [printable(str(problem)) for problem in ordered[:MAX_ROWS]]
+    if len(ordered) > MAX_ROWS:
+        lines.append(f"… and {len(ordered) - MAX_ROWS} more problems; --json writes all of them")
+    errors = sum(problem.severity == "error" for problem in ordered)
+    counts = [
+        f"{result.checked} of {result.expected} cases",
+        f"{errors} {'error' if errors == 1 else 'errors'}",
+        f"{len(ordered) - errors} {'warning' if len(ordered) - errors == 1 else 'warnings'}",
+    ]
+    verdict = "can be evaluated" if result.valid else "cannot be evaluated"
+    lines.append(printable(f"{submission} {verdict}: {', '.join(counts)}"))
+    return lines

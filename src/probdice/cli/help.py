@@ -1,0 +1,135 @@
+"""The help of a command: usage, examples, and options; the common ones or all."""
+
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+__all__ = ["ADVANCED", "HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
+
+ALL = "--help-all"
+HELP_NAMES = ["-h", "--help", ALL]
+
+WIDEST = 100  # characters per line
+EXAMPLES = "Examples:"  # first line of an epilogue with one example per paragraph
+SHOW_ALL = "probdice.show_all_options"  # key in the metadata of a context
+
+# Options that only --help-all shows.
+ADVANCED = frozenset(
+    {
+        *("floor", "components", "scheduler", "max_bytes", "ignore_geometry", "geometry_tolerance"),
+        *("infinite", "derived", "map_", "relabelled", "indices", "surface", "debug", "priority"),
+        *("scale", "tolerance", "config", "save_config", "correspondence", "pattern", "verify"),
+        *("probabilities", "parquet", "columns", "booktabs", "strict", "scheme", "subjects"),
+        *("install_completion", "show_completion"),
+    }
+)
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help has examples first, and the common options only."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _note_request(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", *(_placeholder(one) for one in self.params if _is_argument(one))]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(_help_text(self, ctx))
+
+
+class HelpfulGroup(TyperGroup):
+    """The program, whose help lists the commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _note_request(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(_help_text(self, ctx))
+
+
+def _note_request(ctx: Any, args: list[str]) -> None:
+    """Remember whether the user asked for all options; both names are options for help."""
+    options = args[: args.index("--")] if "--" in args else args
+    if ALL in options:
+        ctx.meta[SHOW_ALL] = True
+
+
+def _help_text(command: TyperCommand | TyperGroup, ctx: Any) -> str:
+    console = Console(highlight=False, markup=False)
+    console.width = min(console.width, WIDEST)
+    with console.capture() as captured:
+        for part in _parts(command, ctx):
+            console.print(part)
+    lines = [line.rstrip() for line in captured.get().rstrip().split("\n")]
+    return "\n".join(lines) + "\n"
+
+
+def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]:
+    parts: list[RenderableType] = [command.get_usage(ctx), ""]
+    paragraphs = (command.help or "").split("\n\n")
+    parts += [f"{' '.join(paragraph.split())}\n" for paragraph in paragraphs]
+    examples = [line for line in (command.epilog or "").split("\n\n") if line and line != EXAMPLES]
+    if examples:
+        parts += _section("Examples", [(example, "") for example in examples])
+    if isinstance(command, TyperGroup):
+        commands = {name: command.get_command(ctx, name) for name in command.list_commands(ctx)}
+        entries = [(name, one.get_short_help_str(200)) for name, one in commands.items() if one]
+        parts += _section("Commands", entries)
+    params: list[Any] = [
+        one for one in command.get_params(ctx) if not getattr(one, "hidden", False)
+    ]
+    arguments = [(_placeholder(one), one.help or "") for one in params if _is_argument(one)]
+    parts += _section("Arguments", arguments)
+    show_all = SHOW_ALL in ctx.meta
+    options = [one for one in params if not _is_argument(one)]
+    shown = [one for one in options if show_all or one.name not in ADVANCED]
+    for title in dict.fromkeys(_panel(one) for one in shown):
+        entries = [entry for one in shown if _panel(one) == title for entry in _entries(one)]
+        parts += _section(title, entries)
+    hidden = len(options) - len(shown)
+    if hidden:
+        parts.append(f"{ALL} shows {hidden} more {'option' if hidden == 1 else 'options'}.")
+    return parts
+
+
+def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]:
+    """A heading and a table of names and explanations, or nothing."""
+    if not entries:
+        return []
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, about in entries:
+        table.add_row(Text(name), Text(about))
+    return [Text(title, style="bold"), Padding(table, (0, 0, 1, 2))]
+
+
+def _panel(option: Any) -> str:
+    """The title above an option; options without one come first."""
+    return getattr(option, "rich_help_panel", None) or "Options"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return isinstance(parameter, TyperArgument)
+
+
+def _placeholder(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    name += "…" if argument.nargs == -1 and not name.endswith("…") else ""
+    return name if argument.required else f"[{name}]"
+
+
+def _entries(option: Any) -> list[tuple[str, str]]:
+    """The names of an option with the placeholder of its value, and its help."""
+    if ALL in option.opts:
+        return [("-h, --help", "Show the common options."), (ALL, "Show all options.")]
+    names = ", ".join(sorted(option.opts, key=len))
+    value = "" if option.is_flag else (option.metavar or "VALUE")
+    return [(f"{names} {value}".rstrip(), option.help or "")]

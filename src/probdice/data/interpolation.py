@@ -1,0 +1,177 @@
+"""Compiled loops that read an image at the pixels of another grid.
+
+A position in the source is ``matrix @ index + offset``, in source pixels. Pixels inside the field
+of view lie at most half a pixel beyond the outermost centres, and beyond these centres the values
+of the edge apply.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.compiler.jit import inner, kernel
+
+__all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
+
+# Positions this close to a pixel centre, or to the edge of the field of view, lie on it. Files
+# store affine matrices in float32, whose rounding errors reach 1e-5 pixels in large images.
+ROUNDING = 1e-4
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@kernel
+def nearest_places(
+    matrix: Floats,
+    offset: Floats,
+    sizes: Integers,
+    starts: Integers,
+    lengths: Integers,
+    shape: Integers,
+    into: Integers,
+) -> None:
+    """The number of the nearest source pixel in the box in C order; −1 outside the field of view.
+
+    The box begins at `starts` and has `lengths`. A position halfway between two pixels belongs to
+    the higher index.
+    """
+    axes = shape.size
+    index, position = np.zeros(axes, np.int64), np.empty(axes)
+    for pixel in range(into.size):
+        into[pixel] = -1
+        if _locate(matrix, offset, sizes, index, position):
+            place = 0
+            for axis in range(axes):
+                nearest = int(np.floor(position[axis] + 0.5 + ROUNDING))
+                nearest = min(max(nearest, 0), sizes[axis] - 1)
+                place = place * lengths[axis] + nearest - starts[axis]
+            into[pixel] = place
+        _advance(index, shape)
+
+
+@kernel
+def interpolate_labels(
+    codes: NDArray[np.int32],
+    matrix: Floats,
+    offset: Floats,
+    sizes: Integers,
+    starts: Integers,
+    lengths: Integers,
+    shape: Integers,
+    outside: int,
+    into: NDArray[Any],
+) -> None:
+    """Add the weight of every source pixel to the row of its code. `into` holds zeros.
+
+    `codes` are a box of the source in C order, from `starts` with `lengths`, and −1 means an
+    invalid value, which makes all rows NaN. Pixels outside the field of view have probability 1 in
+    the row `outside`.
+    """
+    axes = shape.size
+    index, position = np.zeros(axes, np.int64), np.empty(axes)
+    places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
+    for pixel in range(into.shape[1]):
+        if _locate(matrix, offset, sizes, index, position):
+            count = _corners(position, sizes, starts, lengths, places, weights)
+            for corner in range(count):
+                code = codes[places[corner]]
+                if code < 0:
+                    into[:, pixel] = np.nan
+                else:
+                    into[code, pixel] += weights[corner]
+        else:
+            into[outside, pixel] = 1
+        _advance(index, shape)
+
+
+@kernel
+def interpolate_rows(
+    rows: NDArray[Any],
+    matrix: Floats,
+    offset: Floats,
+    sizes: Integers,
+    starts: Integers,
+    lengths: Integers,
+    shape: Integers,
+    outside: int,
+    invalid: NDArray[np.bool_],
+    into: NDArray[Any],
+) -> None:
+    """Interpolate rows of probabilities; arguments as for `interpolate_labels`.
+
+    A pixel that depends on an `invalid` source pixel gets its values unchanged.
+    """
+    axes = shape.size
+    index, position = np.zeros(axes, np.int64), np.empty(axes)
+    places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
+    for pixel in range(into.shape[1]):
+        if _locate(matrix, offset, sizes, index, position):
+            count = _corners(position, sizes, starts, lengths, places, weights)
+            for corner in range(count):
+                if invalid[places[corner]]:
+                    places[0], weights[0], count = places[corner], 1.0, 1
+                    break
+            for row in range(rows.shape[0]):
+                total = 0.0
+                for corner in range(count):
+                    total += weights[corner] * rows[row, places[corner]]
+                into[row, pixel] = total
+        else:
+            into[:, pixel] = 0
+            into[outside, pixel] = 1
+        _advance(index, shape)
+
+
+@inner
+def _advance(index: Integers, shape: Integers) -> None:
+    """Go to the next pixel in C order."""
+    for axis in range(shape.size - 1, -1, -1):
+        index[axis] += 1
+        if index[axis] < shape[axis]:
+            break
+        index[axis] = 0
+
+
+@inner
+def _locate(
+    matrix: Floats, offset: Floats, sizes: Integers, index: Integers, position: Floats
+) -> bool:
+    """Compute the position of a pixel; return whether it is inside the field of view."""
+    inside = True
+    for axis in range(sizes.size):
+        value = offset[axis]
+        for k in range(sizes.size):
+            value += matrix[axis, k] * index[k]
+        position[axis] = value
+        inside &= value >= -0.5 - ROUNDING and value <= sizes[axis] - 0.5 + ROUNDING
+    return inside
+
+
+@inner
+def _corners(
+    position: Floats,
+    sizes: Integers,
+    starts: Integers,
+    lengths: Integers,
+    places: Integers,
+    weights: Floats,
+) -> int:
+    """Write the flat box indices and the weights of the source pixels around a position."""
+    count = 1
+    places[0], weights[0] = 0, 1.0
+    for axis in range(sizes.size):
+        value = min(max(position[axis], 0.0), sizes[axis] - 1.0)
+        low = int(np.floor(value + ROUNDING))
+        share = value - low
+        place = low - starts[axis]
+        for corner in range(count):
+            places[corner] = places[corner] * lengths[axis] + place
+        if share > ROUNDING:
+            for corner in range(count):
+                places[count + corner] = places[corner] + 1
+                weights[count + corner] = weights[corner] * share
+                weights[corner] *= 1 - share
+            count *= 2
+    return count

@@ -1,0 +1,64 @@
+"""Nested channels (whole ⊇ core ⊇ enhancing) as a partition, by their differences."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.value_checks import TOLERANCE
+from probdice.errors import InputError
+
+__all__ = ["partition_of", "relabelled_masks"]
+
+
+def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
+    """The background and the differences of nested channels, along the first axis.
+
+    Masks give the number of channels that contain each pixel, which is its region.
+    """
+    if channels.dtype.kind not in "biuf":
+        raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")
+    _check_range(channels)
+    _check_nested(channels)
+    if channels.dtype.kind != "f":
+        counts: NDArray[np.int64] = channels.sum(axis=0, dtype=np.int64)
+        return counts
+    # The running minimum removes rounding, so that the differences are not negative.
+    inner = np.minimum.accumulate(np.clip(channels, 0, 1), axis=0)
+    if inner.dtype == np.float16:
+        inner = inner.astype(np.float32)
+    limits = np.concatenate([np.ones_like(inner[:1]), inner, np.zeros_like(inner[:1])])
+    regions: NDArray[Any] = limits[:-1] - limits[1:]
+    return regions
+
+
+def relabelled_masks(regions: NDArray[np.int64], labels: Sequence[int]) -> NDArray[np.int64]:
+    """The label of every pixel, given the number of its region."""
+    return np.asarray(labels, np.int64)[regions]
+
+
+def _check_range(channels: NDArray[Any]) -> None:
+    with np.errstate(invalid="ignore"):
+        outside = ~((channels >= 0) & (channels <= 1 + TOLERANCE))
+    if channels.dtype.kind in "iu":
+        outside |= channels > 1
+    if outside.any():
+        channel, *place = (int(k) for k in np.argwhere(outside)[0])
+        raise InputError(
+            f"channel {channel} is {channels[(channel, *place)]} at pixel {tuple(place)}, expected "
+            f"values from 0 to 1. Convert logits with a sigmoid first."
+        )
+
+
+def _check_nested(channels: NDArray[Any]) -> None:
+    excess = channels[1:].astype(np.float64) - channels[:-1]
+    if not excess.size or excess.max() <= TOLERANCE:
+        return
+    inner, *place = (int(k) for k in np.unravel_index(int(excess.argmax()), excess.shape))
+    values = channels[(inner + 1, *place)], channels[(inner, *place)]
+    raise InputError(
+        f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
+        f"{values[1]:g} at pixel {tuple(place)}. Each channel must lie within the one before it; "
+        f"other overlapping channels are not a segmentation."
+    )

@@ -1,0 +1,228 @@
+"""Resample a segmentation onto another grid.
+
+On the same lattice (equal axes and spacing, whole offsets) an image is cropped or padded. Otherwise
+its values are interpolated. Nothing is read before a block of the result is read, except for the
+labels of a label map that becomes probabilities.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from math import inf
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.arrays import has_type
+from probdice.data.geometry import Geometry
+from probdice.data.resampled_arrays import (
+    Decoded,
+    FieldOfView,
+    InterpolatedLabels,
+    InterpolatedRows,
+    Nearest,
+    Padded,
+    Placement,
+)
+from probdice.data.segmentation import Segmentation, reordered
+from probdice.errors import GeometryError, InputError, Option, TooLargeError
+from probdice.method.matching import listed
+from probdice.method.region_labels import Label, whole_number
+
+__all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_lattice"]
+
+Interpolation = Literal["linear", "nearest"]
+
+MOST_REGIONS = 2**13  # the probabilities of one block of this many regions have 128 MB
+
+
+def as_interpolation(value: object) -> Interpolation | None:
+    """Check the option `resample`."""
+    if value is None:
+        return None
+    for known in get_args(Interpolation):
+        if isinstance(value, str) and value == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError(f"resample must be 'linear', 'nearest' or None, found {value!r}")
+
+
+def resample(
+    segmentation: Segmentation,
+    geometry: Geometry,
+    how: Interpolation,
+    *,
+    background: Label | None = None,
+    tolerance: float = 0.1,
+) -> tuple[Segmentation, FieldOfView | None]:
+    """A segmentation on another grid, and its field of view if pixels outside have no value.
+
+    These pixels have arbitrary values, so they must be left out. With a `background`, they are
+    background, and the field of view is None.
+    """
+    if segmentation.geometry is None:
+        raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
+    if not (segmentation.geometry.on_grid and geometry.on_grid):
+        raise GeometryError(
+            "vertices of a surface cannot be resampled: ",
+            segmentation.geometry.obstacle(geometry, inf),
+            ". Resample the file first, for example with wb_command -label-resample",
+        )
+    if len(segmentation.geometry.shape) != len(geometry.shape):
+        raise GeometryError(
+            f"has {len(segmentation.geometry.shape)} axes but the other grid has "
+            f"{len(geometry.shape)}, so it cannot be resampled"
+        )
+    placement = placed(segmentation.geometry, geometry)
+    low, high = placement.reach(placement.whole)
+    edge = np.array(placement.sizes) - 0.5
+    if (low > edge).any() or (high < -0.5).any():
+        raise GeometryError("the fields of view of the two grids do not overlap")
+    exact = same_lattice(placement, tolerance)
+    if exact is not None:
+        placement = exact
+        low, high = placement.reach(placement.whole)
+    covered = bool((low >= -0.5).all() and (high <= edge).all())
+    outside = None if covered else background
+    if exact is not None:
+        moved = _cropped(segmentation, exact, geometry, covered, outside)
+    elif how == "nearest":
+        moved = _nearest(segmentation, placement, geometry, outside)
+    else:
+        moved = _interpolated(segmentation, placement, geometry, outside)
+    return moved, None if covered or background is not None else FieldOfView(placement)
+
+
+def placed(source: Geometry, target: Geometry) -> Placement:
+    """The positions of the pixels of a target grid in a source image."""
+    axes = len(source.shape)
+    to_source = np.linalg.inv(source.affine) @ target.affine
+    return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)
+
+
+def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
+    """The placement with whole steps and offsets if it deviates by at most `tolerance` pixels."""
+    steps = np.rint(placement.matrix)
+    axes = len(placement.shape)
+    if not all((np.abs(steps).sum(axis=axis) == 1).all() for axis in (0, 1)):
+        return None
+    corners = np.array(list(product(*((0, n - 1) for n in placement.shape)))).reshape(-1, axes)
+    offsets = corners @ (placement.matrix - steps).T + placement.offset
+    whole = np.rint(offsets.mean(axis=0))
+    if np.linalg.norm(offsets - whole, axis=1).max() > tolerance:
+        return None
+    return replace(placement, matrix=steps, offset=whole)
+
+
+def _cropped(
+    segmentation: Segmentation,
+    exact: Placement,
+    geometry: Geometry,
+    covered: bool,
+    background: Label | None,
+) -> Segmentation:
+    """The segmentation cropped or padded on the same lattice."""
+    order = [int(np.argmax(np.abs(column))) for column in exact.matrix.T]
+    flips = [k for k, axis in enumerate(order) if exact.matrix[axis, k] < 0]
+    starts = [
+        int(exact.sizes[axis] - 1 - exact.offset[axis] if k in flips else exact.offset[axis])
+        for k, axis in enumerate(order)
+    ]
+    if not covered:  # the values of background pixels are probabilities, not logits
+        segmentation = _as_probabilities(segmentation)
+    first = len(segmentation.array.shape) - len(order)
+    array = reordered(segmentation.array, order, flips, first)
+    if covered and (isinstance(array, np.ndarray) or has_type(array, "dask", "Array")):
+        box = (slice(start, start + n) for start, n in zip(starts, exact.shape, strict=True))
+        array = array[(slice(None),) * first + tuple(box)]
+    else:
+        array = Padded(array, starts, exact.shape, _outside(segmentation, background))
+    return replace(segmentation, array=array, geometry=geometry)
+
+
+def _nearest(
+    segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
+) -> Segmentation:
+    """The nearest labels or probabilities."""
+    segmentation = _as_probabilities(segmentation)
+    array = Nearest(segmentation.array, placement, _outside(segmentation, background))
+    return replace(segmentation, array=array, geometry=geometry)
+
+
+def _interpolated(
+    segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
+) -> Segmentation:
+    """Linearly interpolated indicators or probabilities."""
+    if not segmentation.crisp:
+        segmentation = _as_probabilities(segmentation)
+        rows = InterpolatedRows(segmentation.array, placement, _outside(segmentation, background))
+        return replace(segmentation, array=rows, geometry=geometry)
+    if segmentation.ignore:
+        raise InputError(
+            f"linear interpolation mixes the ignored labels {segmentation.ignore} with others. "
+            f"Use ",
+            Option("resample", "nearest"),
+        )
+    labels = _labels(segmentation)
+    outside = 0
+    if background is not None:
+        label = _outside(segmentation, background)
+        labels = np.union1d(labels, np.array([label], labels.dtype))
+        outside = int(np.searchsorted(labels, label))
+    if labels.size > MOST_REGIONS:
+        raise TooLargeError(
+            f"linear interpolation stores one probability per label and pixel, which is too much "
+            f"for {labels.size} labels. To keep labels, use ",
+            Option("resample", "nearest"),
+        )
+    return Segmentation(
+        InterpolatedLabels(segmentation.array, placement, labels, outside),
+        crisp=False,
+        labels=tuple(labels.tolist()),
+        names=_by_channel(segmentation.names, labels),
+        colours=_by_channel(segmentation.colours, labels),
+        geometry=geometry,
+        source=segmentation.source,
+        notes=segmentation.notes,
+    )
+
+
+def _labels(segmentation: Segmentation) -> NDArray[Any]:
+    """The labels of a label map in ascending order."""
+    from probdice.files.name_tables import labels_in
+
+    labels = sorted(labels_in(segmentation)) or [0]
+    return np.array(labels, np.uint64 if labels[-1] >= 2**63 else np.int64)
+
+
+def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str]:
+    """Names or colours of labels, by channel."""
+    return {k: texts[label] for k, label in enumerate(labels.tolist()) if label in texts}
+
+
+def _as_probabilities(segmentation: Segmentation) -> Segmentation:
+    """The segmentation with stored probabilities of all regions; label maps stay the same."""
+    if segmentation.crisp or segmentation.reading == "error":
+        return segmentation
+    array = Decoded(segmentation.array, segmentation.reading, len(segmentation.regions))
+    return replace(segmentation, array=array, reading="error")
+
+
+def _outside(segmentation: Segmentation, background: Label | None) -> int:
+    """The label or the channel of the background; 0 if there is none."""
+    if background is None:
+        return 0
+    if segmentation.crisp:
+        if not isinstance(background, str):
+            return whole_number(background, "background")
+        known = [label for label in segmentation.names if segmentation.label(label) == background]
+    else:
+        pairs = enumerate(zip(segmentation.labels, segmentation.regions, strict=True))
+        known = [k for k, names in pairs if background in names]
+    if len(known) != 1:
+        regions = list(segmentation.names.values() if segmentation.crisp else segmentation.regions)
+        raise InputError(
+            f"background {background!r} is not a region of the image. Its regions are "
+            f"{listed(regions)}"
+        )
+    return known[0]

@@ -1,0 +1,90 @@
+"""Meshes to draw values at vertices on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.vertex_space import Structure, VertexSpace
+from probdice.errors import GeometryError
+
+__all__ = ["Surface", "surfaces_for"]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A triangle mesh of one structure.
+
+    Attributes
+    ----------
+    points : ndarray of float64
+        Position of each vertex in millimetres (right, anterior, superior), one per row.
+    triangles : ndarray of int64
+        The three vertices of each triangle, one triangle per row.
+    structure : str
+        Name such as "left cortex"; empty if unknown.
+    source : str
+        The file that it was read from.
+    """
+
+    points: NDArray[np.float64]
+    triangles: NDArray[np.int64]
+    structure: str = ""
+    source: str = ""
+
+
+def surfaces_for(
+    space: VertexSpace, surfaces: Sequence[Surface], *, every: bool = True
+) -> list[tuple[int, Surface]]:
+    """Return the structures of `space` that a surface shows, by index, each with its surface.
+
+    Parameters
+    ----------
+    space : VertexSpace
+        The vertices of the segmentations.
+    surfaces : sequence of Surface
+        The given surfaces.
+    every : bool, optional
+        Whether each surface must belong to a structure. A folder with files of both hemispheres
+        has surfaces that do not.
+
+    Raises
+    ------
+    GeometryError
+        If a surface has another number of vertices, or belongs to no structure.
+    """
+    shown: dict[int, Surface] = {}
+    for surface in surfaces:
+        number = _structure_of(space, surface, taken=set(shown))
+        if number is not None:
+            shown[number] = surface
+        elif every:
+            names = [structure.label for structure in space.structures if structure.vertices]
+            raise GeometryError(
+                f"{surface.source}: is a surface of {surface.structure or 'an unknown structure'}, "
+                f"but the segmentations are on {', '.join(names) or 'voxels'}"
+            )
+    return sorted(shown.items(), key=lambda pair: pair[0])
+
+
+def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int | None:
+    """Return the structure with the name of the surface; an unknown name fits any structure."""
+    named = [
+        k
+        for k, structure in enumerate(space.structures)
+        if structure.vertices
+        and k not in taken
+        and (not surface.structure or structure.name in ("", surface.structure))
+    ]
+    if not named:
+        return None
+    count = len(surface.points)
+    fitting = [k for k in named if space.structures[k].vertices == count]
+    if not fitting:
+        expected, given = space.structures[named[0]], Structure(surface.structure, count)
+        raise GeometryError(
+            f"{surface.source}: the surface is {given.space}, but the segmentations are "
+            f"{expected.space}. Use a surface of the same space"
+        )
+    return fitting[0]

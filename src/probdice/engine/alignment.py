@@ -1,0 +1,267 @@
+"""Bring segmentations and masks of one image onto one grid."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.geometry import Geometry
+from probdice.data.resampled_arrays import FieldOfView, Intersection
+from probdice.data.resampling import Interpolation, placed, resample, same_lattice
+from probdice.data.segmentation import Array, Segmentation
+from probdice.errors import GeometryError, InputError, Note, Option, ProbdiceError
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, other
+from probdice.options import TOLERANCE
+from probdice.text.formatting import short_paths
+
+__all__ = ["aligned", "file_of", "mask_on", "moved_onto", "one_hot_axis", "within"]
+
+ONE_HOT = 3  # fewest regions for which an array of 0 and 1 is taken as one-hot
+IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
+
+
+def aligned(
+    reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
+) -> Segmentation:
+    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
+    if reference.geometry is not None and prediction.geometry is not None:
+        try:
+            return prediction.onto(reference.geometry, tolerance=tolerance)
+        except GeometryError as error:
+            raise GeometryError(
+                f"reference{file_of(reference, prediction)} and "
+                f"prediction{file_of(prediction, reference)} do not "
+                f"{_relation(reference, prediction)}: ",
+                *error.args,
+                f"\n{_side_by_side(reference=reference, prediction=prediction)}\n",
+                *_resampling_hint(reference.geometry, prediction.geometry, tolerance),
+                *_tolerance_hint(reference.geometry, prediction.geometry),
+                ".",
+            ) from None
+    for side in SIDES:
+        first, second = (reference, prediction)[:: 1 if side == "reference" else -1]
+        if first.geometry is None and second.geometry is not None:
+            raise GeometryError(
+                f"{side} has no geometry but the {other(side)} does, so their alignment is "
+                f"unknown. ",
+                Option(
+                    "ignore_geometry",
+                    python="Set geometry=…, or compare in array order with without_geometry().",
+                    command="To compare in array order, use --ignore-geometry.",
+                ),
+            )
+    if reference.shape != prediction.shape:
+        raise InputError(
+            f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
+            f"both must cover the same pixels",
+            *_misread(reference, prediction),
+        )
+    return prediction
+
+
+def moved_onto(
+    reference: Segmentation,
+    prediction: Segmentation,
+    tolerance: float,
+    interpolation: Interpolation | None,
+    background: Label | None,
+) -> tuple[Segmentation, FieldOfView | None, tuple[Note, ...]]:
+    """The prediction on the reference's grid, resampled if necessary and allowed.
+
+    The second value is its field of view if pixels outside are left out. The third value holds a
+    note if it was resampled.
+    """
+    to, own = reference.geometry, prediction.geometry
+    if interpolation is None or to is None or own is None:
+        return aligned(reference, prediction, tolerance=tolerance), None, ()
+    if own.steps_onto(to)[2] <= tolerance:
+        return prediction.onto(to, tolerance=tolerance), None, ()
+    try:
+        moved, view = resample(
+            prediction, to, interpolation, background=background, tolerance=tolerance
+        )
+    except ProbdiceError as error:
+        raise error.prefixed(f"prediction{file_of(prediction, reference)}: ") from None
+    if same_lattice(placed(own, to), tolerance) is not None:
+        how = "cropped or padded to the grid of the reference, without interpolation"
+    elif interpolation == "nearest":
+        how = "resampled onto the grid of the reference by the nearest pixel"
+    else:
+        how = "interpolated linearly onto the grid of the reference"
+    return moved, view, (Note("resampled", (f"The prediction was {how}.",)),)
+
+
+def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
+    """The pixels of a mask that are in all fields of view."""
+    arrays = [*(() if mask is None else (mask,)), *views]
+    if len(arrays) < 2:
+        return arrays[0] if arrays else None
+    return Intersection(arrays)
+
+
+def _resampling_hint(
+    reference: Geometry, prediction: Geometry, tolerance: float
+) -> tuple[str | Option, ...]:
+    """Which kind of resampling the grids need, and the option."""
+    if not (reference.on_grid and prediction.on_grid):
+        return (
+            "Use files of the same surface, or resample one of them first, for example with "
+            "wb_command -label-resample or mri_surf2surf",
+        )
+    if len(reference.shape) != len(prediction.shape):
+        return ("Use images with the same number of axes",)
+    if same_lattice(placed(prediction, reference), tolerance) is not None:
+        return (
+            "The axes and the spacing are equal and the offsets are whole, so the prediction can "
+            "be cropped or padded without interpolation: use ",
+            Option("resample", "linear"),
+        )
+    return (
+        "The grids differ in axes, spacing or by a part of a pixel, so the prediction must be "
+        "interpolated: use ",
+        Option("resample", "linear"),
+        " (labels become probabilities) or ",
+        Option("resample", "nearest"),
+        " (labels stay labels)",
+    )
+
+
+def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
+    """A hint on the tolerance, if the grids have the same shape."""
+    if not isfinite(prediction.steps_onto(reference)[2]):
+        return ()
+    option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
+    return ", or raise the tolerance with ", option
+
+
+def mask_on(
+    reference: Segmentation, mask: Segmentation | Array, tolerance: float
+) -> tuple[Array, int]:
+    """The mask as an array on the reference's grid, and the number of its NaN values."""
+    array: Array
+    if isinstance(mask, Segmentation):
+        if not mask.crisp:
+            raise InputError("mask must be a label map (0 is outside), found probabilities")
+        if (mask.geometry is None) != (reference.geometry is None):
+            without = "mask" if mask.geometry is None else "reference"
+            raise GeometryError(
+                f"{without} has no geometry, so the alignment of mask and reference is unknown. "
+                f"Pass the mask as an array, or compare in array order with ",
+                IGNORE_GEOMETRY,
+                ".",
+            )
+        grid = mask.geometry
+        if grid is not None and reference.geometry is not None:
+            try:
+                mask = mask.onto(reference.geometry, tolerance=tolerance)
+            except GeometryError as error:
+                raise GeometryError(
+                    f"mask{file_of(mask, reference)} and reference{file_of(reference, mask)} do "
+                    f"not {_relation(mask, reference)}: ",
+                    *error.args,
+                    f"\n{_side_by_side(mask=mask, reference=reference)}\n"
+                    f"Resample the mask onto the reference first",
+                    *_tolerance_hint(reference.geometry, grid),
+                    ".",
+                ) from None
+        array = mask.array
+    else:
+        array = mask
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"mask must hold booleans or integers, found {array.dtype}")
+    if tuple(array.shape) != reference.shape:
+        raise InputError(
+            f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
+        )
+    return _whole_mask(array) if array.dtype.kind == "f" else (array, 0)
+
+
+def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
+    """A floating-point mask as booleans. NaN is outside; fractions are rejected."""
+    values = np.asarray(mask[(slice(None),) * len(mask.shape)])
+    known = np.isfinite(values)
+    wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
+    if wrong.any():
+        place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
+        raise InputError(
+            f"mask must hold integers, found {values[place]:g} at pixel {place}. "
+            f"Use a threshold, as in mask > 0.5."
+        )
+    return known & (values != 0), int(np.isnan(values).sum())
+
+
+def one_hot_axis(side: Segmentation) -> int | None:
+    """The first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
+    array = side.array
+    if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
+        return None
+    for axis in (0, -1):
+        if array.ndim > 1 and array.shape[axis] >= ONE_HOT and array.max(initial=0) == 1:
+            sums = np.add.reduce(array, axis=axis, dtype=np.int64)
+            if array.min() == 0 and (sums == 1).all():
+                return axis
+    return None
+
+
+def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
+    """A hint if an array was probably misread as labels or as probabilities."""
+    for side, across in (sides, sides[::-1]):
+        axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
+        if axis is not None:
+            return (
+                ". The integers were read as labels but look one-hot encoded. ",
+                Option(
+                    "one_hot",
+                    python=f"Use Segmentation.from_probabilities(array, axis={axis}).",
+                    command="Store them as floating-point numbers.",
+                ),
+            )
+        if not side.crisp and tuple(side.array.shape) == across.shape:
+            return (
+                ". The first axis of a floating-point array is the axis of the regions. ",
+                Option(
+                    "regions",
+                    python="Use Segmentation.from_labels(array) for labels, or "
+                    "Segmentation.from_probabilities(array, axis=None) for a single foreground.",
+                    command="Store labels as integers.",
+                ),
+            )
+        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
+            return (
+                ". The first axis was read as the axis of the regions, but it seems to be the "
+                "last. ",
+                Option(
+                    "axis",
+                    python="Use Segmentation.from_probabilities(array, axis=-1).",
+                    command="Store the regions along the first axis.",
+                ),
+            )
+    return ()
+
+
+def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
+    """The file of an image in parentheses, for messages; an empty string without a file."""
+    if not isinstance(image, Segmentation) or not image.source:
+        return ""
+    return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
+
+
+def _side_by_side(**images: Segmentation) -> str:
+    """The geometries of two images as a table."""
+    (first, left), (second, right) = (
+        (name, {} if image.geometry is None else image.geometry.describe())
+        for name, image in images.items()
+    )
+    width = max(len(text) for text in (*left.values(), first))
+    rows = [f"{'':>10}  {first:<{width}}  {second}"]
+    keys = dict.fromkeys((*left, *right))
+    rows += [f"{key:>10}  {left.get(key, ''):<{width}}  {right.get(key, '')}" for key in keys]
+    return "\n".join(rows)
+
+
+def _relation(*images: Segmentation) -> str:
+    """What two images should have in common: a grid, or the vertices of a surface."""
+    grids = all(image.geometry is None or image.geometry.on_grid for image in images)
+    return "lie on the same grid" if grids else "have the same vertices"

@@ -1,0 +1,153 @@
+"""The result of an evaluation in sentences, for terminal, how.md, tables and page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from probdice.evaluation.ranking import ALPHA
+from probdice.text.formatting import decimal, percent
+
+__all__ = ["conclusion", "joined", "summary_line"]
+
+DIGITS = 3
+
+
+def conclusion(summary: Mapping[str, Any]) -> str:
+    """Say who is first, who cannot be separated from it, and how they compare with the raters.
+
+    Methods are separated by Wilcoxon's signed rank test with Holm's correction. The sentences also
+    state whether another ranking scheme has another winner.
+
+    Parameters
+    ----------
+    summary : mapping
+        The content of summary.json.
+
+    Returns
+    -------
+    str
+        One or more sentences; "" if no method has a ranked case.
+    """
+    ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
+    if not ranks:
+        return ""
+    first = [rank["method"] for rank in ranks if rank["place"] == 1]
+    if len(summary["methods"]) == 1:
+        sentences = [f"{first[0]}: {_mean(summary, first[0])}."]
+        return " ".join([*sentences, *_raters(summary, first)])
+    close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
+    return " ".join(
+        [
+            _winner(summary, first, ranks[0]),
+            *separation,
+            *_raters(summary, [*first, *close]),
+            *_other_schemes(summary, first),
+        ]
+    )
+
+
+def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
+    """Count the scored, missing and failed cases of all methods.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.conclusion import summary_line
+    >>> summary_line([{"method": "a", "cases": 9, "scored": 6, "missing": 2, "failed": 1}])
+    '6 scored, 2 missing, 1 failed'
+    """
+    totals = {word: sum(one[word] for one in counts) for word in ("scored", "missing", "failed")}
+    return ", ".join(f"{total} {word}" for word, total in totals.items())
+
+
+def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
+    by = joined([summary["titles"][measure] for measure in summary["rank_by"]])
+    if len(first) > 1:
+        return f"{joined(first)} share the first place by {by}."
+    details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
+    if len(summary["rank_by"]) > 1:
+        details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
+    if rank["kept"] is not None:
+        details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
+    return f"{first[0]} is first by {by} ({'; '.join(details)})."
+
+
+def _mean(summary: Mapping[str, Any], method: str) -> str:
+    """The mean of the measure that ranks, or the median if a value is infinite."""
+    measure = summary["rank_by"][0]
+    entry = next(one for one in summary["measures"][measure]["methods"] if one["method"] == method)
+    kind = entry["aggregate"]
+    interval = entry["interval"]
+    text = f"{kind} {summary['titles'][measure]} {decimal(entry[kind], DIGITS)}"
+    if interval["kind"] == "withheld":
+        return text
+    ends = f"{decimal(interval['low'], DIGITS)}–{decimal(interval['high'], DIGITS)}"
+    return f"{text}, 95 % CI {ends}"
+
+
+def _separation(
+    summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The methods that cannot be separated from the first, and the sentence about them."""
+    if len(first) > 1:
+        return [], []
+    tests: dict[str, float | None] = {}
+    for pair in summary["ranking"]["differences"]:
+        names = (pair["first"], pair["second"])
+        if first[0] in names:
+            other = names[0] if names[1] == first[0] else names[1]
+            tests[other] = pair["p_holm"]
+    others = [method for method in order if method in tests]
+    untested = [method for method in others if tests[method] is None]
+    if others and len(untested) == len(others):
+        return others, [f"There are too few cases to separate {first[0]} from others by a test."]
+    close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
+    if not close:
+        return [], [f"All other methods differ significantly from it ({_test(summary)})."]
+    named = joined([f"{method} (p = {_p(tests[method])})" for method in close])
+    return close, [f"{named} cannot be separated from it ({_test(summary)})."]
+
+
+def _test(summary: Mapping[str, Any]) -> str:
+    over = " on subject means" if summary["subjects"] is not None else ""
+    return f"Wilcoxon signed-rank test{over}, Holm's correction, α = {ALPHA:g}"
+
+
+def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
+    """How methods compare with inter-rater agreement."""
+    if summary["rater_comparison"] is None:
+        return []
+    sentences = summary["rater_comparison"]["sentences"]
+    return [
+        f"{method} is {sentences[method]}."
+        if sentences[method].startswith(("at ", "below ", "above "))
+        else f"{method}: {sentences[method]}."
+        for method in methods
+        if method in sentences
+    ]
+
+
+def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
+    """The schemes that have another winner."""
+    others = []
+    for scheme, ranks in summary["ranking"]["schemes"].items():
+        winners = [rank["method"] for rank in ranks if rank["place"] == 1]
+        if scheme != summary["scheme"] and winners and set(winners) != set(first):
+            others.append(f"{joined(winners)} by the scheme {scheme}")
+    return (
+        [f"The first place depends on the ranking scheme: {'; '.join(others)}."] if others else []
+    )
+
+
+def joined(names: Sequence[str]) -> str:
+    """Join names in a sentence.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.conclusion import joined
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else decimal(value, DIGITS)

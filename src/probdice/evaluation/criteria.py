@@ -1,0 +1,231 @@
+"""The measures of a run by name: those of the registry, of one region, and external columns.
+
+A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
+``nsd@1:whole tumour``. Without a region, a measure of regions is its mean over the foreground.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+
+from probdice.comparison.result import Comparison
+from probdice.errors import InputError, Option
+from probdice.evaluation.external_columns import ExternalColumn
+from probdice.evaluation.record import Record
+from probdice.evaluation.tables import Others
+from probdice.files.sources import natural
+from probdice.method.matching import listed
+from probdice.metrics.boundary_measures import boundary_mean
+from probdice.metrics.component_measures import COMPONENT_MEASURES, component_value
+from probdice.metrics.indices import INDICES
+from probdice.metrics.region_measures import GROUP_MEASURES, region_labels, region_value
+from probdice.metrics.registry import DISTANCES, MEASURES, REGISTRY, description_of
+
+__all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
+
+NAME = re.compile(r"(?P<measure>[^@:]+)(?:@(?P<tolerance>[^:]*))?(?::(?P<region>.+))?", re.DOTALL)
+SHOWN = 20  # regions in a message
+
+
+@dataclass(frozen=True)
+class Name:
+    """The parts of the name of a measure.
+
+    Attributes
+    ----------
+    measure : str
+        The name in the registry, or of an external column.
+    tolerance : float or None
+        The tolerance of a surface Dice, in the unit of the distances.
+    region : str or None
+        The label or name of a region.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.criteria import Name
+    >>> Name.of("nsd@1:whole tumour")
+    Name(measure='nsd', tolerance=1.0, region='whole tumour')
+    >>> str(Name.of("nsd@1.0:whole tumour"))
+    'nsd@1:whole tumour'
+    """
+
+    measure: str
+    tolerance: float | None = None
+    region: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> "Name":
+        """Parse a name, or raise InputError."""
+        match = NAME.fullmatch(text.strip())
+        tolerance = None
+        try:
+            if match is None:
+                raise ValueError
+            if match["tolerance"] is not None:
+                tolerance = float(match["tolerance"])
+                if not (isfinite(tolerance) and tolerance >= 0):
+                    raise ValueError
+        except ValueError:
+            raise InputError(
+                f"rank_by: expected MEASURE, MEASURE:REGION or MEASURE@TOLERANCE:REGION, such as "
+                f"dice:2 or nsd@1:tumour, found {text!r}"
+            ) from None
+        region = None if match["region"] is None else match["region"].strip()
+        return cls(match["measure"].strip(), tolerance, region)
+
+    def __str__(self) -> str:
+        tolerance = "" if self.tolerance is None else f"@{self.tolerance:g}"
+        region = "" if self.region is None else f":{self.region}"
+        return f"{self.measure}{tolerance}{region}"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A measure of a run.
+
+    Attributes
+    ----------
+    key : str
+        Its name, as in `rank_by`.
+    title : str
+        Title in text, figures and pages.
+    higher_is_better : bool
+        Whether a ranking sorts by descending value.
+    value : callable
+        Computes the value of one case.
+    column : ExternalColumn or None
+        The table that has the values instead.
+    """
+
+    key: str
+    title: str
+    higher_is_better: bool = True
+    value: Callable[[Record], float] = lambda record: nan
+    column: ExternalColumn | None = None
+
+
+def as_rank_by(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of the measures that rank, each once; empty for the default.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.criteria import as_rank_by
+    >>> as_rank_by(["dice:2", "nsd@1.0", "dice:2"])
+    ('dice:2', 'nsd@1')
+    """
+    names = [given] if isinstance(given, str) else list(given or ())
+    return tuple(dict.fromkeys(str(Name.of(name)) for name in names))
+
+
+def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = ()) -> Criterion:
+    """Return the measure with a name.
+
+    Parameters
+    ----------
+    key : str
+        The name.
+    others : Others
+        The additional columns of the run.
+    columns : sequence of ExternalColumn, optional
+        The external columns of the run.
+
+    Raises
+    ------
+    InputError
+        If the run has no such measure.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.criteria import criterion_of
+    >>> from probdice.evaluation.tables import Others
+    >>> criterion_of("dice:2", Others()).title
+    'Dice of 2'
+    >>> criterion_of("hd95", Others(distances=("hd95",))).higher_is_better
+    False
+    """
+    for column in columns:
+        if key == column.name:
+            return Criterion(key, key, column.higher_is_better, column=column)
+    name = Name.of(key)
+    measure, region = str(replace(name, region=None)), name.region
+    if region is None:
+        measure = {"dice": "foreground_dice"}.get(measure, measure)
+    _check_options(measure, others)
+    described = description_of(measure)
+    if region is not None and measure in (*GROUP_MEASURES, *others.distances):
+        return Criterion(
+            key,
+            f"{described.title} of {region}",
+            described.higher_is_better,
+            lambda record: record.of_comparison(lambda one: region_value(one, measure, region)),
+        )
+    if region is not None and others.components and measure in COMPONENT_MEASURES:
+        threshold = others.component_threshold
+        return Criterion(
+            key,
+            f"{described.title} of {region}",
+            described.higher_is_better,
+            lambda record: record.of_comparison(
+                lambda one: component_value(one, measure, threshold, region)
+            ),
+        )
+    if region is None and measure in (*others.measures, *others.columns):
+        return Criterion(
+            key,
+            described.title,
+            described.higher_is_better,
+            lambda record: record.of_comparison(lambda one: _value(one, measure, others)),
+        )
+    known = [*others.measures, *others.columns, "dice:REGION", "jaccard:REGION"]
+    known += [f"{distance}:REGION" for distance in others.distances]
+    known += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
+    known += [column.name for column in columns]
+    raise InputError(f"measure must be one of {', '.join(known)}, found {key!r}")
+
+
+def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) -> None:
+    """Reject a region that the reference of no case has."""
+    names = [Name.of(measure) for measure in measures]
+    regions = region_labels(comparisons) if any(name.region for name in names) else set()
+    known = sorted(regions, key=natural)
+    for name in names:
+        if name.region is not None and name.region not in regions:
+            raise InputError(
+                f"rank_by: {name} names the region {name.region!r}, but the reference of no case "
+                f"has it; the regions are {listed(known, SHOWN)}"
+            )
+
+
+def _check_options(measure: str, others: Others) -> None:
+    """Name the option that a measure needs."""
+    if measure in MEASURES and measure not in others.measures:
+        raise InputError(f"{measure} needs a background; pass ", Option("background", 0))
+    if measure.startswith("nsd@") and measure not in others.distances:
+        tolerance = measure.removeprefix("nsd@")
+        raise InputError(
+            f"{measure} needs boundary distances at this tolerance; pass ",
+            Option("boundaries", python="boundaries=True"),
+            " and ",
+            Option("tolerance", tolerance),
+        )
+    if measure == "nsd":
+        raise InputError("nsd needs a tolerance, as in nsd@1")
+    if measure in DISTANCES and measure not in others.distances:
+        raise InputError(
+            f"{measure} needs boundary distances; pass ",
+            Option("boundaries", python="boundaries=True"),
+        )
+    if measure in COMPONENT_MEASURES and not others.components:
+        raise InputError(f"{measure} needs ", Option("components", "all", python="components=True"))
+    if measure in INDICES and measure not in (*others.columns, *others.measures):
+        raise InputError(f"{measure} needs ", Option("indices", python="indices=True"))
+
+
+def _value(comparison: Comparison, measure: str, others: Others) -> float:
+    """A number of one case: of the registry, or another column of the table of cases."""
+    if measure in REGISTRY:
+        return REGISTRY[measure].compute(comparison)
+    if measure in others.distances:
+        return boundary_mean(comparison, measure).mean
+    return float(others.of(comparison)[0][measure])

@@ -1,0 +1,133 @@
+"""Find the cases of a folder of BIDS derivatives.
+
+A case has a subject, and a session, run or another entity of the recording. Its files are one label
+map (``*_dseg.nii.gz``), or one map of probabilities per region (``*_label-GM_probseg.nii.gz``).
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from probdice.errors import InputError, Note, Option
+from probdice.evaluation.folders import relative_path
+from probdice.files.bids import BidsName
+from probdice.files.sources import natural
+
+__all__ = [
+    "LABELS",
+    "MASKS",
+    "PROBABILITIES",
+    "find_derivatives",
+    "recognised_note",
+    "regions_in_names",
+]
+
+LABELS, PROBABILITIES, MASKS = "dseg", "probseg", "mask"  # suffixes
+
+EXTENSIONS = (".nii.gz", ".nii")
+# Entities that describe how an image was derived. All others describe its recording, so they are
+# part of the name of the case.
+DERIVED = ("hemi", "space", "cohort", "atlas", "seg", "scale", "res", "den", "label", "desc")
+REGION = "label"
+
+
+def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The files of every case, with the first of these suffixes that exists; {} in other folders.
+
+    If there are several kinds of files with this suffix, the one without further entities counts.
+    """
+    kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
+    for subject in folder.glob("sub-*/"):
+        for file in subject.rglob(f"{subject.name}_*.nii*"):
+            name = BidsName.of(file.name)
+            if name is not None and name.extension in EXTENSIONS and name.suffix in kinds:
+                cases = kinds[name.suffix].setdefault(_ending(name), {})
+                cases.setdefault(_case(name), []).append(file)
+    endings = next((kinds[suffix] for suffix in suffixes if kinds[suffix]), None)
+    if endings is None:
+        return {}
+    chosen = _chosen(folder, endings)
+    for case, files in endings[chosen].items():
+        _check_distinct(folder, case, files, chosen)
+    return {
+        case: tuple(str(file) for file in sorted(files, key=lambda file: natural(file.name)))
+        for case, files in endings[chosen].items()
+    }
+
+
+def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The regions that the entity "label" of all files names, by case; {} if a file has none."""
+    names = {case: [BidsName.of(Path(file).name) for file in files[case]] for case in files}
+    regions = {
+        case: tuple("" if name is None else name.value(REGION) for name in several)
+        for case, several in names.items()
+    }
+    return regions if all(all(labels) for labels in regions.values()) else {}
+
+
+def recognised_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
+    """A note on the files of the folders that are BIDS derivatives.
+
+    `folders` holds the folder and the files of the reference and of every method.
+    """
+    layouts = {name: _layout(*folder) for name, folder in folders.items()}
+    recognised = "; ".join(f"{name}: {form}" for name, form in layouts.items() if form)
+    if not recognised:
+        return []
+    text = f"BIDS derivatives were recognised ({recognised}). To select other files, use "
+    option = Option("pattern", "PATTERN", python="pattern=…")
+    return [Note("bids", (text, option, "."))]
+
+
+def _layout(folder: str, files: Collection[str]) -> str:
+    """The common form of the paths of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
+    forms = set()
+    for file in files:
+        *folders, name = relative_path(file, folder).split("/")
+        parts = BidsName.of(name)
+        if parts is None or not folders or folders[0] != f"sub-{parts.value('sub')}":
+            return ""
+        above = [f"{one[:4]}*" if one.startswith(("sub-", "ses-")) else one for one in folders]
+        forms.add("/".join([*above, f"*{_ending(parts)}"]))
+    return ", ".join(sorted(forms))
+
+
+def _ending(name: BidsName) -> str:
+    """The end of a file name, with a * for the region."""
+    pairs = [
+        f"{key}-{'*' if key == REGION else value}" for key, value in name.entities if key in DERIVED
+    ]
+    return "_" + "_".join([*pairs, name.suffix]) + name.extension
+
+
+def _case(name: BidsName) -> str:
+    return "_".join(f"{key}-{value}" for key, value in name.entities if key not in DERIVED)
+
+
+def _chosen(folder: Path, endings: Mapping[str, object]) -> str:
+    """The only kind of files, or the one without entities other than the region."""
+    if len(endings) == 1:
+        return next(iter(endings))
+    plain = [ending for ending in endings if not set(_keys(ending)) - {REGION}]
+    if len(plain) == 1:
+        return plain[0]
+    patterns = [f"**/{{case}}{ending}" for ending in sorted(endings)]
+    raise InputError(
+        f"{folder}: the subjects have several kinds of segmentations. Select one with ",
+        Option("pattern", python=f"pattern={patterns[0]!r}", command=f"--pattern '{patterns[0]}'"),
+        f"; the patterns are {', '.join(patterns)}",
+    )
+
+
+def _keys(ending: str) -> list[str]:
+    name = BidsName.of(ending.removeprefix("_"))
+    return [] if name is None else [key for key, _ in name.entities]
+
+
+def _check_distinct(folder: Path, case: str, files: list[Path], ending: str) -> None:
+    """Reject several files of one region, or several label maps of one case."""
+    if len({file.name for file in files}) < len(files) or (len(files) > 1 and "*" not in ending):
+        names = ", ".join(sorted(str(file.relative_to(folder)) for file in files))
+        raise InputError(
+            f"{folder}: case {case} has several files of one kind ({names}); select one with a "
+            f"pattern such as '*/anat/{{case}}{ending}'"
+        )

@@ -1,0 +1,379 @@
+"""evaluate(): score methods against a reference, against raters, or against both."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from probdice.data.machine import cores
+from probdice.data.resampling import Interpolation
+from probdice.data.value_checks import Sums
+from probdice.errors import InputError, Words
+from probdice.evaluation.external_columns import as_external_column
+from probdice.evaluation.finishing import Progress
+from probdice.evaluation.folders import Folder, methods_of, patterns_of
+from probdice.evaluation.one_reference import (
+    evaluate_against,
+    folder_for_results,
+    temporary_folder,
+)
+from probdice.evaluation.rater_comparison import (
+    CONSENSUS,
+    check_raters,
+    rater_comparison_of,
+    write_consensus,
+)
+from probdice.evaluation.results import Evaluation
+from probdice.evaluation.subjects import GivenSubjects
+from probdice.evaluation.tables import Others
+from probdice.method.merging import Merging
+from probdice.method.region_labels import Label
+from probdice.method.sides import Side
+from probdice.method.similarity import Similarity
+from probdice.options import (
+    Correspondence,
+    EvaluateOptions,
+    GivenBackground,
+    GivenNames,
+    Match,
+    Members,
+    MissingRule,
+    Priority,
+    Scheme,
+)
+from probdice.options.declaration import declarations
+
+__all__ = ["evaluate", "evaluate_folders"]
+
+
+def evaluate(
+    reference: Folder | None,
+    predictions: Mapping[str, Folder] | Folder,
+    *,
+    raters: Mapping[str, Folder] | None = None,
+    out: Folder | None = None,
+    similarity: str | Similarity = "absolute",
+    match: Match = "overlap",
+    merge: Merging = "none",
+    correspondence: Correspondence = "case",
+    ignore: Iterable[int] | int = (),
+    sums: Sums | Mapping[Side, Sums] = "error",
+    scale: float | Mapping[Side, float] | None = None,
+    names: "GivenNames | Mapping[Side, GivenNames]" = None,
+    priority: "Priority | Mapping[Side, Priority]" = (),
+    nested: Iterable[int] | Mapping[Side, Iterable[int]] = (),
+    pattern: str | Mapping[str, str] | None = None,
+    mask: Folder | None = None,
+    image: Folder | None = None,
+    surface: Folder | Iterable[Folder] = (),
+    probabilities: bool = False,
+    missing: MissingRule = "worst",
+    rank_by: str | Iterable[str] | None = None,
+    scheme: Scheme = "rank-then-aggregate",
+    column: str | Iterable[str] | Mapping[str, Folder] = (),
+    subjects: GivenSubjects | None = None,
+    resample: Interpolation | None = None,
+    ignore_geometry: bool = False,
+    geometry_tolerance: float | None = None,
+    max_bytes: int | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    verify: bool = False,
+    parquet: bool = False,
+    columns: str | Iterable[str] = (),
+    booktabs: bool = False,
+    indices: bool = False,
+    boundaries: bool = False,
+    tolerance: Iterable[float] | float = (),
+    infinite: float | None = None,
+    derived: Members | None = None,
+    components: bool | Label | Iterable[Label] = False,
+    connectivity: int | None = None,
+    minimum_size: float = 0.0,
+    component_threshold: float = 0.5,
+    strata: Iterable[float] = (),
+    background: GivenBackground = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Evaluation:
+    """Score one or more methods against a folder of reference segmentations and rank them.
+
+    By default, a case is a file, named without its suffix, or a subfolder. `pattern` changes this.
+    Each finished case is stored in ``out/cases.jsonl`` immediately, so an interrupted run continues
+    when it is started again. A case that fails is recorded with its error message. The next run
+    tries it again.
+
+    Parameters
+    ----------
+    reference : path or None
+        The folder of reference segmentations (ground truth). With `raters` it may be None. The
+        reference of a case is then the consensus, the mean of all raters that have the case.
+    predictions : mapping of str to path, or path
+        The folder of every method, by name. A single path is one method with the name of its
+        folder.
+    raters : mapping of str to path, optional
+        The folder of every rater (annotator), by name; at least two. Each rater is the reference
+        of an additional evaluation of all methods and all other raters, in ``out/raters``. The
+        agreement of methods with raters is compared with inter-rater agreement.
+    out : path, optional
+        The results folder, created if it does not exist. It receives cases.jsonl (all records, in
+        the order of completion), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
+        files.csv and summary.json. Without it, nothing is stored.
+    similarity, match, merge
+        As in `compare`.
+    correspondence : {"case", "set"}, optional
+        Whether regions are matched in every case ("case"), or once for all cases of a method
+        ("set"), which suits clusters and classes. "set" applies `match` and `merge` to the sum of
+        the overlaps of all cases, and scores every case with the result. It reads every file
+        twice.
+    ignore : int or iterable of int, optional
+        Labels of the reference whose pixels are excluded.
+    sums : {"error", "normalise", "background"} or mapping, optional
+        What to do if probabilities do not sum to 1, as in `read`; a mapping such as
+        ``{"prediction": "background"}`` applies to one side.
+    scale : float or mapping, optional
+        The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
+        applies to files with values above 1, and leaves label maps unchanged. A mapping
+        such as ``{"prediction": 255}`` scales one side in any case.
+    names : mapping, sequence or path, optional
+        The names of labels, as in `read`; ``{"reference": …, "prediction": …}`` per side.
+    priority : sequence of str or mapping, optional
+        The order of regions where masks overlap, as in `read`; a mapping has one per side.
+    nested : iterable of int or mapping, optional
+        Read nested channels (whole ⊇ core ⊇ enhancing) as `Segmentation.from_nested` does: the
+        labels of the background, of the differences of successive channels, and of the last
+        channel. A mapping such as ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
+    pattern : str or mapping, optional
+        The paths of files, with ``{case}`` for the name of the case: ``"{case}_seg.nii.gz"``,
+        ``"{case}/pve_*.nii.gz"`` (one file per region), ``"{case:path}.nii.gz"`` (case names with
+        folders), ``"{case}.mat:groundTruth/0"``. A mapping has patterns for ``"reference"``,
+        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method.
+        ``"{case}_{method}.nii.gz"`` for the prediction finds several methods in one folder.
+    mask : path, optional
+        A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
+    image : path, optional
+        A folder with the segmented images, which case pages show as background images.
+    surface : path or several, optional
+        Surfaces on which case pages show values at vertices, one per hemisphere.
+    probabilities : bool, optional
+        Whether to read nnU-Net's probabilities (.npz) instead of the label map beside them.
+    missing : {"worst", "zero", "exclude"}, optional
+        How a missing or failed case of a method counts: the method ranks last on it ("worst"); it
+        also enters means as 0 ("zero"); or no method is ranked on it ("exclude").
+    rank_by : str or iterable of str, optional
+        The measures that rank the methods, with equal weights: of `MEASURES`, columns of cases.csv,
+        or ``"MEASURE[@TOLERANCE]:REGION"`` such as ``"dice:2"``, ``"hd95:tumour"`` or
+        ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
+        "adjusted_score" if regions are merged, else "score".
+    scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
+        Whether methods are ordered by their mean rank within cases, by their mean (the median if a
+        value is infinite), or by the number of methods that they beat significantly.
+    column : str, iterable of str or mapping, optional
+        Measures from CSV files with the columns case, method and the name of the measure, as
+        ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better, or higher ones with
+        ``"NAME:higher=FILE"``.
+    subjects : str, path or mapping, optional
+        Which cases belong to the same subject: a pattern of case names such as
+        ``"{subject}_{session}"``, the path of a TSV file with the columns case and subject, or a
+        mapping. Confidence intervals, tests and rank stability then resample subjects.
+    resample : {"linear", "nearest"}, optional
+        As in `compare`. A case fails if pixels of its reference are outside the field of view of
+        the prediction, unless `background` is given.
+    ignore_geometry : bool, optional
+        Whether to ignore image geometry and compare in array order. Cannot be combined with
+        `geometry_tolerance` and `resample`.
+    geometry_tolerance : float, optional
+        The largest accepted distance between the grids, in pixels; 0.1 by default.
+    max_bytes : int, optional
+        The largest accepted size of the decompressed values of one file, as in `read`.
+    workers : int, optional
+        The number of cores for processes and threads together; all by default. The result does
+        not depend on it.
+    scheduler : str, optional
+        The address of a Dask scheduler, such as ``tcp://host:8786``. The workers of that cluster
+        then compare the cases, one case per thread. They must see the files under the same paths.
+    verify : bool, optional
+        Whether to recognise finished cases by the content of their files instead of size and
+        modification time.
+    parquet : bool, optional
+        Whether to also write the tables as Parquet (needs pandas and pyarrow).
+    columns : str or iterable of str, optional
+        The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
+        "equal_labels", "cases" or measures. All by default.
+    booktabs : bool, optional
+        Whether table.tex uses the rules of the LaTeX package booktabs.
+    indices : bool, optional
+        Whether to add the numbers of `Comparison.indices` to the table of cases.
+    boundaries : bool, optional
+        Whether to measure distances between boundaries, as in `Comparison.boundaries`. The table of
+        cases has means over regions (without the background, if given), and the table of regions
+        has the values.
+    tolerance : float or iterable of float, optional
+        Tolerances of the surface Dice, in mm, or in pixels for images without geometry.
+    infinite : float, optional
+        The distance of regions that one side lacks; infinite by default.
+    derived : mapping of str to label or sequence of labels, optional
+        Unions of regions to compare in every case, as in `Comparison.derived`:
+        ``{"whole tumour": (1, 2, 3)}``. A member that a case lacks is empty there; one that no
+        case has is an error. The tables have the Dice of each union and, with `boundaries`, its
+        distances. ``rank_by="dice:whole tumour"`` ranks by it.
+    components : bool, label or iterable of labels, optional
+        Whether to divide both sides into connected components (lesions), or the classes to divide.
+        Components are matched one to one within corresponding classes. The table of cases has
+        counts of found, missed and false components, F1, panoptic quality and its factors, over
+        classes and per class, and components.csv has one row per component. Needs label maps and
+        `background`.
+    connectivity : {4, 8, 6, 18, 26}, optional
+        The number of neighbours of a pixel in a component; all neighbours by default.
+    minimum_size : float, optional
+        The smallest size of a component, in mm³, or in pixels for images without geometry and in
+        2-D. Smaller components of both sides are left out.
+    component_threshold : float, optional
+        The smallest Jaccard index of a found component with its partner.
+    strata : iterable of float, optional
+        The lower limits of ranges of sizes, in the unit of `minimum_size`. strata.csv counts the
+        components of each range over all cases, by their own size.
+    background : int, str or mapping of side to int or str, optional
+        As in `compare`. If given, methods are ranked by foreground Dice by default, and the table
+        of cases has the numbers of the foreground and of `Comparison.detection`.
+    progress : callable, optional
+        Called with a `Progress` at the start and after every case.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        If folders are missing or have no case in common, or if another run writes into `out`.
+        Missing and failed cases do not raise: see `Evaluation.missing` and
+        `Evaluation.failures`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from probdice.evaluation import evaluate
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ("truth", "mine"):
+    ...     os.mkdir(os.path.join(folder.name, name))
+    >>> for case in ("a", "b"):
+    ...     np.save(os.path.join(folder.name, "truth", case), np.array([1, 1, 2, 2]))
+    ...     np.save(os.path.join(folder.name, "mine", case), np.array([5, 5, 5, 8]))
+    >>> truth, mine = (os.path.join(folder.name, name) for name in ("truth", "mine"))
+    >>> result = evaluate(truth, {"mine": mine})
+    >>> print(result)
+    Evaluation (absolute): 2 cases, 1 method: 2 scored, 0 missing, 0 failed
+      mine: mean score 0.7500 over 2, 95 % CI withheld
+    >>> result.summaries("lowest_dice")["mine"].interval.reason
+    '2 cases, fewer than 6'
+    >>> folder.cleanup()
+    """
+    keywords = locals()
+    return evaluate_folders(
+        reference,
+        methods_of(predictions),
+        EvaluateOptions.of(
+            **{name: keywords[name] for name in declarations(EvaluateOptions) if name in keywords}
+        ),
+        raters={} if raters is None else methods_of(raters),
+        out=out,
+        others=Others(indices, background is not None, background is not None),
+        words="python",
+        progress=progress,
+        compiling=None,
+    )
+
+
+def evaluate_folders(
+    reference: Folder | None,
+    methods: dict[str, str],
+    options: EvaluateOptions,
+    *,
+    raters: dict[str, str],
+    out: Folder | None,
+    others: Others,
+    words: Words,
+    progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
+) -> Evaluation:
+    """Evaluate with validated options.
+
+    `words` selects how notes and errors in files name options. `compiling` is called when a kernel
+    is compiled, which happens once per machine.
+    """
+    run_one = partial(
+        evaluate_against,
+        options=options,
+        others=others,
+        words=words,
+        progress=progress,
+        compiling=compiling,
+    )
+    if raters:
+        check_raters(raters, methods)
+        with nullcontext(out) if out is not None else temporary_folder() as place:
+            images = [*raters.values(), *methods.values()]
+            target = folder_for_results(Path(place), images)
+            return _with_raters(run_one, reference, methods, raters, target, out, options)
+    if reference is None:
+        raise InputError("reference must be a folder, found None; only raters can replace it")
+    return run_one(reference, methods, out=out, pattern=options.pattern)
+
+
+def _with_raters(
+    run_one: "partial[Evaluation]",
+    reference: Folder | None,
+    methods: dict[str, str],
+    raters: dict[str, str],
+    place: Path,
+    out: Folder | None,
+    options: EvaluateOptions,
+) -> Evaluation:
+    """Evaluate against each rater, then against the reference or the raters' consensus."""
+    pattern = options.pattern
+    given = patterns_of(pattern, [*methods, *raters])
+    by_name = {name: text for name, text in given.methods.items() if text is not None}
+    if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references too
+        by_name |= {name: pattern.get(name, pattern["reference"]) for name in raters}
+    shared = {"mask": given.mask, "image": given.image}
+    shared_patterns = {name: text for name, text in shared.items() if text is not None}
+    against = {}
+    for rater, folder in raters.items():
+        compared = methods | {name: path for name, path in raters.items() if name != rater}
+        patterns = {name: by_name[name] for name in compared if name in by_name} | shared_patterns
+        if rater in by_name:
+            patterns["reference"] = by_name[rater]
+        against[rater] = run_one(
+            folder,
+            compared,
+            options=_without_external(options),
+            out=place / "raters" / rater,
+            pattern=patterns or None,
+        )
+    first = next(iter(against.values()))
+    spanning, failed = write_consensus(against, first.options, place, cores())
+    agreement = rater_comparison_of(
+        against,
+        [name for name in first.methods if name not in raters],
+        raters,
+        first.rank_by[0],
+        failed,
+        reference_is_mean=reference is None,
+    )
+    patterns = {name: by_name[name] for name in methods if name in by_name} | shared_patterns
+    if spanning is not None:
+        patterns["reference"] = spanning
+    of_mean = partial(run_one, place / CONSENSUS, methods, pattern=patterns or None, failed=failed)
+    if reference is None:
+        return of_mean(out=out, rater_comparison=agreement)
+    of_mean(out=place / "raters" / CONSENSUS)
+    return run_one(reference, methods, out=out, pattern=pattern, rater_comparison=agreement)
+
+
+def _without_external(options: EvaluateOptions) -> EvaluateOptions:
+    """The options of evaluations against raters, which have no values in external columns."""
+    external = {as_external_column(column).name for column in options.column}
+    measures = tuple(name for name in options.rank_by if name not in external)
+    return replace(options, column=(), rank_by=measures, columns=())

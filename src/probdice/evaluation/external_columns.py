@@ -1,0 +1,95 @@
+"""Columns that other programs computed, such as the run time of every method and case."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import fspath
+
+import numpy as np
+
+from probdice.errors import InputError
+from probdice.evaluation.folders import as_name
+from probdice.evaluation.intervals import Floats
+from probdice.files.columns import as_number, read_columns
+
+__all__ = ["ExternalColumn", "as_external_column"]
+
+GIVEN = re.compile(r"(?P<name>[^=:]+)(?::(?P<direction>[^=]*))?=(?P<file>.+)", re.DOTALL)
+DIRECTIONS = {"lower": False, "higher": True}
+
+
+@dataclass(frozen=True)
+class ExternalColumn:
+    """A measure whose values are in a table.
+
+    Attributes
+    ----------
+    name : str
+        The name of the measure, and of its column in the table.
+    file : str
+        The path of a CSV or TSV file with the columns case, method and `name`.
+    higher_is_better : bool
+        Whether a ranking sorts by descending value.
+    values : mapping of str to mapping of str to float
+        The values by method and case.
+    """
+
+    name: str
+    file: str
+    higher_is_better: bool = False
+    values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def over(self, methods: Iterable[str], cases: Sequence[str]) -> dict[str, Floats]:
+        """Return one value per case for every method; NaN for cases without a value."""
+        return {
+            name: np.array([self.values.get(name, {}).get(case, np.nan) for case in cases])
+            for name in methods
+        }
+
+    def read(self, methods: Iterable[str], cases: Iterable[str]) -> "ExternalColumn":
+        """Read the values of methods and cases. Other rows of the table are ignored.
+
+        Raises
+        ------
+        InputError
+            If a method has no value at all, or two values for a case.
+        """
+        known = {as_name(case) for case in cases}
+        table: dict[str, dict[str, float]] = {as_name(method): {} for method in methods}
+        for line, (case, method, text) in read_columns(self.file, ("case", "method", self.name)):
+            own = table.get(as_name(method))
+            if own is None or as_name(case) not in known or not text:
+                continue
+            if as_name(case) in own:
+                raise InputError(f"{line}: a second value for case {case!r} of method {method!r}")
+            own[as_name(case)] = as_number(text, self.name, line)
+        for method, own in table.items():
+            if not own:
+                raise InputError(
+                    f"{self.file}: column {self.name!r} has no value for any case of method "
+                    f"{method!r}; expected rows with this name in the column method"
+                )
+        return replace(self, values=table)
+
+
+def as_external_column(given: str | ExternalColumn) -> ExternalColumn:
+    """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; lower is the default.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.external_columns import as_external_column
+    >>> as_external_column("runtime=times.csv")
+    ExternalColumn(name='runtime', file='times.csv', higher_is_better=False, values={})
+    >>> as_external_column("reading:higher=reader.tsv").higher_is_better
+    True
+    """
+    if isinstance(given, ExternalColumn):
+        return given
+    match = GIVEN.fullmatch(fspath(given))
+    direction = "" if match is None else match["direction"] or "lower"
+    if match is None or direction not in DIRECTIONS:
+        raise InputError(
+            f"column: expected NAME=FILE, NAME:lower=FILE (lower values are better) or "
+            f"NAME:higher=FILE, such as runtime=times.csv, found {given!r}"
+        )
+    return ExternalColumn(match["name"], match["file"], DIRECTIONS[direction])

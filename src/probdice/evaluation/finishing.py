@@ -1,0 +1,202 @@
+"""Finish all comparisons of a run: read them from the journal, or compute and record them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from json import dumps, loads
+from pathlib import Path
+from typing import Literal, cast
+
+from probdice.errors import InputError, Note
+from probdice.evaluation.case_scoring import (
+    Inputs,
+    Request,
+    files_of,
+    inputs_of,
+    regions_of,
+    same_inputs,
+    unscored,
+)
+from probdice.evaluation.journal import Journal, read_lines
+from probdice.evaluation.pairing import Job
+from probdice.evaluation.record import Record
+from probdice.evaluation.running import run, run_on_cluster
+from probdice.method.matching import Given
+from probdice.method.overlap import Overlap
+from probdice.options import CompareOptions, Match
+from probdice.version import __version__
+
+__all__ = ["Progress", "correspondences_over_set", "file_identities", "finished", "requests_of"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a run.
+
+    Attributes
+    ----------
+    doing : {"comparisons", "overlaps"}
+        The unit of the numbers below: comparisons, one per case and method. With
+        ``correspondence="set"``, overlaps are computed first.
+    total : int
+        The number of all comparisons.
+    done : int
+        The number of finished comparisons, including earlier runs and failures.
+    failed : int
+        The number of failures in this run.
+    resumed : int
+        The number of comparisons finished by earlier runs.
+    latest : Record or None
+        The comparison that was finished last; None at the start.
+    """
+
+    doing: Literal["comparisons", "overlaps"]
+    total: int
+    done: int
+    failed: int
+    resumed: int
+    latest: Record | None
+
+
+def file_identities(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
+    """The identities of the files of every job."""
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
+
+
+def requests_of(
+    jobs: Sequence[Job],
+    inputs: Sequence[Inputs],
+    options: Mapping[str, CompareOptions],
+    folder: Path,
+) -> dict[tuple[str, str], Request]:
+    """The requests for all jobs, given the options of every method."""
+    return {
+        (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
+        for job, job_inputs in zip(jobs, inputs, strict=True)
+    }
+
+
+def correspondences_over_set(
+    records: Iterable[Record], options: CompareOptions
+) -> dict[str, Given]:
+    """The correspondence of every method over all of its cases that could be compared."""
+    overlaps: dict[str, list[Overlap]] = {}
+    for record in records:
+        if record.comparison is not None:
+            overlaps.setdefault(record.method, []).append(record.comparison.overlap)
+    groups = {}
+    for method, several in overlaps.items():
+        try:
+            total = Overlap.total(several)
+            result = total.compare(
+                match=cast(Match, options.match),
+                merge=options.merge,
+                background=None if options.background is None else options.background.to_dict(),
+            )
+        except InputError as error:
+            raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
+        groups[method] = Given(
+            tuple((group.reference, group.prediction) for group in result.groups)
+        )
+    return groups
+
+
+def finished(
+    requests: Mapping[tuple[str, str], Request],
+    doing: Literal["comparisons", "overlaps"],
+    *,
+    out: Path,
+    workers: int,
+    scheduler: str | None,
+    verify: bool,
+    failed: Mapping[str, Note],
+    progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
+) -> tuple[Record, ...]:
+    """The records of all requests, read from the journal or computed."""
+    with Journal(out) as journal:
+        records = _recorded(requests, journal, verify)
+        resumed, failures = len(records), 0
+        waiting = [request for key, request in requests.items() if key not in records]
+        without_reference = [request for request in waiting if request.job.case in failed]
+        waiting = [request for request in waiting if request.job.case not in failed]
+
+        def notify(latest: Record | None) -> None:
+            if progress is None:
+                return
+            now = Progress(doing, len(requests), len(records), failures, resumed, latest)
+            # A case whose overlap fails also fails in its comparison, and is reported then.
+            progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
+
+        notify(None)
+        running = (
+            run(waiting, workers, compiling)
+            if scheduler is None
+            else run_on_cluster(waiting, scheduler)
+        )
+        with closing(running) as lines:
+            for line in chain(
+                (
+                    unscored(request, *failed[request.job.case].message)
+                    for request in without_reference
+                ),
+                lines,
+            ):
+                journal.append(line)
+                record = Record.from_line(loads(line), out)
+                records[record.case, record.method] = record
+                failures += record.comparison is None
+                notify(record)
+    return tuple(records[key] for key in requests)
+
+
+def _recorded(
+    requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
+) -> dict[tuple[str, str], Record]:
+    """The records of these requests in the journal, with the same version, options and files.
+
+    The latest line of a case counts.
+    """
+    expected_options = {key: request.options.to_dict() for key, request in requests.items()}
+    records: dict[tuple[str, str], Record] = {}
+    moved: dict[tuple[str, str], int] = {}
+    out = journal.path.parent
+    for number, line in enumerate(read_lines(out)):
+        key = line["case"], line["method"]
+        request = requests.get(key)
+        if (
+            request is None
+            or line["version"] != __version__
+            or line["options"] != expected_options[key]
+        ):
+            continue
+        records.pop(key, None)
+        moved.pop(key, None)
+        if (
+            "comparison" in line
+            and line.get("regions", {}) == regions_of(request.job)
+            and same_inputs(line["inputs"], request.inputs, verify=verify)
+        ):
+            with suppress(InputError):  # an invalid line is computed again
+                records[key] = Record.from_line(line | {"files": request.files}, out)
+                if line["files"] != request.files:
+                    moved[key] = number
+    if moved:
+        _record_places(requests, journal, {*moved.values()})
+    return records
+
+
+def _record_places(
+    requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
+) -> None:
+    """Append lines of the journal again, with the current paths of their files.
+
+    The journal is read a second time, because all lines together may not fit in memory.
+    """
+    for number, line in enumerate(read_lines(journal.path.parent)):
+        if number in numbers:
+            files = requests[line["case"], line["method"]].files
+            journal.append(dumps(line | {"files": files}))

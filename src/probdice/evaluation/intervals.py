@@ -1,0 +1,255 @@
+"""Bootstrap confidence intervals over cases, or over subjects whose cases belong together.
+
+A resample draws subjects with replacement, and a drawn subject contributes all of its cases (the
+cluster bootstrap). Without subjects, every case is its own subject.
+
+Confidence intervals are withheld for fewer than 6 subjects, and the result has the reason: the
+bootstrap distribution then has very few distinct values. From 6 to 49 subjects, the coverage of a
+confidence interval is below its nominal level (`benchmarks/intervals.py`).
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.text.formatting import decimal
+
+__all__ = [
+    "FEW",
+    "FEWEST",
+    "LEVEL",
+    "RESAMPLES",
+    "Floats",
+    "Interval",
+    "Numbers",
+    "few",
+    "mean_interval",
+    "median_interval",
+    "percentiles",
+    "resampled_counts",
+    "subject_numbers",
+    "weighted_medians",
+    "withheld",
+]
+
+FEWEST = 6  # subjects; with fewer, confidence intervals and tests are withheld
+FEW = 50  # subjects; with fewer, confidence intervals may be too narrow
+LEVEL = 0.95  # of all confidence intervals
+RESAMPLES = 2000
+CELLS = 2**20  # numbers of a bootstrap in memory at once
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % bootstrap confidence interval.
+
+    Attributes
+    ----------
+    low : float
+        The lower end; NaN if withheld.
+    high : float
+        The upper end; NaN if withheld.
+    kind : {"bca", "percentile", "withheld"}
+        Bias-corrected and accelerated (BCa), by percentiles, or not computed.
+    reason : str
+        The reason if the kind is not "bca", or "".
+    """
+
+    low: float
+    high: float
+    kind: Literal["bca", "percentile", "withheld"]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "withheld":
+            return "withheld"
+        return f"{decimal(self.low)} to {decimal(self.high)}"
+
+
+def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers | None:
+    """Number the subjects 0, 1, … in order of appearance; None if every case is its own subject.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.intervals import subject_numbers
+    >>> subject_numbers(["anna", "anna", "ben"], 3)
+    array([0, 0, 1])
+    >>> print(subject_numbers(None, 3))
+    None
+    """
+    if subjects is None:
+        return None
+    if len(subjects) != cases:
+        raise InputError(f"subjects: expected one per case ({cases}), found {len(subjects)}")
+    order = {subject: k for k, subject in enumerate(dict.fromkeys(subjects))}
+    return np.array([order[subject] for subject in subjects], np.int64)
+
+
+def mean_interval(
+    values: Floats, subjects: Numbers | None = None, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Return the confidence interval of the mean: BCa, or percentiles if BCa is undefined.
+
+    Parameters
+    ----------
+    values : array of float
+        One finite value per case.
+    subjects : array of int, optional
+        The number of the subject of every case.
+    resamples, seed : int, optional
+        The number of bootstrap resamples, and the seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.intervals import mean_interval
+    >>> values = np.array([0.7, 0.8, 0.9, 0.9, 0.95, 0.6, 0.85])
+    >>> mean_interval(values).kind
+    'bca'
+    >>> mean_interval(values, np.array([0, 0, 1, 1, 2, 2, 3])).reason
+    '4 subjects, fewer than 6'
+    """
+    groups = _grouped(values, subjects)
+    n = groups[0].size
+    if n < FEWEST:
+        return withheld(n, subjects is not None)
+    if np.all(values == values[0]):
+        same = float(values[0])
+        return Interval(same, same, "percentile", "BCa is undefined: all values are equal")
+    low, high = _bootstrap(groups, "BCa", resamples, seed)
+    if not (isnan(low) or isnan(high)):
+        return Interval(low, high, "bca")
+    low, high = _bootstrap(groups, "percentile", resamples, seed)
+    return Interval(low, high, "percentile", "BCa is undefined for these values")
+
+
+def median_interval(
+    values: Floats, subjects: Numbers | None = None, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Return the percentile confidence interval of the median of values that may be infinite.
+
+    Parameters
+    ----------
+    values, subjects, resamples, seed
+        As in `mean_interval`; values may be infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.intervals import median_interval
+    >>> median_interval(np.array([1, 1, 1, 2, 2, 2, 2, np.inf])).high
+    2.0
+    """
+    owners = np.arange(values.size) if subjects is None else subjects
+    n = np.unique(owners).size
+    if n < FEWEST:
+        return withheld(n, subjects is not None)
+    _, owners = np.unique(owners, return_inverse=True)
+    drawn = [
+        weighted_medians(values, counts[:, owners])
+        for counts in resampled_counts(n, resamples, seed, values.size)
+    ]
+    return percentiles(np.concatenate(drawn), "interval of a median")
+
+
+def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> Iterator[Floats]:
+    """Yield how often each resample draws each subject, in blocks of shape (resamples, subjects).
+
+    `width` is how many numbers the caller needs per resample; it bounds the size of a block.
+    """
+    generator = np.random.default_rng(seed)
+    step = max(1, CELLS // max(width, subjects, 1))
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        chosen = generator.integers(subjects, size=(rows, subjects))
+        places = chosen + subjects * np.arange(rows)[:, np.newaxis]
+        counts = np.bincount(places.ravel(), minlength=rows * subjects)
+        yield counts.reshape(rows, subjects).astype(np.float64)
+
+
+def weighted_medians(values: Floats, weights: Floats) -> Floats:
+    """Return the median of values that occur as often as every row of weights states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.intervals import weighted_medians
+    >>> weighted_medians(np.array([3.0, 1.0, np.inf]), np.array([[1, 1, 1], [1, 1, 0], [0, 0, 3]]))
+    array([ 3.,  2., inf])
+    """
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[:, order], axis=1)
+    totals = reached[:, -1]
+    lower = (reached > ((totals - 1) // 2)[:, np.newaxis]).argmax(axis=1)
+    upper = (reached > (totals // 2)[:, np.newaxis]).argmax(axis=1)
+    ordered = values[order]
+    medians: Floats = (ordered[lower] + ordered[upper]) / 2
+    return medians
+
+
+def percentiles(drawn: NDArray[Any], reason: str) -> Interval:
+    """Return the interval between two drawn values, without interpolation."""
+    low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
+    high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
+    return Interval(low, high, "percentile", reason)
+
+
+def withheld(n: int, of_subjects: bool) -> Interval:
+    """Return the interval of too few cases or subjects."""
+    return Interval(nan, nan, "withheld", few(n, of_subjects))
+
+
+def few(n: int, of_subjects: bool) -> str:
+    """Return the reason why an interval or a test is withheld."""
+    word = "subject" if of_subjects else "case"
+    return f"{n} {word}{'' if n == 1 else 's'}, fewer than {FEWEST}"
+
+
+def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
+    """The values of cases; with subjects, the sum and the number of the values of each subject."""
+    if subjects is None:
+        return (values,)
+    _, owners = np.unique(subjects, return_inverse=True)
+    sums: Floats = np.bincount(owners, weights=values).astype(np.float64)
+    return sums, np.bincount(owners).astype(np.float64)
+
+
+def _bootstrap(
+    groups: tuple[Floats, ...], method: Literal["BCa", "percentile"], resamples: int, seed: int
+) -> tuple[float, float]:
+    """The interval of the mean over cases; sums and counts of subjects are resampled together."""
+    import warnings
+
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
+    with warnings.catch_warnings():
+        # The result is then NaN, which the caller handles.
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result: Any = bootstrap(
+            groups,
+            np.mean if len(groups) == 1 else _ratio,
+            n_resamples=resamples,
+            batch=max(1, CELLS // groups[0].size),
+            vectorized=True,
+            paired=len(groups) > 1,
+            axis=-1,
+            confidence_level=LEVEL,
+            method=method,
+            rng=np.random.default_rng(seed),
+        )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def _ratio(sums: Floats, counts: Floats, axis: int = -1) -> Floats:
+    """The mean over the cases of some subjects."""
+    means: Floats = np.sum(sums, axis=axis) / np.sum(counts, axis=axis)
+    return means

@@ -1,0 +1,313 @@
+"""Evaluate all methods against one reference: check everything first, then run."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+
+from probdice.data.machine import cores
+from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
+from probdice.evaluation.criteria import as_rank_by, check_regions, criterion_of
+from probdice.evaluation.external_columns import ExternalColumn, as_external_column
+from probdice.evaluation.finishing import (
+    Progress,
+    correspondences_over_set,
+    file_identities,
+    finished,
+    requests_of,
+)
+from probdice.evaluation.folders import Folder, Patterns, patterns_of
+from probdice.evaluation.journal import locked
+from probdice.evaluation.pairing import Job, Missing, find_images, pair
+from probdice.evaluation.publication_table import check_columns
+from probdice.evaluation.rater_comparison import RaterComparison
+from probdice.evaluation.record import Record
+from probdice.evaluation.results import Evaluation
+from probdice.evaluation.subjects import subjects_of
+from probdice.evaluation.tables import Others
+from probdice.files.inputs import as_surfaces
+from probdice.files.sources import natural
+from probdice.method.background import check_background
+from probdice.method.matching import Given, check_fixed, listed
+from probdice.method.sides import SIDES
+from probdice.metrics.boundary_measures import boundary_names
+from probdice.metrics.component_measures import component_classes
+from probdice.metrics.registry import MeasureName
+from probdice.metrics.unions import check_members
+from probdice.options import CompareOptions, EvaluateOptions
+
+__all__ = ["evaluate_against", "folder_for_results", "temporary_folder"]
+
+NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is compared and reported, checked before the first file is read.
+
+    `lacking` are the cases without a reference or a prediction, and `measures` rank the methods.
+    """
+
+    jobs: Sequence[Job]
+    lacking: tuple[Missing, ...]
+    folders: dict[str, str]
+    patterns: Patterns
+    measures: tuple[str, ...]
+    others: Others
+    columns: tuple[ExternalColumn, ...]
+    subjects: dict[str, str] | None
+
+
+def evaluate_against(
+    reference: Folder,
+    methods: dict[str, str],
+    *,
+    options: EvaluateOptions,
+    out: Folder | None,
+    pattern: str | Mapping[str, str] | None,
+    others: Others,
+    words: Words,
+    progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
+    rater_comparison: RaterComparison | None = None,
+    failed: Mapping[str, Note] = NO_FAILURES,
+) -> Evaluation:
+    """Evaluate all methods against one reference.
+
+    Cases in `failed` have no consensus as reference. Each is reported as failed, with its note.
+    """
+    plan = _plan(reference, methods, options, pattern, others, failed)
+    run_in = partial(
+        _run,
+        plan,
+        options,
+        reference=reference,
+        words=words,
+        failed=failed,
+        progress=progress,
+        compiling=compiling,
+        rater_comparison=rater_comparison,
+    )
+    if out is None:
+        with temporary_folder() as temporary:
+            return run_in(Path(temporary), out=None)
+    optional = [folder for folder in (options.mask, options.image) if folder is not None]
+    target = folder_for_results(Path(out), [reference, *methods.values(), *optional])
+    with locked(target):
+        result = run_in(target, out=target)
+        result.write(
+            target,
+            parquet=options.parquet,
+            table_columns=options.columns,
+            booktabs=options.booktabs,
+        )
+    return result
+
+
+def _plan(
+    reference: Folder,
+    methods: dict[str, str],
+    options: EvaluateOptions,
+    pattern: str | Mapping[str, str] | None,
+    others: Others,
+    failed: Mapping[str, Note],
+) -> _Plan:
+    """Find the cases, and reject options that do not fit them."""
+    if options.parquet:
+        _check_parquet()
+    others = replace(
+        others,
+        distances=boundary_names(options.tolerance) if options.boundaries else (),
+        derived_regions=tuple(name for name, _ in options.derived),
+        components=options.components is not None,
+        component_threshold=options.component_threshold,
+        strata=options.strata,
+    )
+    measures = as_rank_by(options.rank_by) or (_default_measure(options),)
+    columns = tuple(as_external_column(column) for column in options.column)
+    for measure in measures:
+        criterion_of(measure, others, columns)
+    derived = (f"dice:{name}" for name in others.derived_regions)
+    names = (*measures, *others.measures, *derived, *(column.name for column in columns))
+    check_columns(options.columns, names)
+    patterns = patterns_of(pattern, methods)
+    jobs, lacking, folders = pair(
+        Path(reference),
+        {name: Path(folder) for name, folder in methods.items()},
+        patterns=patterns,
+        mask=None if options.mask is None else Path(options.mask),
+        probabilities=options.probabilities,
+        failed=failed,
+    )
+    _check_priority(jobs, options)
+    cases = [*(job.case for job in jobs), *(one.case for one in lacking)]
+    as_surfaces(options.surface)  # an unreadable surface is an error before the first comparison
+    if options.image is not None:
+        find_images(Path(options.image), patterns.image, dict.fromkeys(job.case for job in jobs))
+    method_in = {Path(folder): name for name, folder in methods.items()}
+    of_methods = {
+        name: patterns.methods[name if name in methods else method_in[path]]
+        for name, path in folders.items()
+    }
+    return _Plan(
+        jobs,
+        lacking,
+        {name: os.fspath(path) for name, path in folders.items()},
+        replace(patterns, methods=of_methods),
+        measures,
+        others,
+        tuple(column.read(folders, cases) for column in columns),
+        None if options.subjects is None else subjects_of(options.subjects, cases),
+    )
+
+
+def _run(
+    plan: _Plan,
+    options: EvaluateOptions,
+    folder: Path,
+    *,
+    reference: Folder,
+    out: Path | None,
+    words: Words,
+    failed: Mapping[str, Note],
+    progress: Callable[[Progress], None] | None,
+    compiling: Callable[[], None] | None,
+    rater_comparison: RaterComparison | None,
+) -> Evaluation:
+    """Compare all cases, with the journal in a folder."""
+    comparing, workers = options.comparison, options.workers or cores()
+    identities = file_identities(plan.jobs, workers, options.verify)
+    finish = partial(
+        finished,
+        out=folder,
+        workers=workers,
+        scheduler=options.scheduler,
+        verify=options.verify,
+        failed=failed,
+        progress=progress,
+        compiling=compiling,
+    )
+    groups: dict[str, Given] = {}
+    if comparing.correspondence == "set":
+        overlap_options = dict.fromkeys(
+            plan.folders, replace(comparing, match="overlap", merge="none")
+        )
+        requests = requests_of(plan.jobs, identities, overlap_options, folder)
+        groups = correspondences_over_set(finish(requests, "overlaps"), comparing)
+    method_options = {
+        name: comparing.given(groups[name]) if name in groups else comparing
+        for name in plan.folders
+    }
+    requests = requests_of(plan.jobs, identities, method_options, folder)
+    records = finish(requests, "comparisons")
+    _check_records(records, comparing, plan.measures)
+    classes = component_classes(one.comparison for one in records if one.comparison is not None)
+    return Evaluation(
+        records,
+        plan.lacking,
+        os.fspath(reference),
+        plan.folders,
+        comparing,
+        words=words,
+        out=out,
+        others=replace(plan.others, component_classes=classes),
+        correspondences=groups,
+        missing_rule=options.missing,
+        rank_by=plan.measures,
+        scheme=options.scheme,
+        subjects=plan.subjects,
+        external_columns=plan.columns,
+        mask=options.mask,
+        image=options.image,
+        surface=options.surface,
+        patterns=plan.patterns,
+        probabilities=options.probabilities,
+        rater_comparison=rater_comparison,
+    )
+
+
+def temporary_folder() -> TemporaryDirectory[str]:
+    """A folder for the journal of a run whose results are not stored."""
+    return TemporaryDirectory(prefix="probdice-")
+
+
+def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
+    """Create the results folder if necessary. It must not be an input folder."""
+    if any(out.resolve() == Path(folder).resolve() for folder in images):
+        raise InputError(f"{out}: is an input folder; use another folder for the results")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot create the folder: {error.strerror}") from error
+    return out
+
+
+def _default_measure(options: CompareOptions) -> MeasureName:
+    """The default measure that ranks the methods."""
+    if options.background is not None:
+        return "foreground_dice"
+    return "score" if options.merge == "none" else "adjusted_score"
+
+
+def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
+    """Reject names in the priority of a side that are no region of any of its cases.
+
+    This checks sides with one file per region, whose names are known before reading.
+    `_check_noted_priority` checks regions inside files.
+    """
+    for side in SIDES:
+        regions = sorted({name for job in jobs for name in job.regions(side)}, key=natural)
+        unknown = [name for name in options.priority[side] if name not in regions]
+        if regions and unknown:
+            raise InputError(
+                Option("priority", ",".join(options.priority[side])),
+                f" names {listed(unknown)}, but the regions of the {side} are "
+                f"{listed(regions, 20)}",
+            )
+
+
+def _check_noted_priority(records: Iterable[Record]) -> None:
+    """Reject names in the priority that are absent from every scored case."""
+    absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
+        {
+            note.message[:3]: note.message
+            for note in record.comparison.notes
+            if note.kind == "priority"
+        }
+        for record in records
+        if record.comparison is not None
+    ]
+    for key, message in absent[0].items() if absent else ():
+        if all(key in notes for notes in absent):
+            raise InputError(*message, " (in every case)")
+
+
+def _check_records(
+    records: Sequence[Record], options: CompareOptions, measures: tuple[str, ...]
+) -> None:
+    """Reject labels and regions that no scored case has."""
+    _check_noted_priority(records)
+    scored = [record.comparison for record in records if record.comparison is not None]
+    if not scored:
+        return
+    overlaps = [comparison.overlap for comparison in scored]
+    check_fixed(options.match, overlaps)
+    check_background(options.background, overlaps)
+    if options.derived:
+        check_members(dict(options.derived), overlaps)
+    for label in options.components or ():
+        if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
+            raise InputError(f"components: no case has the region {label!r}")
+    check_regions(measures, scored)
+
+
+def _check_parquet() -> None:
+    for module in ("pandas", "pyarrow"):
+        if find_spec(module) is None:
+            raise MissingExtraError(
+                f'Parquet needs {module}, which is not installed: pip install "pandas" "pyarrow"'
+            )

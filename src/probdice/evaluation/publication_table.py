@@ -1,0 +1,178 @@
+"""The ranking as a table to publish, in Markdown and LaTeX.
+
+Both are written from the content of summary.json, so that they agree with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from probdice.errors import InputError
+from probdice.evaluation.conclusion import conclusion
+from probdice.metrics.registry import MISSING_RULES
+from probdice.text.escaping import markdown, printable, tex
+from probdice.text.formatting import decimal, percent
+
+__all__ = [
+    "TABLE_COLUMNS",
+    "as_sentence",
+    "check_columns",
+    "remarks_by_method",
+    "table_md",
+    "table_tex",
+]
+
+TABLE_COLUMNS = ("place", "equal_labels", "wins", "mean_rank", "stability", "cases")
+DIGITS = 3
+RULES = {False: (r"\hline",) * 3, True: (r"\toprule", r"\midrule", r"\bottomrule")}
+
+Summary = Mapping[str, Any]
+Rank = Mapping[str, Any]
+
+
+def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
+    """The ranking as a Markdown table, with the conclusion, remarks and notes."""
+    heads, rows = _table(summary, columns)
+    lines = [
+        f"| {' | '.join(heads)} |",
+        f"|{'|'.join('---' if head == 'method' else '---:' for head in heads)}|",
+        *(f"| {' | '.join(map(markdown, row))} |" for row in rows),
+        "",
+        *(f"{markdown(text)}  " for text in _remarks(summary)),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
+    """The ranking as a LaTeX tabular; conclusion, remarks and notes are comments below.
+
+    It needs no package, or the package booktabs.
+    """
+    heads, rows = _table(summary, columns)
+    alignment = "".join("l" if head == "method" else "r" for head in heads)
+    top, middle, bottom = RULES[booktabs]
+    lines = [
+        *([r"% needs \usepackage{booktabs}"] if booktabs else []),
+        rf"\begin{{tabular}}{{{alignment}}}",
+        top,
+        " & ".join(map(tex, heads)) + r" \\",
+        middle,
+        *(" & ".join(map(tex, row)) + r" \\" for row in rows),
+        bottom,
+        r"\end{tabular}",
+        *(f"% {printable(text)}" for text in _remarks(summary)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of columns of the table.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.publication_table import check_columns
+    >>> check_columns(["place", "score"], ["score"])
+    ('place', 'score')
+    """
+    known = (*TABLE_COLUMNS, *measures)
+    for column in columns:
+        if column not in known:
+            raise InputError(f"columns: expected names of {', '.join(known)}, found {column!r}")
+    return tuple(columns)
+
+
+def remarks_by_method(summary: Summary) -> list[str]:
+    """The remarks on every method, one per line."""
+    return [
+        as_sentence(f"{method}: {text}")
+        for method, texts in summary["remarks"].items()
+        for text in texts
+    ]
+
+
+def as_sentence(text: str) -> str:
+    """The text with a full stop."""
+    return text if text.endswith(".") else f"{text}."
+
+
+def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """The headings and rows; the method comes first, or after the place."""
+    available = _columns(summary)
+    names = list(check_columns(columns, list(summary["measures"])) or _default(summary))
+    if "method" not in names:
+        names.insert(1 if names[:1] == ["place"] else 0, "method")
+    shown = [available[name] for name in names]
+    rows = [[cell(rank) for _, cell in shown] for rank in summary["ranking"]["ranks"]]
+    return [head for head, _ in shown], rows
+
+
+def _default(summary: Summary) -> list[str]:
+    """The columns by default: the measures that rank, places and their stability, other means."""
+    others = [measure for measure in summary["measures"] if measure not in summary["rank_by"]]
+    if summary["options"]["merge"] == "none":  # then the matched score is the score
+        others = [measure for measure in others if measure != "matched_score"]
+    first = summary["measures"][summary["rank_by"][0]]["methods"]
+    differing = any(one["equal_labels"] is not None for one in first)
+    return [
+        "place",
+        *summary["rank_by"],
+        *(["equal_labels"] if differing else []),
+        *(["wins"] if summary["scheme"] == "test-based" else []),
+        *("mean_rank", "stability", "cases"),
+        *others,
+    ]
+
+
+def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
+    """Every column with its heading and the cell of a method."""
+    counts = {one["method"]: one for one in summary["counts"]}
+    chosen = summary["rank_by"][0]
+    equal = {one["method"]: one["equal_labels"] for one in summary["measures"][chosen]["methods"]}
+    shares = {rank["method"]: rank["value"] for rank in summary["ranking"]["schemes"]["test-based"]}
+
+    def scored(rank: Rank) -> str:
+        count = counts[rank["method"]]
+        return f"{count['scored']} of {count['cases']}"
+
+    return {
+        "place": ("place", lambda rank: "–" if rank["place"] is None else str(rank["place"])),
+        "method": ("method", lambda rank: str(rank["method"])),
+        **{measure: _measure_column(summary, measure) for measure in summary["measures"]},
+        "equal_labels": (
+            f"{summary['titles'][chosen]}, equal labels",
+            lambda rank: decimal(equal[rank["method"]], DIGITS),
+        ),
+        "wins": ("significant wins", lambda rank: decimal(shares[rank["method"]], 2)),
+        "mean_rank": ("mean rank", lambda rank: decimal(rank["mean_rank"], 2)),
+        "stability": ("rank stability", lambda rank: percent(rank["kept"], 0)),
+        "cases": ("cases", scored),
+    }
+
+
+def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
+    """The mean of a measure, or the median if a value is infinite; with 95 % CI if it ranks."""
+    rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
+    kind = next(iter(rows.values()))["aggregate"]
+    ranks = measure in summary["rank_by"]
+    title = summary["titles"][measure] if kind == "mean" else f"median {summary['titles'][measure]}"
+
+    def cell(rank: Rank) -> str:
+        one = rows[rank["method"]]
+        low, high = one["interval"]["low"], one["interval"]["high"]
+        value = decimal(one[kind], DIGITS)
+        if not ranks or low is None:
+            return value
+        return f"{value} ({decimal(low, DIGITS)}–{decimal(high, DIGITS)})"
+
+    return f"{title} (95 % CI)" if ranks else title, cell
+
+
+def _remarks(summary: Summary) -> list[str]:
+    """The conclusion, the rule for missing cases, the remarks on methods, and the notes."""
+    rule = summary["missing_rule"]
+    result = conclusion(summary)
+    return [
+        *([result] if result else []),
+        f"Missing and failed cases {MISSING_RULES[rule]} (missing: {rule}).",
+        *remarks_by_method(summary),
+        *(f"Note: {as_sentence(note)}" for note in summary["notes"]),
+    ]

@@ -1,0 +1,579 @@
+"""Rank methods by one or several measures, by three schemes, with rank stability.
+
+"rank-then-aggregate" ranks the methods within every case and orders them by their mean rank.
+"aggregate-then-rank" orders them by their mean value, or by the median if a value is infinite.
+"test-based" orders them by how many other methods they beat in a one-sided Wilcoxon signed rank
+test, as the significance ranking of challengeR (Wiesenfarth et al., 2021,
+https://doi.org/10.1038/s41598-021-82017-6).
+
+Rank stability comes from a bootstrap over cases, or over subjects whose cases belong together.
+This module takes numbers and returns frozen results, without access to files or images.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import nan
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probdice.errors import InputError
+from probdice.evaluation.intervals import (
+    FEWEST,
+    RESAMPLES,
+    Floats,
+    Interval,
+    Numbers,
+    percentiles,
+    resampled_counts,
+    subject_numbers,
+    weighted_medians,
+    withheld,
+)
+from probdice.evaluation.statistics import DECIMALS, Aggregate, as_table, gaps, subject_aggregates
+from probdice.options import SCHEMES, MissingRule, Scheme
+
+__all__ = [
+    "ALPHA",
+    "Rank",
+    "Scores",
+    "aggregate_of",
+    "case_ranks",
+    "joint_ranks",
+    "kendall",
+    "one_sided",
+    "ranks",
+]
+
+ALPHA = 0.05  # significance level of the test-based scheme
+FEW_VALUES = "ranks have few values"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The values of all methods by one measure.
+
+    Attributes
+    ----------
+    values : mapping of str to array_like
+        One value per case for every method, in the same order of cases; NaN for missing values.
+    higher_is_better : bool
+        False for measures such as distances.
+    """
+
+    values: Mapping[str, ArrayLike]
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The place of a method in a ranking.
+
+    Attributes
+    ----------
+    method : str
+        The method.
+    n : int
+        The number of ranked cases.
+    last : int
+        The number of ranked cases on which the method has no value and counts as the worst.
+    mean_rank : float
+        The mean over cases (and measures) of the rank within a case: 1 is best, ties share their
+        mean rank.
+    place : int or None
+        One more than the number of methods that the scheme puts before this one: 1, 2, 2, 4. None
+        for a method without ranked cases.
+    mean_rank_interval : Interval
+        The bootstrap confidence interval of the mean rank; all methods share the resamples.
+    place_interval : Interval
+        The bootstrap confidence interval of the place, from the same resamples.
+    kept : float
+        Rank stability: the share of resamples in which the method has its place; NaN if withheld.
+    shares : tuple of float
+        The shares of resamples in which the method has place 1, 2, …; empty if withheld.
+    value : float
+        The number by which the scheme orders the methods: the mean rank; the mean or median; the
+        share of other methods that this one beats significantly. By several measures, all but the
+        first are replaced by the mean over the measures of the rank by each measure.
+    """
+
+    method: str
+    n: int
+    last: int
+    mean_rank: float
+    place: int | None
+    mean_rank_interval: Interval = field(default_factory=lambda: withheld(0, of_subjects=False))
+    place_interval: Interval = field(default_factory=lambda: withheld(0, of_subjects=False))
+    kept: float = nan
+    shares: tuple[float, ...] = ()
+    value: float = nan
+
+
+def ranks(
+    scores: Mapping[str, ArrayLike],
+    *,
+    missing: MissingRule = "worst",
+    higher_is_better: bool = True,
+    scheme: Scheme = "rank-then-aggregate",
+    alpha: float = ALPHA,
+    subjects: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Rank, ...]:
+    """Rank methods from best to worst by one measure.
+
+    Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
+    An infinite value is the worst if lower is better.
+
+    Parameters
+    ----------
+    scores : mapping of str to array_like
+        One value per case for every method, in the same order of cases; NaN for missing values.
+    missing : {"worst", "zero", "exclude"}, optional
+        With "worst" and "zero", a method without a value ranks last on that case. Several methods
+        without a value share the last rank. In means and tests, a missing value counts as 0 or as
+        the lowest value of all, whichever is lower. If lower is better, it counts as infinity.
+        With "exclude", the case is excluded for all methods, and a method without any value has no
+        place. A case for which no method has a value is never counted.
+    higher_is_better : bool, optional
+        False for measures such as distances.
+    scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
+        How the methods are ordered.
+    alpha : float, optional
+        The significance level of the test-based scheme, without a correction for several tests.
+    subjects : sequence, optional
+        The subject of every case; resamples then draw subjects, and tests use subject means.
+    resamples, seed : int, optional
+        The number of bootstrap resamples, and the seed.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import ranks
+    >>> best, worst = ranks({"a": [0.5, 0.6, 0.9], "b": [0.6, 0.7, 0.8]})
+    >>> best.method, best.place, round(best.mean_rank, 4), best.place_interval.kind
+    ('b', 1, 1.3333, 'withheld')
+    >>> nan = float("nan")
+    >>> scores = {"whole": [0.9, 0.8, 0.2], "easy": [0.95, 0.85, nan]}
+    >>> [(rank.method, rank.n, rank.last) for rank in ranks(scores)]
+    [('easy', 3, 1), ('whole', 3, 0)]
+    >>> [(rank.method, rank.value) for rank in ranks(scores, scheme="aggregate-then-rank")]
+    [('whole', 0.633333333333), ('easy', 0.6)]
+    """
+    return joint_ranks(
+        {"": Scores(scores, higher_is_better)},
+        missing=missing,
+        scheme=scheme,
+        alpha=alpha,
+        subjects=subjects,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def joint_ranks(
+    measures: Mapping[str, Scores],
+    *,
+    missing: MissingRule = "worst",
+    scheme: Scheme = "rank-then-aggregate",
+    alpha: float = ALPHA,
+    subjects: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Rank, ...]:
+    """Rank methods from best to worst by several measures, which have equal weights.
+
+    "rank-then-aggregate" ranks the methods for every measure and case, and orders them by the mean
+    of these ranks. The other schemes rank the methods by every measure and order them by the mean
+    of these ranks. Ties share their mean rank.
+
+    Parameters
+    ----------
+    measures : mapping of str to Scores
+        The values by every measure, with the same methods and cases.
+    missing, scheme, alpha, subjects, resamples, seed
+        As in `ranks`. With "exclude", a method without any value of one measure has no place.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import Scores, joint_ranks
+    >>> dice = Scores({"a": [0.9, 0.8], "b": [0.8, 0.7], "c": [0.7, 0.9]})
+    >>> distance = Scores({"a": [5.0, 6.0], "b": [1.0, 2.0], "c": [3.0, 9.0]}, False)
+    >>> [(rank.method, rank.mean_rank) for rank in joint_ranks({"dice": dice, "hd95": distance})]
+    [('b', 1.75), ('a', 2.0), ('c', 2.25)]
+    """
+    if scheme not in SCHEMES:
+        raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, found {scheme!r}")
+    tables = _tables(measures)
+    names = list(next(iter(tables.values()), {}))
+    unranked = _without_values(tables.values()) if missing == "exclude" else []
+    ranked = [name for name in names if name not in unranked]
+    prepared = [
+        _costs(np.array([table[name] for name in ranked]), measures[key].higher_is_better, missing)
+        for key, table in tables.items()
+        if ranked
+    ]
+    counted = _in_any([one.counted for one in prepared])
+    if not counted.any():
+        return _unranked([*ranked, *unranked])
+    prepared = [one.of_cases(counted) for one in prepared]
+    cases = counted.size
+    given = subject_numbers(subjects, cases)
+    owners = np.arange(cases) if given is None else given
+    _, owners = np.unique(owners[counted], return_inverse=True)
+    order = _ordering(prepared, owners, scheme, alpha, grouped=given is not None)
+    result = _ranked(
+        ranked, prepared, owners, order, resamples=resamples, seed=seed, grouped=given is not None
+    )
+    if len(measures) == 1 and _descending(scheme, *measures.values()):
+        result = [replace(rank, value=-rank.value) for rank in result]
+    return (*result, *_unranked(unranked))
+
+
+def case_ranks(
+    measures: Mapping[str, Scores], *, missing: MissingRule = "worst"
+) -> dict[str, Floats]:
+    """Return the mean over the measures of the rank of every method within every case.
+
+    NaN for cases that are not ranked. Differences of these ranks compare methods by several
+    measures.
+
+    Parameters
+    ----------
+    measures, missing
+        As in `joint_ranks`.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import Scores, case_ranks
+    >>> dice = Scores({"a": [0.9, 0.8], "b": [0.8, 0.8]})
+    >>> distance = Scores({"a": [5.0, 1.0], "b": [1.0, 2.0]}, higher_is_better=False)
+    >>> case_ranks({"dice": dice, "hd95": distance})
+    {'a': array([1.5 , 1.25]), 'b': array([1.5 , 1.75])}
+    """
+    tables = _tables(measures)
+    names = list(next(iter(tables.values()), {}))
+    if not names:
+        return {}
+    prepared = [
+        _costs(np.array(list(table.values())), measures[key].higher_is_better, missing)
+        for key, table in tables.items()
+    ]
+    counts = np.sum([one.counted for one in prepared], axis=0)
+    sums = np.sum([np.where(one.counted, one.within, 0.0) for one in prepared], axis=0)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), nan)
+    return dict(zip(names, means, strict=True))
+
+
+def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
+    """Return Kendall's τ-b between two rankings, over the methods that have a place in both.
+
+    1 for the same order, −1 for the reverse order. NaN if fewer than two methods have a place, or
+    if all methods of a ranking share one place.
+
+    Parameters
+    ----------
+    first, second : sequence of Rank
+        The rankings.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import kendall, ranks
+    >>> by_dice = ranks({"a": [0.9], "b": [0.8], "c": [0.7]})
+    >>> by_score = ranks({"a": [0.8], "b": [0.9], "c": [0.7]})
+    >>> round(kendall(by_dice, by_score), 4)  # two of three pairs agree, one disagrees
+    0.3333
+    """
+    from scipy.stats import kendalltau
+
+    places = {rank.method: rank.place for rank in second if rank.place is not None}
+    pairs = [
+        (rank.place, places[rank.method])
+        for rank in first
+        if rank.place is not None and rank.method in places
+    ]
+    if len(pairs) < 2 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
+        return nan
+    return float(kendalltau(*zip(*pairs, strict=True)).statistic)
+
+
+def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
+    """Return which of mean and median "aggregate-then-rank" uses.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import Scores, aggregate_of
+    >>> aggregate_of(Scores({"a": [1.0], "b": [float("inf")]}, higher_is_better=False))
+    'median'
+    """
+    values = np.array(list(as_table(scores.values).values()))
+    return _costs(values, scores.higher_is_better, missing).aggregate
+
+
+def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the p-values of one-sided Wilcoxon signed rank tests of weighted differences.
+
+    The normal approximation with continuity correction, without differences of 0, as R's
+    ``wilcox.test(exact = FALSE)``, which challengeR uses.
+
+    Parameters
+    ----------
+    paired : array of float
+        The differences; they may be infinite.
+    weights : array of float, of shape (resamples, differences)
+        How often each difference occurs in each resample.
+
+    Returns
+    -------
+    tuple of two arrays
+        Per resample, the p-value of the alternative that differences are above 0, and of the
+        alternative that they are below 0; 1 if all differences are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.ranking import one_sided
+    >>> above, below = one_sided(np.array([0.8, 0.8, 0.8, 0.8]), np.ones((1, 4)))
+    >>> above.round(4), below.round(4)
+    (array([0.0359]), array([0.9861]))
+    """
+    from scipy.special import ndtr
+
+    differing = paired != 0
+    paired, weights = paired[differing], weights[:, differing]
+    if not paired.size:
+        ones = np.ones(weights.shape[0])
+        return ones, ones.copy()
+    order = np.argsort(np.abs(paired), kind="stable")
+    sizes, positive = np.abs(paired[order]), paired[order] > 0
+    starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
+    weights = weights[:, order]
+    tied = np.add.reduceat(weights, starts, axis=1)
+    tied_positive = np.add.reduceat(weights * positive, starts, axis=1)
+    upto = np.cumsum(tied, axis=1)
+    total = upto[:, -1]
+    statistic = np.sum((upto - (tied - 1) / 2) * tied_positive, axis=1)
+    excess = statistic - total * (total + 1) / 4
+    variance = total * (total + 1) * (2 * total + 1) / 24 - np.sum(tied**3 - tied, axis=1) / 48
+    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    above = np.where(variance > 0, ndtr(-(excess - 0.5) / deviation), 1.0)
+    below = np.where(variance > 0, ndtr((excess + 0.5) / deviation), 1.0)
+    return above, below
+
+
+Booleans = NDArray[np.bool_]
+Ordering = Callable[[Floats], Floats]  # counts of subjects → value per method, lower is better
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """The values of one measure, signed so that lower is better; missing values are replaced.
+
+    `within` has the ranks within every case, `counted` the cases that enter the ranking.
+    """
+
+    costs: Floats
+    absent: Booleans
+    counted: Booleans
+    within: Floats
+
+    @property
+    def aggregate(self) -> Aggregate:
+        return "median" if np.isinf(self.costs[:, self.counted]).any() else "mean"
+
+    def of_cases(self, chosen: Booleans) -> "_Costs":
+        return _Costs(
+            self.costs[:, chosen],
+            self.absent[:, chosen],
+            self.counted[chosen],
+            self.within[:, chosen],
+        )
+
+
+def _costs(values: Floats, higher_is_better: bool, missing: MissingRule) -> _Costs:
+    """Prepare the values of one measure; methods are rows and cases are columns."""
+    from scipy.stats import rankdata
+
+    costs = np.round(-values if higher_is_better else values, DECIMALS)
+    absent = np.isnan(costs)
+    counted = ~_in_any(absent) if missing == "exclude" else _in_any(~absent)
+    worst = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
+    filled = np.where(absent, worst if higher_is_better else np.inf, costs)
+    within: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
+    return _Costs(filled, absent, counted, within)
+
+
+def _ordering(
+    prepared: Sequence[_Costs], owners: Numbers, scheme: Scheme, alpha: float, *, grouped: bool
+) -> Ordering:
+    """The function of a scheme that orders the methods in every resample."""
+    if scheme == "rank-then-aggregate":
+        return lambda counts: _mean_ranks(prepared, counts[:, owners])
+    if scheme == "aggregate-then-rank":
+        orders = [_aggregated(one, owners) for one in prepared]
+    else:
+        orders = [_tested(one, owners, alpha, grouped=grouped) for one in prepared]
+    return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
+
+
+def _descending(scheme: Scheme, scores: Scores) -> bool:
+    """Whether a scheme puts the method with the largest number first."""
+    return scheme == "test-based" or (scheme == "aggregate-then-rank" and scores.higher_is_better)
+
+
+def _mean_ranks(prepared: Sequence[_Costs], weights: Floats) -> Floats:
+    """The mean over all measures and counted cases of the rank within a case.
+
+    Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
+    """
+    by_measure = [one.within[:, one.counted] @ weights[:, one.counted].T for one in prepared]
+    sums = np.stack(by_measure).sum(axis=0, dtype=np.float64)
+    totals = np.sum([weights[:, one.counted].sum(axis=1) for one in prepared], axis=0)
+    means: Floats = sums / np.where(totals > 0, totals, nan)
+    return means
+
+
+def _aggregated(one: _Costs, owners: Numbers) -> Ordering:
+    """The mean value, or the median if a value is infinite."""
+    costs, median = one.costs[:, one.counted], one.aggregate == "median"
+
+    def aggregated(counts: Floats) -> Floats:
+        weights = counts[:, owners][:, one.counted]
+        totals = weights.sum(axis=1)
+        values: Floats
+        if median:
+            values = np.array([weighted_medians(row, weights) for row in costs])
+        else:
+            values = costs @ weights.T / np.maximum(totals, 1)
+        values[:, totals == 0] = nan
+        rounded: Floats = np.round(values, DECIMALS)
+        return rounded
+
+    return aggregated
+
+
+def _tested(one: _Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
+    """The share of other methods that a method does not beat significantly, minus 1."""
+    costs, own = one.costs[:, one.counted], owners[one.counted]
+    methods = costs.shape[0]
+    pairs = {}
+    for first, second in combinations(range(methods), 2):
+        paired = gaps(costs[second], costs[first])  # above 0 where the first is better
+        pairs[first, second] = subject_aggregates(paired, own) if grouped else paired
+    drawn = np.unique(own)
+
+    def tested(counts: Floats) -> Floats:
+        wins = np.zeros((methods, counts.shape[0]))
+        for (first, second), paired in pairs.items():
+            above, below = one_sided(paired, counts[:, drawn])
+            wins[first] += above <= alpha
+            wins[second] += below <= alpha
+        beaten: Floats = -wins / max(methods - 1, 1)
+        return beaten
+
+    return tested
+
+
+def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
+    """The mean over the measures of the rank by each measure."""
+    from scipy.stats import rankdata
+
+    by_measure = [rankdata(order(counts), axis=0, nan_policy="omit") for order in orders]
+    means: Floats = np.nanmean(by_measure, axis=0)  # a resample may lack the cases of a measure
+    return means
+
+
+def _ranked(
+    names: Sequence[str],
+    prepared: Sequence[_Costs],
+    owners: Numbers,
+    order: Ordering,
+    *,
+    resamples: int,
+    seed: int,
+    grouped: bool,
+) -> list[Rank]:
+    """The methods in the order of a scheme, with their stability."""
+    subjects, cases = int(owners.max()) + 1, owners.size
+    once = np.ones((1, subjects))
+    values, means = order(once)[:, 0], _mean_ranks(prepared, once[:, owners])[:, 0]
+    places = _places(values)
+    absent = np.any([one.absent & one.counted for one in prepared], axis=0).sum(axis=1)
+    none = withheld(subjects, grouped)
+    result = [
+        Rank(
+            method=name,
+            n=cases,
+            last=int(absent[k]),
+            mean_rank=float(means[k]),
+            place=int(places[k]),
+            mean_rank_interval=none,
+            place_interval=none,
+            value=float(values[k]),
+        )
+        for k, name in enumerate(names)
+    ]
+    if subjects >= FEWEST:
+        blocks = [
+            (_places(order(counts)), _mean_ranks(prepared, counts[:, owners]))
+            for counts in resampled_counts(subjects, resamples, seed, cases * len(names))
+        ]
+        drawn, drawn_means = (np.concatenate(one, axis=1) for one in zip(*blocks, strict=True))
+        result = [
+            _with_stability(rank, drawn[k], drawn_means[k], len(names))
+            for k, rank in enumerate(result)
+        ]
+    return [result[k] for k in np.argsort(places, kind="stable")]
+
+
+def _with_stability(rank: Rank, drawn: Numbers, means: Floats, methods: int) -> Rank:
+    """The same rank with confidence intervals and shares of resampled places."""
+    shares = np.bincount(drawn, minlength=methods + 1)[1:] / drawn.size
+    return replace(
+        rank,
+        mean_rank_interval=percentiles(means[~np.isnan(means)], FEW_VALUES),
+        place_interval=percentiles(drawn, FEW_VALUES),
+        kept=float(shares[(rank.place or 1) - 1]),
+        shares=tuple(shares.tolist()),
+    )
+
+
+def _places(values: Floats) -> Numbers:
+    """Competition places, along the first axis: 1, 2, 2, 4."""
+    from scipy.stats import rankdata
+
+    places: Numbers = rankdata(values, method="min", axis=0).astype(np.int64)
+    return places
+
+
+def _tables(measures: Mapping[str, Scores]) -> dict[str, dict[str, Floats]]:
+    """The values by every measure, checked to have the same methods and cases."""
+    tables = {key: as_table(scores.values) for key, scores in measures.items()}
+    shapes = {key: (list(table), _cases(table)) for key, table in tables.items()}
+    if len({(tuple(names), cases) for names, cases in shapes.values()}) > 1:
+        raise InputError(f"measures must have the same methods and cases, found {shapes}")
+    return tables
+
+
+def _in_any(rows: ArrayLike) -> Booleans:
+    """Whether each column is true in any row. The result is empty if there are no rows."""
+    table = np.asarray(rows, np.bool_)
+    columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
+    return columns
+
+
+def _cases(table: Mapping[str, Floats]) -> int:
+    return next((values.size for values in table.values()), 0)
+
+
+def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
+    """The methods without any value of a measure."""
+    lacking = {
+        name: None for table in tables for name, values in table.items() if np.isnan(values).all()
+    }
+    return list(lacking)
+
+
+def _unranked(names: Sequence[str]) -> tuple[Rank, ...]:
+    """Methods without ranked cases."""
+    return tuple(Rank(name, 0, 0, nan, None) for name in names)

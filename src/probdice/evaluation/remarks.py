@@ -1,0 +1,139 @@
+"""Sentences about an evaluation: remarks on every method, and notes on the whole run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probdice.errors import Note, Option, in_words
+from probdice.evaluation.derivatives import recognised_note
+from probdice.evaluation.intervals import FEW, FEWEST
+from probdice.files.sources import natural
+from probdice.method.matching import listed
+from probdice.metrics.registry import MISSING_RULES
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.evaluation.results import Evaluation
+
+__all__ = ["notes_on", "remarks_on"]
+
+NAMED = 10  # cases in a note
+
+
+def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
+    """Return sentences that readers of the score of a method need to know."""
+    counts, texts = evaluation.counts[method], []
+    if evaluation.rater_comparison is not None:
+        texts.append(evaluation.rater_comparison.sentence(method))
+    unscored = [
+        f"{count} {word}"
+        for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
+        if count
+    ]
+    if unscored:
+        cases = f"{' and '.join(unscored)} of {counts.cases} case{'s' * (counts.cases != 1)}"
+        texts.append(f"{cases}, which {MISSING_RULES[evaluation.missing_rule]}")
+    if method in evaluation.label_differences:
+        texts.append(str(evaluation.label_differences[method]))
+        texts.append(_with_equal_labels(evaluation, method))
+    return tuple(texts)
+
+
+def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
+    """Return notes about the whole run."""
+    notes = [*_ignored(evaluation)]
+    if not evaluation.labels_agree:
+        text = (
+            "A label of the reference does not mean the same region in every case. Regions are "
+            "not summarised."
+        )
+        notes.append(Note("labels", (text,)))
+    notes += _few(evaluation)
+    for column in evaluation.external_columns:
+        direction = "higher" if column.higher_is_better else "lower"
+        text = f"{column.name} comes from {Path(column.file).name}; {direction} values are better."
+        notes.append(Note("column", (text,)))
+    recognised = recognised_note(_found_by_default(evaluation))
+    return (*recognised, *notes, *_rater_notes(evaluation))
+
+
+def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
+    """The folder and the files of the reference and of methods without a pattern."""
+    by_folder = {}
+    if evaluation.patterns.reference is None:
+        files = [file for record in evaluation.records for file in record.reference]
+        by_folder["reference"] = evaluation.reference, files
+    for name, folder in evaluation.methods.items():
+        if evaluation.patterns.methods.get(name) is None:
+            records = [record for record in evaluation.records if record.method == name]
+            by_folder[name] = folder, [file for record in records for file in record.prediction]
+    return by_folder
+
+
+def _ignored(evaluation: "Evaluation") -> Iterator[Note]:
+    """Ignored labels that no case has."""
+    ignored = [
+        [note for note in record.comparison.notes if note.kind == "ignore"]
+        for record in evaluation.records
+        if record.comparison is not None
+    ]
+    for note in ignored[0] if ignored else ():
+        if all(note in others for others in ignored):
+            yield Note("ignore", (*note.message, " of any case"))
+
+
+def _few(evaluation: "Evaluation") -> Iterator[Note]:
+    """Too few cases, or subjects, for confidence intervals of the nominal level."""
+    subjects = evaluation.subjects
+    if subjects is None:
+        numbers, word = [one.scored for one in evaluation.counts.values()], "cases"
+    else:
+        scored: dict[str, set[str]] = {}
+        for record in evaluation.records:
+            if record.comparison is not None:
+                scored.setdefault(record.method, set()).add(subjects[record.case])
+        numbers, word = [len(own) for own in scored.values()], "subjects"
+    few = min((number for number in numbers if number), default=FEW)
+    if FEWEST <= few < FEW:
+        text = (
+            f"With {few} {word}, 95 % confidence intervals may be too narrow. Use at least "
+            f"{FEW} {word}."
+        )
+        yield Note("few", (text,))
+
+
+def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
+    """The measure that ranks if equal labels are matched, and how to rank by that."""
+    measure = evaluation.title(evaluation.rank_by[0])
+    mean = evaluation.equal_labels_means()[method]
+    use = in_words((Option("match", "labels"),), evaluation.words)
+    if np.isnan(mean):
+        return f"the mean {measure} with equal labels needs the images: use {use}"
+    return (
+        f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
+        f"{decimal(evaluation.summaries()[method].mean)}; if equal labels mean the same region, "
+        f"use {use}"
+    )
+
+
+def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
+    """Cases that a rater lacks, and cases that the comparison with the raters lacks."""
+    rater_comparison = evaluation.rater_comparison
+    if rater_comparison is None:
+        return
+    by_rater = rater_comparison.cases
+    cases = {*evaluation.cases, *(case for own in by_rater.values() for case in own)}
+    for rater, own in by_rater.items():
+        absent = sorted(cases.difference(own), key=natural)
+        if absent:
+            text = (
+                f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "
+                f"({listed(absent, NAMED)}). The other raters are used for them."
+            )
+            yield Note("raters", (text,))
+    if rater_comparison.reference_is_mean:  # then these cases are among the failures
+        return
+    for case, reason in rater_comparison.left_out.items():
+        yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))

@@ -1,0 +1,171 @@
+"""Write the tables, how.md, summary.json and the pages of an evaluation."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probdice.comparison.result import Comparison
+from probdice.errors import InputError
+from probdice.evaluation.folders import Folder
+from probdice.evaluation.journal import locked, replace_file
+from probdice.evaluation.pairing import find_images
+from probdice.evaluation.publication_table import table_md, table_tex
+from probdice.evaluation.publishing import files_csv, how_made, ranking_csv
+from probdice.evaluation.recompare import compare_again
+from probdice.evaluation.summary import as_json, published
+from probdice.evaluation.tables import (
+    CASES,
+    COMPONENTS,
+    STRATA,
+    Row,
+    as_csv,
+    as_frame,
+    as_parquet,
+    case_rows,
+    component_rows,
+    region_rows,
+)
+from probdice.options import as_workers
+
+if TYPE_CHECKING:
+    import pandas
+
+    from probdice.evaluation.results import Evaluation
+
+__all__ = ["cases_frame", "regions_frame", "write_pages", "write_results"]
+
+PAGE = "report.html"  # in the results folder
+
+
+def write_results(
+    evaluation: "Evaluation",
+    out: Path,
+    *,
+    parquet: bool,
+    columns: Sequence[str],
+    booktabs: bool,
+) -> None:
+    """Write all tables, how.md and summary.json. Each file is written completely or not at all."""
+    raters = () if evaluation.rater_comparison is None else evaluation.rater_comparison.files
+    files = files_csv(evaluation.records, raters, out)
+    summary = evaluation.summary
+    replace_file(out / "cases.csv", as_csv(_case_rows(evaluation), _case_columns(evaluation)))
+    replace_file(
+        out / "regions.csv",
+        as_csv(region_rows(evaluation.records), evaluation.others.region_columns),
+    )
+    if evaluation.others.components:
+        components = component_rows(evaluation.records, evaluation.others.component_threshold)
+        replace_file(out / "components.csv", as_csv(components, COMPONENTS))
+        strata = ({key: _cell(one) for key, one in row.items()} for row in summary["components"])
+        replace_file(out / "strata.csv", as_csv(strata, STRATA))
+    replace_file(out / "files.csv", files)
+    if parquet:
+        replace_file(out / "cases.parquet", as_parquet(cases_frame(evaluation)))
+        replace_file(out / "regions.parquet", as_parquet(regions_frame(evaluation)))
+    replace_file(out / "ranking.csv", ranking_csv(summary))
+    for name, text in (
+        ("table.md", table_md(summary, columns)),
+        ("table.tex", table_tex(summary, columns, booktabs=booktabs)),
+        ("how.md", how_made(summary, files)),
+        ("summary.json", as_json(summary)),  # the last one: if it exists, the run is finished
+    ):
+        # Names that are not valid text have lone surrogates; their escapes are valid JSON.
+        replace_file(out / name, text.encode(errors="backslashreplace"))
+
+
+def cases_frame(evaluation: "Evaluation") -> "pandas.DataFrame":
+    """Return the content of cases.csv as a pandas data frame."""
+    return as_frame(_case_rows(evaluation), _case_columns(evaluation))
+
+
+def regions_frame(evaluation: "Evaluation") -> "pandas.DataFrame":
+    """Return the content of regions.csv as a pandas data frame."""
+    return as_frame(region_rows(evaluation.records), evaluation.others.region_columns)
+
+
+def write_pages(
+    evaluation: "Evaluation",
+    path: Folder | None,
+    *,
+    reports: str,
+    workers: int | None,
+    progress: Callable[[int, int, str], None] | None,
+) -> Path:
+    """Write the report and pages of cases. See `Evaluation.report`."""
+    from probdice.report import write_evaluation
+
+    workers = as_workers(workers)
+    lock: AbstractContextManager[None]
+    if path is not None:
+        page, lock = Path(path), nullcontext()
+    elif evaluation.out is not None:
+        page, lock = evaluation.out / PAGE, locked(evaluation.out)
+    else:
+        raise InputError(
+            "path: expected the file to write, found None, and the results are not in a folder"
+        )
+
+    def again(case: str, method: str) -> Comparison:
+        record = evaluation.record(case, method)
+        return compare_again(
+            record, evaluation.options_of(method), seen_from=page.parent, workers=workers
+        )
+
+    images = {}
+    if evaluation.image is not None:
+        images = find_images(Path(evaluation.image), evaluation.patterns.image, evaluation.cases)
+    with lock:
+        write_evaluation(
+            evaluation,
+            page,
+            reports=reports,
+            again=again,
+            images=images,
+            surface=evaluation.surface,
+            progress=progress,
+            words=evaluation.words,
+        )
+    return page
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def _case_rows(evaluation: "Evaluation") -> list[Row]:
+    """The rows of cases.csv, with the measures that rank and the external columns."""
+    rows = case_rows(
+        evaluation.records,
+        evaluation.missing,
+        list(evaluation.methods),
+        lambda message: published(evaluation, message),
+        evaluation.others,
+    )
+    added = {name: evaluation.values(name) for name in _added_columns(evaluation)}
+    place = {case: k for k, case in enumerate(evaluation.cases)}
+    return [
+        {
+            **row,
+            **{
+                name: float(values[row["method"]][place[row["case"]]])
+                for name, values in added.items()
+                if row["case"] in place
+            },
+        }
+        for row in rows
+    ]
+
+
+def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
+    """The columns of cases.csv, with the additional ones before the notes."""
+    place = CASES.index("notes")
+    added = _added_columns(evaluation)
+    return (*CASES[:place], *evaluation.others.columns, *added, *CASES[place:])
+
+
+def _added_columns(evaluation: "Evaluation") -> tuple[str, ...]:
+    """Measures of the run that the table does not have already."""
+    known = {*CASES, *evaluation.others.columns}
+    return tuple(measure for measure in evaluation.measures if measure not in known)

@@ -1,0 +1,128 @@
+"""Which cases belong to the same subject (patient), for statistics over subjects.
+
+Several images of one subject are not independent. Confidence intervals, tests and rank stability
+then resample subjects instead of cases.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from os.path import exists
+
+from probdice.errors import InputError
+from probdice.evaluation.folders import as_name
+from probdice.files.columns import read_columns
+from probdice.method.matching import listed
+
+__all__ = ["GivenSubjects", "subjects_of"]
+
+GivenSubjects = str | PathLike[str] | Mapping[str, str]
+
+SUBJECT = "{subject}"
+FIELD = re.compile(r"\{(\w+)\}")
+NAMED = 10  # cases in a message
+
+
+def subjects_of(given: GivenSubjects, cases: Iterable[str]) -> dict[str, str]:
+    """Return the subject of every case.
+
+    Parameters
+    ----------
+    given : str, path or mapping
+        A pattern of case names with ``{subject}``, such as ``"{subject}_{session}"``; the path of
+        a TSV or CSV file with the columns case and subject; or a mapping of cases to subjects.
+    cases : iterable of str
+        The names of the cases.
+
+    Raises
+    ------
+    InputError
+        If a case has no subject, or if a pattern matches a case in more than one way.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.subjects import subjects_of
+    >>> subjects_of("{subject}_{session}", ["anna_1", "anna_2", "ben_1"])
+    {'anna_1': 'anna', 'anna_2': 'anna', 'ben_1': 'ben'}
+    >>> subjects_of("{subject}_{session}", ["anna_left_1"])
+    Traceback (most recent call last):
+    ...
+    probdice.errors.InputError: subjects: '{subject}_{session}' matches the case 'anna_left_1' \
+with the subject 'anna' and with the subject 'anna_left'; use a more specific pattern, or a TSV \
+file with the columns case and subject
+    """
+    names = [as_name(case) for case in cases]
+    if isinstance(given, Mapping):
+        return _looked_up({as_name(str(k)): str(v) for k, v in given.items()}, names, "mapping")
+    text = fspath(given)
+    if SUBJECT in text:
+        return _matched(text, names)
+    if not exists(text):
+        raise InputError(
+            f"subjects: expected a pattern with {SUBJECT}, such as '{{subject}}_{{session}}', or "
+            f"the path of a TSV file with the columns case and subject, found {text!r}"
+        )
+    table: dict[str, str] = {}
+    for place, (case, subject) in read_columns(text, ("case", "subject")):
+        name = as_name(case)
+        if table.get(name, subject) != subject:
+            raise InputError(
+                f"{place}: case {case!r} has the subjects {table[name]!r} and {subject!r}; "
+                f"expected one subject per case"
+            )
+        if name and subject:
+            table[name] = subject
+    return _looked_up(table, names, text)
+
+
+def _looked_up(table: Mapping[str, str], names: list[str], source: str) -> dict[str, str]:
+    absent = [name for name in names if name not in table]
+    if absent:
+        raise InputError(
+            f"subjects: {source} has no subject for {len(absent)} of {len(names)} cases "
+            f"({listed(absent, NAMED)}); add a subject for every case"
+        )
+    return {name: table[name] for name in names}
+
+
+def _matched(pattern: str, names: list[str]) -> dict[str, str]:
+    """The subjects by a pattern. The shortest and the longest match must be the same."""
+    shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
+    subjects, absent = {}, []
+    for name in names:
+        match, other = shortest.fullmatch(name), longest.fullmatch(name)
+        if match is None or other is None:
+            absent.append(name)
+            continue
+        subject = match["subject"]
+        if subject != other["subject"]:
+            raise InputError(
+                f"subjects: {pattern!r} matches the case {name!r} with the subject {subject!r} and "
+                f"with the subject {other['subject']!r}; use a more specific pattern, or a TSV "
+                f"file with the columns case and subject"
+            )
+        subjects[name] = subject
+    if absent:
+        raise InputError(
+            f"subjects: {pattern!r} does not match {len(absent)} of {len(names)} cases "
+            f"({listed(absent, NAMED)})"
+        )
+    return subjects
+
+
+def _expression(pattern: str, lazy: str) -> re.Pattern[str]:
+    """A regular expression in which a repeated field matches the same text."""
+    known: set[str] = set()
+    parts = []
+    for k, part in enumerate(FIELD.split(as_name(pattern))):
+        if k % 2 == 0:
+            parts.append(re.escape(part))
+        elif part in known:
+            parts.append(f"(?P={part})")
+        else:
+            known.add(part)
+            parts.append(f"(?P<{part}>.+{lazy})")
+    try:
+        return re.compile("".join(parts))
+    except re.error as error:
+        raise InputError(f"subjects: the pattern {pattern!r} is invalid: {error}") from None

@@ -1,0 +1,295 @@
+"""The content of summary.json: everything about an evaluation except single cases."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from math import isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probdice.errors import InputError, Message, Note, in_words
+from probdice.evaluation.environment import environment
+from probdice.evaluation.folders import Folder, relative_path
+from probdice.evaluation.journal import read_lines
+from probdice.evaluation.publishing import ALL
+from probdice.evaluation.ranking import Rank, kendall
+from probdice.files.atomic_files import null_for_nan
+from probdice.metrics.component_measures import stratum_rows
+from probdice.options import SCHEMES, CompareOptions
+
+if TYPE_CHECKING:
+    from probdice.evaluation.results import Evaluation
+
+__all__ = ["FORMAT", "as_json", "invalid_summary", "published", "read_summary", "summary_of"]
+
+FORMAT = 4  # version of summary.json
+FORMER_KEY = "yardstick"  # of rater_comparison, in summaries of earlier versions
+KEYS: dict[str, type] = {  # besides the format
+    "options": dict,
+    "words": str,
+    "versions": dict,
+    "environment": dict,
+    "reference": str,
+    "methods": dict,
+    "patterns": dict,
+    "probabilities": bool,
+    "missing_rule": str,
+    "rank_by": list,
+    "scheme": str,
+    "titles": dict,
+    "external_columns": list,
+    "jobs": list,
+    "others": dict,
+    "counts": list,
+    "missing": list,
+    "correspondences": dict,
+    "failures": list,
+    "labels": dict,
+    "remarks": dict,
+    "notes": list,
+    "ranking": dict,
+    "measures": dict,
+    "regions": list,
+    "derived": list,
+    "components": list,
+}
+INFINITE = "\x00inf"  # cannot occur in a name
+
+
+def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
+    """Return the content of summary.json as plain types, with None for NaN."""
+
+    def relative(path: str) -> str:
+        return relative_path(path, evaluation.out or Path())
+
+    content = {
+        "format": FORMAT,
+        "options": with_names(evaluation.options, relative).to_dict(),
+        "words": evaluation.words,
+        **environment(),
+        "reference": relative(evaluation.reference),
+        "methods": {name: relative(folder) for name, folder in evaluation.methods.items()},
+        "mask": None if evaluation.mask is None else relative(evaluation.mask),
+        "image": None if evaluation.image is None else relative(evaluation.image),
+        "surface": [relative(path) for path in evaluation.surface],
+        "patterns": asdict(evaluation.patterns),
+        "probabilities": evaluation.probabilities,
+        "missing_rule": evaluation.missing_rule,
+        "rank_by": list(evaluation.rank_by),
+        "scheme": evaluation.scheme,
+        "titles": {measure: evaluation.title(measure) for measure in evaluation.measures},
+        "external_columns": [
+            asdict(replace(column, file=relative(column.file)))
+            for column in evaluation.external_columns
+        ],
+        "subjects": evaluation.subjects,
+        "rater_comparison": _rater_comparison(evaluation, relative),
+        "jobs": [[record.case, record.method] for record in evaluation.records],
+        "others": asdict(evaluation.others),
+        "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],
+        "missing": [asdict(one) for one in evaluation.missing],
+        "correspondences": {
+            method: [[list(labels) for labels in group] for group in given.groups]
+            for method, given in evaluation.correspondences.items()
+        },
+        "failures": [
+            {
+                "case": record.case,
+                "method": record.method,
+                "error": published(evaluation, record.failure.message),
+            }
+            for record in evaluation.records
+            if record.failure is not None
+        ],
+        "labels": {
+            "agree": evaluation.labels_agree,
+            "differing": [asdict(one) for one in evaluation.label_differences.values()],
+        },
+        "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
+        "notes": [published(evaluation, note.message) for note in evaluation.notes],
+        "ranking": _ranking(evaluation),
+        "measures": {measure: _measured(evaluation, measure) for measure in evaluation.measures},
+        "regions": [
+            {"method": method, "label": label, **asdict(summary)}
+            for (method, label), summary in (
+                evaluation.regions() if evaluation.labels_agree else {}
+            ).items()
+        ],
+        "components": _components(evaluation),
+        "derived": [
+            {"method": method, "label": name, **asdict(summary)}
+            for (method, name), summary in evaluation.derived_regions().items()
+        ],
+    }
+    plain: dict[str, Any] = null_for_nan(content)
+    return plain
+
+
+def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
+    """Detection of connected components over all cases, per method, class and range of sizes."""
+    others = evaluation.others
+    if not others.components:
+        return []
+    scored = {
+        method: [
+            record.comparison
+            for record in evaluation.records
+            if record.method == method and record.comparison is not None
+        ]
+        for method in evaluation.methods
+    }
+    return [
+        {"method": method, **row}
+        for method, comparisons in scored.items()
+        for row in stratum_rows(
+            comparisons, others.component_threshold, others.component_classes, others.strata
+        )
+    ]
+
+
+def as_json(summary: Mapping[str, Any]) -> str:
+    """Return the text of summary.json.
+
+    JSON has no infinity, so infinite numbers are written as 1e999, which readers parse as infinite.
+
+    Examples
+    --------
+    >>> import json
+    >>> from probdice.evaluation.summary import as_json
+    >>> json.loads(as_json({"mean": float("inf"), "low": float("-inf")}))
+    {'mean': inf, 'low': -inf}
+    """
+    marked = _with_infinite_marked(dict(summary))
+    text = json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    for sign in ("", "-"):
+        text = text.replace(json.dumps(sign + INFINITE), f"{sign}1e999")
+    return text
+
+
+def read_summary(out: Folder) -> dict[str, Any]:
+    """Read summary.json of a finished run."""
+    out = Path(out)
+    path = out / "summary.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        started = sum("comparison" in line for line in read_lines(out))
+        hint = (
+            f"a run in this folder is not finished ({started} cases are); run the same command "
+            f"again to continue"
+            if started
+            else "expected a results folder of evaluate"
+        )
+        raise InputError(f"{path}: no such file; {hint}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        version = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise InputError(
+            f"{path}: expected a summary of format {FORMAT}, found {version}, which another "
+            f"version of probdice wrote; evaluate into this folder again"
+        )
+    if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
+        raise InputError(invalid_summary(path))
+    if FORMER_KEY in content:
+        content["rater_comparison"] = content.pop(FORMER_KEY)
+    return content
+
+
+def invalid_summary(path: Path) -> str:
+    """Return the message about a summary that cannot be used."""
+    return f"{path}: not a valid summary; evaluate into this folder again"
+
+
+def published(evaluation: "Evaluation", message: Message) -> str:
+    """Return a message with paths relative to the results folder."""
+    text = in_words(message, evaluation.words)
+    compared = evaluation.rater_comparison
+    raters = () if compared is None else compared.raters.values()
+    mask = [evaluation.mask] if evaluation.mask else []
+    for folder in (evaluation.reference, *evaluation.methods.values(), *mask, *raters):
+        for spelling in {str(Path(folder)), os.path.abspath(folder)}:
+            if os.path.isabs(spelling):
+                text = text.replace(spelling, relative_path(folder, evaluation.out or Path()))
+    return text
+
+
+def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> CompareOptions:
+    """Return the same options with other paths of the tables of names."""
+    return replace(
+        options,
+        names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
+    )
+
+
+def _measured(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
+    """The methods by one measure."""
+    worst, values = evaluation.worst(measure), evaluation.values(measure)
+    equal_labels = evaluation.equal_labels_means(measure)
+    place = {case: k for k, case in enumerate(evaluation.cases)}
+    return {
+        "higher_is_better": evaluation.higher_is_better(measure),
+        "methods": [
+            {
+                "method": name,
+                **asdict(summary),
+                "equal_labels": equal_labels.get(name),
+                "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
+            }
+            for name, summary in evaluation.summaries(measure).items()
+        ],
+        "differences": [asdict(pair) for pair in evaluation.differences(measure)],
+        "ranks": [asdict(rank) for rank in evaluation.ranks(measure)],
+    }
+
+
+def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
+    """The ranking by all measures that rank, by every scheme, and how rankings agree."""
+    schemes = {scheme: evaluation.ranks(scheme=scheme) for scheme in SCHEMES}
+    ranks = schemes[evaluation.scheme]
+    by_measure = {measure: evaluation.ranks(measure) for measure in evaluation.rank_by}
+    if len(by_measure) > 1:
+        by_measure = {ALL: ranks, **by_measure}
+    return {
+        "ranks": [asdict(rank) for rank in ranks],
+        "differences": [asdict(pair) for pair in evaluation.joint_differences()],
+        "schemes": {name: [asdict(rank) for rank in own] for name, own in schemes.items()},
+        "scheme_agreement": _agreement(schemes),
+        "measure_agreement": _agreement(by_measure),
+    }
+
+
+def _agreement(rankings: Mapping[Any, tuple[Rank, ...]]) -> list[dict[str, Any]]:
+    """Kendall's τ between every two rankings."""
+    names = list(rankings)
+    return [
+        {"first": first, "second": second, "tau": kendall(rankings[first], rankings[second])}
+        for k, first in enumerate(names)
+        for second in names[k + 1 :]
+    ]
+
+
+def _rater_comparison(
+    evaluation: "Evaluation", relative: Callable[[str], str]
+) -> dict[str, Any] | None:
+    rater_comparison = evaluation.rater_comparison
+    if rater_comparison is None:
+        return None
+    folders = {name: relative(path) for name, path in rater_comparison.raters.items()}
+    files = tuple(replace(file, file=relative(file.file)) for file in rater_comparison.files)
+    left_out = {
+        case: Note(note.kind, (published(evaluation, note.message),))
+        for case, note in rater_comparison.left_out.items()
+    }
+    return replace(rater_comparison, raters=folders, files=files, left_out=left_out).to_dict()
+
+
+def _with_infinite_marked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_infinite_marked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_infinite_marked(item) for item in value]
+    if isinstance(value, float) and isinf(value):
+        return INFINITE if value > 0 else f"-{INFINITE}"
+    return value

@@ -1,0 +1,184 @@
+"""Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
+
+A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
+number of its colour in the table, and −1 if it has none. nibabel writes files. This module reads
+them itself: nibabel 5.4 returns a neighbouring label for a colour that the table does not contain,
+shifts names if the table skips a number, and allocates memory by unchecked lengths.
+"""
+
+import struct
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.vertex_space import VertexSpace
+from probdice.errors import FormatError, InputError
+from probdice.files.corrupt import check_memory, check_size
+from probdice.files.model import Format, Image, Payload, Source, as_colour
+from probdice.files.surface_maps import (
+    Entry,
+    names_and_colours,
+    rows_to_write,
+    space_of,
+    structure_of_file,
+)
+
+__all__ = ["ANNOT"]
+
+UNLABELLED = -1
+MOST_ROWS = 1 << 16  # rows of a table that `write` accepts
+NEWER = -2  # version of the table, stored in place of the number of rows
+
+
+def _recognises(source: Source) -> bool:
+    return source.name.endswith(".annot") and not source.gzipped
+
+
+def _read(source: Source) -> Image:
+    stored = source.path.stat().st_size
+    check_memory(stored, (stored // 8,), source.max_bytes)
+    content = _Bytes(source.path.read_bytes())
+    count = content.integer()
+    if count < 1:
+        raise FormatError(f"is corrupt: it has {count} vertices")
+    check_size(4 + 8 * count, stored, (count,))
+    pairs = np.frombuffer(content.take(8 * count), ">i4").reshape(count, 2)
+    colours = np.zeros(count, np.int64)
+    order = pairs[:, 0].astype(np.int64)
+    if not np.array_equal(np.sort(order), np.arange(count)):
+        raise FormatError(f"is corrupt: its vertices are not numbered from 0 to {count - 1}")
+    colours[order] = pairs[:, 1]
+    rows = _table(content)
+    labels = _labels(colours, rows)
+    names, shades = names_and_colours([entry for entry, _ in rows])
+    if (labels == UNLABELLED).any():
+        names[UNLABELLED] = "unlabelled"
+    return Image(
+        labels,
+        kind="labels",
+        label_names=names,
+        colours=shades,
+        vertices=VertexSpace.of_surface(count, structure_of_file(source.path.name)),
+    )
+
+
+def _write(path: Path, payload: Payload) -> None:
+    freesurfer = import_module("nibabel.freesurfer.io")
+    space = space_of(payload)
+    if not payload.labels:
+        raise InputError(
+            ".annot stores labels, found probabilities or a map. Write .func.gii or .dscalar.nii"
+        )
+    if len(space.structures) > 1 or space.structures[0].used is not None:
+        raise InputError(
+            ".annot stores all vertices of one hemisphere, found "
+            f"{space.describe()['structures']}. Write .dlabel.nii"
+        )
+    entries = {entry.label: entry for entry in rows_to_write(payload)}
+    entries.pop(UNLABELLED, None)
+    lowest, highest = min(entries, default=0), max(entries, default=0)
+    if lowest < 0 or highest >= MOST_ROWS:
+        raise InputError(
+            f".annot stores labels from −1 to {MOST_ROWS - 1}, found {lowest} to {highest}. Write "
+            f".label.gii"
+        )
+    rows = [entries.get(k, Entry(k, str(k))) for k in range(highest + 1)]
+    table = np.zeros((len(rows), 4), np.int64)
+    table[:, :3] = _distinct([row.colour for row in rows])
+    names = [row.name for row in rows]
+    freesurfer.write_annot(str(path), payload.array.astype(np.int64), table, names)
+
+
+ANNOT = Format(
+    "FreeSurfer annotation",
+    (".annot",),
+    _recognises,
+    _read,
+    writes=(".annot",),
+    write=_write,
+    surfaces=True,
+)
+
+
+class _Bytes:
+    """The content of a file, read from the start."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.position = content, 0
+
+    def take(self, length: int) -> bytes:
+        end = self.position + length
+        if length < 0 or end > len(self.content):
+            raise FormatError(
+                f"is corrupt or incomplete: {length} bytes are expected at byte {self.position}, "
+                f"but the file has {len(self.content)}. Copy or write it again"
+            )
+        part = self.content[self.position : end]
+        self.position = end
+        return part
+
+    def integer(self) -> int:
+        return int(struct.unpack(">i", self.take(4))[0])
+
+    def text(self) -> str:
+        return self.take(self.integer()).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _table(content: _Bytes) -> list[tuple[Entry, int]]:
+    """Return the rows of the colour table, each with the number that stands for its colour."""
+    if content.position == len(content.content) or not content.integer():
+        raise FormatError(
+            "has no colour table, so the names and numbers of its labels are unknown. Convert it "
+            "with mris_convert --annot, or write it with a table"
+        )
+    count = version = content.integer()
+    if count <= 0:
+        if version != NEWER:
+            raise FormatError(f"is corrupt: its colour table has version {-version}, expected 2")
+        content.integer()  # the largest number of a row
+    content.text()  # the file that the table comes from
+    if version == NEWER:
+        count = content.integer()
+    rows: dict[int, tuple[Entry, int]] = {}
+    for k in range(count):
+        number = content.integer() if version == NEWER else k
+        name = content.text()
+        red, green, blue, _ = (content.integer() for _ in range(4))
+        if number < 0 or number in rows or not all(0 <= c <= 255 for c in (red, green, blue)):
+            raise FormatError(f"is corrupt: row {k} of its colour table is invalid")
+        entry = Entry(number, name, as_colour((red, green, blue), 255) or "")
+        rows[number] = entry, red | green << 8 | blue << 16
+    return list(rows.values())
+
+
+def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArray[np.int32]:
+    """Return the number of the row of each colour; the first of several equal colours counts."""
+    numbers = {0: UNLABELLED}
+    for entry, colour in reversed(rows):
+        numbers[colour] = entry.label
+    known, places = np.unique(colours, return_inverse=True)
+    values: list[int] = known.tolist()
+    if unknown := [colour for colour in values if colour not in numbers]:
+        vertex = int(np.argmax(colours == unknown[0]))
+        raise FormatError(
+            f"is corrupt: vertex {vertex} has the value {unknown[0]}, which is not a colour of its "
+            f"table. Write it again"
+        )
+    return np.array([numbers[colour] for colour in values], np.int32)[places]
+
+
+def _distinct(colours: list[str]) -> NDArray[Any]:
+    """Return different colours, none of them black, because the colour identifies the label."""
+    used = {0}
+    triples = []
+    for colour in colours:
+        text = colour or "#808080"
+        value = sum(int(text[k : k + 2], 16) << 8 * shift for shift, k in enumerate((1, 3, 5)))
+        while value in used:
+            value = (value + 1) % (1 << 24)
+        used.add(value)
+        triples.append([value & 255, value >> 8 & 255, value >> 16])
+    return np.array(triples, np.int64)

@@ -1,0 +1,85 @@
+"""File names of BIDS derivatives: entities, suffixes, and tables of label names.
+
+A name such as ``sub-01_ses-2_space-T1w_dseg.nii.gz`` consists of entities, a suffix (dseg) and an
+extension. The names of the labels of a ``dseg`` file are in a table whose entities are a part of
+those of the file, in the same folder or further up in the data set.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["BidsName", "label_table"]
+
+LABELS = "dseg"  # suffix of label maps and of tables of label names
+
+
+@dataclass(frozen=True)
+class BidsName:
+    """The parts of a file name.
+
+    Attributes
+    ----------
+    entities : tuple of (str, str)
+        Keys and values, in the order of the name.
+    suffix : str
+        The last part, such as "dseg" or "probseg".
+    extension : str
+        Everything from the first dot.
+    """
+
+    entities: tuple[tuple[str, str], ...]
+    suffix: str
+    extension: str
+
+    @classmethod
+    def of(cls, name: str) -> "BidsName | None":
+        """The parts of a name; None if it does not follow BIDS.
+
+        Examples
+        --------
+        >>> from probdice.files.bids import BidsName
+        >>> BidsName.of("sub-01_label-GM_probseg.nii.gz")
+        BidsName(entities=(('sub', '01'), ('label', 'GM')), suffix='probseg', extension='.nii.gz')
+        """
+        stem, dot, extension = name.partition(".")
+        *pairs, suffix = stem.split("_")
+        entities = tuple(pair.partition("-")[::2] for pair in pairs)
+        keys = [key for key, _ in entities]
+        if not suffix.isalnum() or not all(key.isalnum() and value for key, value in entities):
+            return None
+        return cls(entities, suffix, dot + extension) if len(set(keys)) == len(keys) else None
+
+    def value(self, key: str) -> str:
+        """The value of an entity, or ""."""
+        return dict(self.entities).get(key, "")
+
+
+def label_table(path: str | os.PathLike[str]) -> Path | None:
+    """The table with the names of the labels of a file, or None.
+
+    The nearest folder counts, and in one folder the table that shares the most entities.
+    """
+    file = Path(path)
+    own = BidsName.of(file.name)
+    if own is None or own.suffix != LABELS or not own.value("sub"):
+        return None
+    for folder in _folders(file, f"sub-{own.value('sub')}"):
+        tables = {
+            table: len(name.entities)
+            for table in sorted(folder.glob(f"*{LABELS}.tsv"))
+            if (name := BidsName.of(table.name)) is not None
+            and name.suffix == LABELS
+            and set(name.entities) <= set(own.entities)
+        }
+        if tables:
+            return max(tables, key=lambda table: tables[table])
+    return None
+
+
+def _folders(file: Path, subject: str) -> Iterator[Path]:
+    """The folder of a file, and those above it up to the folder that contains the subject's."""
+    above = list(file.absolute().parents)
+    tops = [k for k, folder in enumerate(above) if folder.name == subject]
+    yield from above[: max(tops, default=-1) + 2]

@@ -1,0 +1,78 @@
+"""Read named columns of CSV and TSV files."""
+
+import csv
+from collections.abc import Sequence
+from math import isfinite, nan
+from os import PathLike, fspath
+
+from probdice.errors import FormatError
+
+__all__ = ["as_number", "read_columns"]
+
+
+def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Read the cells of some columns per row, each row with its file and line for messages.
+
+    Parameters
+    ----------
+    path : path
+        A file with a header line; .tsv files have tabs, other files commas.
+    columns : sequence of str
+        The names of the columns. Other columns are ignored.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read or lacks a column.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from probdice.files.columns import read_columns
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "subjects.tsv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("subject\\tcase\\nanna\\ta1\\nanna\\ta2\\n")
+    ...     [cells for _, cells in read_columns(path, ("case", "subject"))]
+    [['a1', 'anna'], ['a2', 'anna']]
+    """
+    delimiter = "\t" if fspath(path).lower().endswith(".tsv") else ","
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter=delimiter)
+            header = list(reader.fieldnames or ())
+            missing = [name for name in columns if name not in header]
+            if missing:
+                raise FormatError(
+                    f"{path}: column {', '.join(map(repr, missing))} is missing, found "
+                    f"{', '.join(map(repr, header)) or 'nothing'}"
+                )
+            return [
+                (
+                    f"{path}, line {reader.line_num}",
+                    [(row[name] or "").strip() for name in columns],
+                )
+                for row in reader
+            ]
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{path}: cannot be read as a table: {error}") from None
+
+
+def as_number(text: str, column: str, place: str) -> float:
+    """Check that a cell is a finite number; `place` is its file and line.
+
+    Examples
+    --------
+    >>> from probdice.files.columns import as_number
+    >>> as_number("1.5", "runtime", "times.csv, line 2")
+    1.5
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise FormatError(f"{place}: {column} must be a number, found {text!r}")
+    return value

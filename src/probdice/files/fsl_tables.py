@@ -1,0 +1,63 @@
+"""Name tables of FSL: lookup tables (.lut of FSLeyes) and descriptions of atlases (.xml)."""
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from probdice.errors import FormatError
+from probdice.files.model import as_colour
+
+__all__ = ["is_atlas", "parse_atlas", "parse_lut"]
+
+NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+LINE = re.compile(rf"(\d+)\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+(\S.*)")
+ENTITIES = re.compile("<!(DOCTYPE|ENTITY)")  # could expand to far more text than the file has
+
+Named = dict[int, tuple[str, str | None]]  # name and colour by label
+
+
+def parse_lut(lines: Sequence[str]) -> Named | None:
+    """Parse lines of a label, red, green and blue from 0 to 1, and a name; None for other lines."""
+    rows = [row.groups() for row in map(LINE.fullmatch, lines) if row]
+    if not rows or len(rows) < len(lines):
+        return None
+    names: Named = {}
+    for label, red, green, blue, name in rows:
+        names[int(label)] = name, as_colour((red, green, blue), 1)
+    return names
+
+
+def is_atlas(text: str) -> bool:
+    """Whether a text is an XML file with an atlas."""
+    return text.lstrip().startswith("<") and "<atlas" in text
+
+
+def parse_atlas(text: str, *, channels: bool) -> Named:
+    """Parse the regions of an atlas, by label, or by volume of the 4D image with `channels`.
+
+    The index of a region of a *label* atlas is its label. The index of a region of a
+    *probabilistic* atlas is its volume in the 4D image; its label in the 3D summary image is the
+    index plus 1. An attribute ``value`` sets the label of the summary image.
+    """
+    if ENTITIES.search(text):
+        raise FormatError("the XML file declares entities, which are not read. Remove them.")
+    try:
+        root = ElementTree.fromstring(text.encode())  # without entities
+    except ElementTree.ParseError as error:
+        raise FormatError(f"is not valid XML: {error}") from None
+    kind = (root.findtext("header/type") or "").strip().lower()
+    names: Named = {}
+    for label in root.iter("label"):
+        index = label.get("index") or label.findtext("index")
+        name = (label.findtext("name") or label.text or "").strip()
+        value = None if channels else label.get("value")
+        try:
+            number = int(index or "") if value is None else int(value)
+        except ValueError:
+            raise FormatError(f"region {name!r} has no whole number as index") from None
+        if kind.startswith("prob") and value is None and not channels:
+            number += 1
+        names[number] = name, None
+    if not names:
+        raise FormatError("is an atlas without regions")
+    return names

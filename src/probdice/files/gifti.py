@@ -1,0 +1,229 @@
+"""Read and write GIFTI: labels (.label.gii), and maps of probabilities (.func.gii, .shape.gii).
+
+nibabel parses files, in the child process: a small file can contain compressed arrays that fill the
+memory. Declarations of XML entities, which no GIFTI file needs, are rejected. `write` stores the
+description of probabilities in the metadata.
+"""
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.vertex_space import VertexSpace, structure_named, structure_words
+from probdice.errors import FormatError, InputError, ProbdiceError
+from probdice.files.contained_images import impossible
+from probdice.files.containment import Answer, contained, grant
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.description import DESCRIPTION, description_of
+from probdice.files.model import Content, Format, Image, Payload, Source
+from probdice.files.surface_maps import (
+    Maps,
+    label_entries,
+    map_contents,
+    map_image,
+    map_name,
+    rows_to_write,
+    space_of,
+    structure_of_file,
+)
+from probdice.method.matching import listed
+
+__all__ = ["GIFTI", "gifti_arrays", "is_gifti", "of_gifti", "refuse_entities"]
+
+START = re.compile(
+    rb"\s*(\xef\xbb\xbf)?(<\?xml[^>]*\?>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE\s+GIFTI.*?>\s*)?<GIFTI",
+    re.DOTALL,
+)
+LABELS, POINTS, TRIANGLES = 1002, 1008, 1009  # NIfTI intent codes
+STRUCTURE = "AnatomicalStructurePrimary"
+
+
+def is_gifti(source: Source) -> bool:
+    """Return whether the first bytes are GIFTI, also with a document type."""
+    head = source.head
+    return bool(START.match(head)) or (b"<!DOCTYPE GIFTI" in head and head.lstrip()[:1] == b"<")
+
+
+def _read(source: Source) -> Image:
+    return map_image(_maps(source), source.inside)
+
+
+def _contents(source: Source) -> list[Content]:
+    return map_contents(_maps(source))
+
+
+def of_gifti(image: Any) -> Image:
+    """Convert a nibabel GiftiImage."""
+    with library_call():
+        answer = _answer(image)
+    name = os.path.basename(image.get_filename() or "")
+    return map_image(_maps_of(answer.value, answer.arrays, name), "")
+
+
+def _write(path: Path, payload: Payload) -> None:
+    gifti = import_module("nibabel.gifti")
+    space = space_of(payload)
+    if len(space.structures) > 1 or space.structures[0].used is not None:
+        raise InputError(
+            f"GIFTI stores all vertices of one surface, found {space.describe()['structures']}. "
+            f"Write .dlabel.nii or .dscalar.nii"
+        )
+    name = path.name.lower()
+    if payload.labels and name.endswith((".func.gii", ".shape.gii")):
+        raise InputError("is a file of maps, found a label map. Write .label.gii")
+    if not payload.labels and name.endswith(".label.gii"):
+        raise InputError("is a file of labels, found probabilities or a map. Write .func.gii")
+    words = structure_words(space.structures[0].name)
+    metadata = {STRUCTURE: "".join(word.capitalize() for word in words)}
+    if description := description_of(payload):
+        metadata[DESCRIPTION] = description
+    table, arrays = gifti.GiftiLabelTable(), []
+    if payload.labels:
+        for entry in rows_to_write(payload):
+            label = gifti.GiftiLabel(entry.label, *entry.shades, 1.0)
+            label.label = entry.name
+            table.labels.append(label)
+        values = payload.array.astype(np.int32)
+        arrays = [gifti.GiftiDataArray(values, "NIFTI_INTENT_LABEL", "NIFTI_TYPE_INT32")]
+    else:
+        intent = "NIFTI_INTENT_SHAPE" if name.endswith(".shape.gii") else "NIFTI_INTENT_NONE"
+        rows = payload.array if payload.regions else payload.array[None]
+        for number, row in enumerate(rows):
+            titled = gifti.GiftiMetaData({"Name": map_name(payload, number)})
+            values = row.astype(np.float32)
+            arrays.append(gifti.GiftiDataArray(values, intent, "NIFTI_TYPE_FLOAT32", meta=titled))
+    image = gifti.GiftiImage(meta=gifti.GiftiMetaData(metadata), labeltable=table, darrays=arrays)
+    path.write_bytes(image.to_bytes())
+
+
+GIFTI = Format(
+    "GIFTI",
+    (".label.gii", ".func.gii", ".shape.gii", ".gii"),
+    is_gifti,
+    _read,
+    writes=(".label.gii", ".func.gii", ".shape.gii"),
+    write=_write,
+    contents=_contents,
+    surfaces=True,
+)
+
+
+def gifti_arrays(source: Source) -> Answer:
+    """Return the arrays of a file, and their intents, names, label table and structure."""
+    answer = contained(
+        parse_gifti, source.path, source.max_bytes, library="nibabel", max_bytes=source.max_bytes
+    )
+    value = answer.value
+    texts = isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("structure", "description")
+    )
+    if not texts or len(value.get("maps", ())) != len(answer.arrays):
+        raise impossible()
+    return answer
+
+
+def _maps(source: Source) -> Maps:
+    answer = gifti_arrays(source)
+    try:
+        return _maps_of(answer.value, answer.arrays, source.path.name)
+    except ProbdiceError:
+        raise
+    except (KeyError, TypeError, ValueError):
+        raise impossible() from None
+
+
+def _maps_of(value: Any, arrays: Sequence[NDArray[Any]], file: str) -> Maps:
+    intents = [int(intent) for intent, _ in value["maps"]]
+    if {POINTS, TRIANGLES} & set(intents):
+        raise FormatError(
+            "is a surface mesh without labels. Pass the labels (.label.gii), and the mesh with "
+            "--surface"
+        )
+    if not intents:
+        raise FormatError("contains no map")
+    labels = LABELS in intents
+    if labels and set(intents) != {LABELS}:
+        raise FormatError("contains both labels and other maps. Write one file of each")
+    names: list[str] = []
+    rows: list[NDArray[Any]] = []
+    for array, (_, name) in zip(arrays, value["maps"], strict=True):
+        columns = array.reshape(array.shape[0], -1).T if array.ndim else array.reshape(1, 1)
+        rows += list(columns)
+        names += [str(name)] if len(columns) == 1 else [""] * len(columns)
+    sizes = {len(row) for row in rows}
+    if len(sizes) != 1 or 0 in sizes:
+        raise FormatError(f"contains maps of {listed(sorted(sizes))} vertices, expected one number")
+    structure = structure_named(value["structure"]) or structure_of_file(file)
+    return Maps(
+        rows[0][None] if len(rows) == 1 else np.stack(rows),
+        names,
+        VertexSpace.of_surface(sizes.pop(), structure),
+        [label_entries(value["labels"])] * len(rows) if labels else None,
+        value["description"],
+    )
+
+
+# -- in the child process --------------------------------------------------------------------------
+
+
+def parse_gifti(file: str, max_bytes: int) -> Answer:
+    """Parse a file with nibabel; sizes are checked before an array is decompressed."""
+    with library_call():
+        base: Any = import_module("nibabel.gifti.parse_gifti_fast").GiftiImageParser
+        size, total = os.path.getsize(file), 0
+
+        class Parser(base):  # type: ignore[misc]
+            HANDLER_NAMES = (*base.HANDLER_NAMES, "EntityDeclHandler")
+            EntityDeclHandler = staticmethod(refuse_entities)
+
+            def StartElementHandler(self, name: str, attributes: Any) -> None:
+                super().StartElementHandler(name, attributes)
+                if name == "DataArray":
+                    nonlocal total
+                    shape = tuple(self.da.dims)
+                    needed = 8 * math.prod(shape)
+                    check_size(needed, size, shape, ratio=8 * DEFLATE_RATIO)
+                    total += needed
+                    check_memory(total, shape, max_bytes)
+                    grant(needed)
+
+        parser = Parser()
+        parser.parse(string=Path(file).read_bytes())
+        if parser.img is None:
+            raise FormatError("is corrupt: it contains no GIFTI element")
+        return _answer(parser.img)
+
+
+def _answer(image: Any) -> Answer:
+    maps, arrays = [], []
+    structure = image.meta.get(STRUCTURE) or ""
+    for array in image.darrays:
+        if array.data is None or array.data.dtype.kind not in "iuf":
+            raise FormatError("is corrupt or incomplete: one of its arrays has no numbers")
+        structure = structure or array.meta.get(STRUCTURE) or ""
+        maps.append([int(array.intent), str(array.meta.get("Name") or "")])
+        arrays.append(np.asarray(array.data))
+    rows = [
+        [int(one.key), one.label, one.red, one.green, one.blue, one.alpha]
+        for one in image.labeltable.labels
+    ]
+    description = str(image.meta.get(DESCRIPTION) or "")
+    value = {
+        "maps": maps,
+        "labels": rows,
+        "structure": str(structure),
+        "description": description,
+    }
+    return Answer(value, tuple(arrays))
+
+
+def refuse_entities(*_: Any) -> None:
+    """Reject a declaration of XML entities, whose expansion can take unlimited time."""
+    raise FormatError("declares XML entities, which are not supported. Remove them")

@@ -1,0 +1,205 @@
+"""Values at the vertices of surfaces: label tables, map selection, and structures by file name."""
+
+import colorsys
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.vertex_space import VertexSpace
+from probdice.errors import FormatError, InputError
+from probdice.files.description import described
+from probdice.files.model import Content, Image, Payload, as_colour, meaning_of
+from probdice.method.matching import listed
+from probdice.text.escaping import printable
+
+__all__ = [
+    "Entry",
+    "Maps",
+    "label_entries",
+    "map_contents",
+    "map_image",
+    "map_name",
+    "names_and_colours",
+    "rows_to_write",
+    "space_of",
+    "structure_of_file",
+]
+
+# lh.aparc.annot, sub-01_hemi-L_dseg.label.gii, 100307.L.aparc.32k_fs_LR.label.gii
+HEMISPHERE = re.compile(r"(?:^|[._-])(?:hemi-)?([lr])h?(?=[._-])", re.IGNORECASE)
+HUE = 0.618034  # step between the hues of generated colours
+INT32 = np.iinfo(np.int32)
+
+
+class Entry(NamedTuple):
+    """A row of a label table; the colour is "#RRGGBB", or "" if the file has none."""
+
+    label: int
+    name: str
+    colour: str = ""
+
+    @property
+    def shades(self) -> tuple[float, float, float]:
+        """Red, green and blue from 0 to 1."""
+        red, green, blue = (int(self.colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+        return red, green, blue
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """The maps of a GIFTI or CIFTI file.
+
+    Attributes
+    ----------
+    values : ndarray
+        One row per map.
+    names : sequence of str
+        The name of each map; empty if it has none.
+    space : VertexSpace
+        The vertices of the columns.
+    tables : sequence of list of Entry or None
+        The label table of each map; None if the maps are not labels.
+    description : str
+        The text that `write` stored, or "".
+    slope : float
+        Factor of the stored values.
+    inter : float
+        Number added to the scaled values.
+    numbers : mapping of str to int
+        The maps by name, and by number from 0.
+    """
+
+    values: NDArray[Any]
+    names: Sequence[str]
+    space: VertexSpace
+    tables: Sequence[Sequence[Entry]] | None = None
+    description: str = ""
+    slope: float = 1.0
+    inter: float = 0.0
+    numbers: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = {str(k): k for k in range(len(self.names))}
+        numbers |= {name: k for k, name in reversed([*enumerate(self.names)]) if name}
+        object.__setattr__(self, "numbers", numbers)
+
+
+def map_image(maps: Maps, inside: str) -> Image:
+    """Convert the map called `inside`, or all maps, to an image.
+
+    If there are several label maps, `inside` must name one of them. Several maps of any other
+    kind, without `inside`, are read as the probabilities of regions.
+    """
+    if inside and inside not in maps.numbers:
+        raise FormatError(f"contains no map {inside!r}. Available maps: {listed(_shown(maps))}")
+    if maps.tables is not None and not inside and len(maps.names) > 1:
+        raise FormatError(
+            f"contains {len(maps.names)} label maps ({listed(_shown(maps))}). Select one by "
+            f"appending its name to the path, for example :{_shown(maps)[0]}"
+        )
+    number = maps.numbers[inside] if inside else 0
+    image = Image(maps.values[number], vertices=maps.space, slope=maps.slope, inter=maps.inter)
+    if maps.tables is not None:
+        names, colours = names_and_colours(maps.tables[number])
+        return replace(image, kind="labels", label_names=names, colours=colours)
+    if inside:
+        return image
+    regions = [None if re.fullmatch(r"(#\d+)?", name) else name for name in maps.names]
+    image = replace(image, region_names=regions if any(regions) else None)
+    if len(regions) > 1:
+        image = replace(image, array=maps.values, regions=0)
+    return described(image, maps.description) if maps.description else image
+
+
+def map_contents(maps: Maps) -> list[Content]:
+    """List the label maps of a file; other maps are regions of one segmentation."""
+    if maps.tables is None:
+        return []
+    size, dtype = maps.values.shape[1:], np.dtype(np.int32)
+    return [Content(name, size, dtype, meaning_of(size, dtype, None)) for name in _shown(maps)]
+
+
+def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the names and colours by label; a name that repeats the number is none."""
+    names = {
+        label: name.strip()
+        for label, name, _ in table
+        if name.strip() and name.strip() != str(label)
+    }
+    return names, {label: colour for label, _, colour in table if colour}
+
+
+def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
+    """Convert rows of label, name, red, green, blue and alpha from 0 to 1.
+
+    A label with alpha 0, as of the medial wall, has no colour.
+    """
+    entries = []
+    for label, name, *shades, alpha in rows:
+        colour = None if alpha == 0 else as_colour(shades, 1.0)
+        entries.append(Entry(int(label), str(name or ""), colour or ""))
+    return entries
+
+
+def rows_to_write(payload: Payload) -> list[Entry]:
+    """Return one entry for each label that occurs or has a name; an unnamed one is its number."""
+    present: list[int] = np.unique(payload.array).tolist()
+    if present and not INT32.min <= present[0] <= present[-1] <= INT32.max:
+        raise InputError(
+            f"surface formats store labels from −2³¹ to 2³¹ − 1, found {present[0]} to "
+            f"{present[-1]}. Renumber them"
+        )
+    return [
+        Entry(
+            label,
+            printable(payload.label_names.get(label, "")).strip() or str(label),
+            payload.colours.get(label) or _generated(label),
+        )
+        for label in sorted({*present, *payload.label_names, *payload.colours})
+    ]
+
+
+def map_name(payload: Payload, number: int) -> str:
+    """Return the name under which a map is stored: that of its region, or its number from 1."""
+    if payload.kind == "map":
+        return "similarity"
+    name = payload.region_names[1 if payload.kind == "foreground" else number]
+    return printable(name or "").strip() or f"#{number + 1}"
+
+
+def space_of(payload: Payload) -> VertexSpace:
+    """Return the vertices of the values to write; a plain list has one unknown structure."""
+    if isinstance(payload.geometry, VertexSpace):
+        return payload.geometry
+    if len(payload.shape) != 1 or payload.geometry is not None:
+        size = " × ".join(map(str, payload.shape))
+        raise InputError(
+            f"the format stores one value per vertex, found an image of {size} pixels. Write "
+            f".nii.gz or .npz"
+        )
+    return VertexSpace.of_surface(payload.shape[0])
+
+
+def structure_of_file(name: str) -> str:
+    """Return the hemisphere that a file name states, as in lh.aparc.annot; "" if it has none."""
+    sides = {match[1].lower() for match in HEMISPHERE.finditer(name)}
+    if len(sides) != 1:
+        return ""
+    return "left cortex" if sides == {"l"} else "right cortex"
+
+
+def _shown(maps: Maps) -> list[str]:
+    """Return a selector for each map: its name, or its number if the name is not unique."""
+    return [
+        name if name and maps.numbers[name] == k else str(k) for k, name in enumerate(maps.names)
+    ]
+
+
+def _generated(label: int) -> str:
+    """Return a colour for a label without one; neighbouring labels have different hues."""
+    shades = colorsys.hsv_to_rgb(label * HUE % 1, 0.5 + 0.1 * (label % 5), 0.9)
+    return as_colour(shades, 1.0) or "#808080"

@@ -1,0 +1,82 @@
+"""Read triangle meshes of FreeSurfer (lh.inflated) and GIFTI (.surf.gii)."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.surface import Surface
+from probdice.data.vertex_space import structure_named
+from probdice.errors import FormatError
+from probdice.files.corrupt import check_memory, check_size, library_call
+from probdice.files.gifti import POINTS, TRIANGLES, gifti_arrays, is_gifti
+from probdice.files.model import Source
+from probdice.files.surface_maps import structure_of_file
+
+__all__ = ["surface_of"]
+
+FREESURFER = b"\xff\xff\xfe"  # of triangle files
+FARTHEST = 1e6  # largest coordinate in millimetres
+PER_TRIANGLE, PER_VERTEX = 12, 12  # bytes: three 32-bit numbers
+
+
+def surface_of(source: Source) -> Surface:
+    """Read a mesh; its structure comes from the metadata or the file name."""
+    structure = ""
+    if source.head.startswith(FREESURFER):
+        points, triangles = _freesurfer(source)
+    elif is_gifti(source):
+        answer = gifti_arrays(source)
+        structure = structure_named(answer.value["structure"])
+        intents = [int(intent) for intent, _ in answer.value["maps"]]
+        points, triangles = (_only(intents, answer.arrays, code) for code in (POINTS, TRIANGLES))
+    else:
+        raise FormatError(
+            "not a surface mesh: expected a FreeSurfer surface such as lh.inflated, or .surf.gii"
+        )
+    points, triangles = points.astype(np.float64), triangles.astype(np.int64)
+    if points.shape[1:] != (3,) or triangles.shape[1:] != (3,) or not len(points):
+        raise FormatError(
+            f"is corrupt: expected rows of 3 coordinates and of 3 vertices, found {points.shape} "
+            f"and {triangles.shape}"
+        )
+    valid = (np.abs(points) <= FARTHEST).all()  # false for NaN
+    if not valid or not ((triangles >= 0) & (triangles < len(points))).all():
+        raise FormatError(
+            f"is corrupt: a coordinate is not a number up to {FARTHEST:g}, or a triangle has a "
+            f"vertex that does not exist"
+        )
+    structure = structure or structure_of_file(source.path.name)
+    return Surface(points, triangles, structure, str(source.path))
+
+
+def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read with nibabel after comparing the counts in the header with the size of the file."""
+    stored = source.path.stat().st_size
+    with source.path.open("rb") as stream:
+        stream.read(len(FREESURFER))
+        for _ in range(2):
+            stream.readline(len(source.head))
+        counts = stream.read(8)
+        start = stream.tell()
+    if len(counts) < 8:
+        raise FormatError("is corrupt or incomplete: its header ends early. Copy it again")
+    vertices, triangles = (int(n) for n in np.frombuffer(counts, ">i4"))
+    needed = PER_VERTEX * vertices + PER_TRIANGLE * triangles
+    if vertices < 1 or triangles < 0:
+        raise FormatError(f"is corrupt: it has {vertices} vertices and {triangles} triangles")
+    check_size(needed, stored - start, (vertices, triangles))
+    check_memory(2 * needed, (vertices, triangles), source.max_bytes)
+    with library_call():
+        read = import_module("nibabel.freesurfer.io").read_geometry
+        points, corners = read(str(source.path))
+    return points, corners
+
+
+def _only(intents: Sequence[int], arrays: Sequence[NDArray[Any]], code: int) -> NDArray[Any]:
+    """Return the only array with an intent."""
+    if intents.count(code) != 1:
+        raise FormatError("not a surface mesh: expected one array of points and one of triangles")
+    return arrays[intents.index(code)]

@@ -1,0 +1,141 @@
+"""The background: the region of each side that the user names, and numbers without it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import nan
+
+from probdice.errors import InputError, Option
+from probdice.method.groups import Groups
+from probdice.method.overlap import Floats, Overlap, Pairs, Regions
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side, other
+
+__all__ = [
+    "NO_BACKGROUND",
+    "Background",
+    "Places",
+    "background_group",
+    "background_pair",
+    "check_background",
+    "find_background",
+    "foreground_share",
+    "named_background",
+    "without_background",
+]
+
+Background = Both[Label]  # the label or name of the background of each side
+Places = Both[int | None]  # the index of the background region of each side; None if it is absent
+
+NO_BACKGROUND: Places = Both(None, None)
+
+
+def find_background(overlap: Overlap, background: Background | None) -> Places:
+    """The index of the background region of each side; None if the side has no such region.
+
+    A side without names has the background name of the other side by its number, and a side
+    without numbers has the background number of the other side by its name.
+    """
+    if background is None:
+        return NO_BACKGROUND
+    return Both(*(_find(overlap, background, side) for side in SIDES))
+
+
+def check_background(background: Background | None, overlaps: Sequence[Overlap]) -> None:
+    """Reject a name that no region of these overlaps has."""
+    if background is None:
+        return
+    for side in SIDES:
+        name = background[side]
+        known = any(overlap.side(one).knows(name) for overlap in overlaps for one in SIDES)
+        if isinstance(name, str) and not known:
+            raise InputError(
+                named_background(background),
+                f": no region is called {name!r}. Use the label or the name of a region.",
+            )
+
+
+def named_background(background: Background) -> Option:
+    """The background as a message writes it."""
+    if background.reference == background.prediction:
+        return Option("background", background.reference)
+    words = " ".join(f"--background {side}:{background[side]}" for side in SIDES)
+    return Option("background", python=f"background={background.to_dict()!r}", command=words)
+
+
+def without_background(overlap: Overlap, places: Places) -> Overlap:
+    """The overlap without the pairs that contain a background region."""
+    if places == NO_BACKGROUND:
+        return overlap
+    meeting = overlap.meeting
+    inside = (meeting.rows != _index(places.reference)) & (
+        meeting.columns != _index(places.prediction)
+    )
+    pairs = Pairs(meeting.rows[inside], meeting.columns[inside], meeting.savings[inside])
+    return replace(overlap, meeting=pairs)
+
+
+def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
+    """The two background regions if both sides have one that is not empty."""
+    row, column = places
+    if row is None or column is None:
+        return None
+    occupied = overlap.reference.volumes[row] > 0 and overlap.prediction.volumes[column] > 0
+    return (row, column) if occupied else None
+
+
+def background_group(groups: Groups, places: Places) -> int | None:
+    """The number of the group of the background; None if no side has one."""
+    for side in SIDES:
+        place = places[side]
+        if place is not None and groups.numbers(side)[place] >= 0:
+            return int(groups.numbers(side)[place])
+    return None
+
+
+def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
+    """The overlap of the foreground groups, divided by |Ω| − the overlap of the background.
+
+    `common` holds the overlap of every group, and `group` is the group of the background.
+    """
+    background = 0.0 if group is None else float(common[group])
+    foreground = float(common.sum()) - background
+    rest = pixels - background
+    return min(max(foreground / rest, 0.0), 1.0) if rest > 0 else nan
+
+
+def _index(place: int | None) -> int:
+    return -1 if place is None else place
+
+
+def _find(overlap: Overlap, background: Background, side: Side) -> int | None:
+    regions, label = overlap.side(side), background[side]
+    if regions.knows(label):
+        return regions.find(label)
+    across = overlap.side(other(side)).counterpart(label)
+    if isinstance(label, str):
+        if regions.names:
+            return None
+        if isinstance(across, int):
+            return regions.find(across)
+        problem, has = "name", "no names"
+    else:
+        if regions.crisp or regions.numbers or regions.unlabelled:
+            return None
+        if isinstance(across, str):
+            return regions.find(across)
+        problem, has = "label", "names only"
+    raise InputError(
+        named_background(background),
+        f": the regions of the {side} have {has} ({_listed(regions)}), so its background cannot be "
+        f"found by {problem}. Use ",
+        Option(
+            "background",
+            python='background={"reference": …, "prediction": …}',
+            command="--background reference:LABEL --background prediction:LABEL",
+        ),
+        ".",
+    )
+
+
+def _listed(regions: Regions) -> str:
+    return ", ".join(str(label) for label in regions.labels[:6])

@@ -1,0 +1,121 @@
+"""Boundary distances in tables and rankings of an evaluation.
+
+The mean of a distance over regions is infinite if a region is missing on one side, and so is the
+value of the case. Columns beside it have the mean of the finite values and the number of infinite
+ones.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import nan
+from typing import TYPE_CHECKING
+
+from probdice.metrics.boundary_values import Boundaries, BoundaryMean
+from probdice.metrics.registry import DISTANCES
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = [
+    "boundary_cells",
+    "boundary_columns",
+    "boundary_definition",
+    "boundary_mean",
+    "boundary_names",
+    "boundary_rows",
+    "derived_boundary_rows",
+]
+
+MISSING = "infinite_distances"  # the column with the number of regions that one side lacks
+
+
+def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
+    """The names of all numbers: distances, and the surface Dice at every tolerance.
+
+    Examples
+    --------
+    >>> from probdice.metrics.boundary_measures import boundary_names
+    >>> boundary_names([1, 2.5])
+    ('hd', 'hd95', 'assd', 'masd', 'nsd@1', 'nsd@2.5')
+    """
+    return (*DISTANCES, *(f"nsd@{tolerance:g}" for tolerance in tolerances))
+
+
+def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the table of cases.
+
+    Examples
+    --------
+    >>> from probdice.metrics.boundary_measures import boundary_columns
+    >>> boundary_columns(["hd95", "nsd@1"])
+    ('hd95', 'nsd@1', 'finite_hd95', 'infinite_distances')
+    """
+    finite = (f"finite_{name}" for name in names if name in DISTANCES)
+    return (*names, *finite, MISSING) if names else ()
+
+
+def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
+    """The mean of one number over the groups that count; NaN without boundaries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import probdice
+    >>> from probdice.metrics.boundary_measures import boundary_mean
+    >>> reference, prediction = np.zeros((2, 14, 14), int)
+    >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+    >>> result = probdice.compare(reference, prediction, background=0)
+    >>> _ = result.boundaries(tolerances=[0.5])
+    >>> boundary_mean(result, "nsd@0.5").mean
+    0.5
+    """
+    boundaries: Boundaries | None = comparison.numbers.known("boundaries")
+    return BoundaryMean(nan, nan, 0) if boundaries is None else boundaries.means[name]
+
+
+def boundary_cells(comparison: "Comparison", names: Sequence[str]) -> dict[str, float]:
+    """The values of `boundary_columns` for one case."""
+    means = {name: boundary_mean(comparison, name) for name in names}
+    cells: dict[str, float] = {name: mean.mean for name, mean in means.items()}
+    cells |= {f"finite_{name}": means[name].finite_mean for name in names if name in DISTANCES}
+    if names:
+        cells[MISSING] = means[names[0]].infinite
+    return cells
+
+
+def boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
+    """The numbers of every group; empty for a comparison without boundaries."""
+    return _rows(comparison.numbers.known("boundaries"), len(comparison.groups))
+
+
+def derived_boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
+    """The numbers of every derived region; empty for a comparison without boundaries."""
+    known = comparison.numbers.known("derived_boundaries")
+    return _rows(known, len(comparison.options.derived))
+
+
+def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
+    """One row per group or derived region."""
+    if boundaries is None:
+        return [{} for _ in range(count)]
+    columns = [boundaries[name].tolist() for name in boundaries.names]
+    rows = zip(*columns, strict=True)
+    return [dict(zip(boundaries.names, row, strict=True)) for row in rows]
+
+
+def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
+    """The definition of the distances, for a methods section."""
+    missing = (
+        "regions that one side lacks are infinitely far, and so are means that include them"
+        if infinite is None
+        else f"regions that one side lacks count as {infinite:g} mm"
+    )
+    shares = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
+    surface = f"; nsd is the share of both surfaces within {shares}" if tolerances else ""
+    return (
+        f"Boundary distances are exact distances from the centroids of the elements of one surface "
+        f"to the nearest point of the other, weighted by area (Podobnik and Vrtovec, MeshMetrics, "
+        f"arXiv:2509.05670), between surfaces halfway between voxels: hd is the largest, hd95 the "
+        f"larger of the two directed 95th percentiles, assd the mean over both surfaces, masd the "
+        f"mean of the two directed means{surface}; {missing}. Probabilities are compared at the "
+        f"levels 0.1 to 0.9. Distances are in mm, or in voxels for images without geometry."
+    )

@@ -1,0 +1,409 @@
+"""The result of boundary distances: numbers per group and level, their means, and their forms."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from math import isinf, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError, MissingExtraError
+from probdice.method.matching import listed
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    import pandas
+
+    from probdice.engine.surface_distances import Elements
+
+__all__ = ["Boundaries", "BoundaryMean", "Members"]
+
+Floats = NDArray[np.float64]
+Members = Sequence[tuple[Label, ...]]  # the labels of each group
+
+SHOWN = 12  # groups in a printed result
+FIRST = ("hd", "assd", "masd")  # the numbers before percentiles and tolerances
+
+
+@dataclass(frozen=True)
+class BoundaryMean:
+    """The mean of one number over groups.
+
+    A missed or a false region is infinitely far away, and so is a mean that includes it: leaving it
+    out would reward missing it.
+
+    Attributes
+    ----------
+    mean : float
+        Over all groups that count. Infinite groups have the penalty distance if there is one.
+    finite_mean : float
+        Over the groups that count and are finite without a penalty.
+    infinite : int
+        How many groups that count are infinite without a penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.metrics.boundaries import BoundaryMean
+    >>> BoundaryMean.of(np.array([1.0, 3.0, np.inf]), np.array([1.0, 3.0, 20.0]))
+    BoundaryMean(mean=8.0, finite_mean=2.0, infinite=1)
+    """
+
+    mean: float
+    finite_mean: float
+    infinite: int
+
+    @classmethod
+    def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
+        """Of values without and with a penalty; NaN, where both sides are empty, is left out."""
+        return cls(
+            mean=_mean(penalised[~np.isnan(penalised)]),
+            finite_mean=_mean(values[np.isfinite(values)]),
+            infinite=int(np.isinf(values).sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Boundaries:
+    """Distances between the outlines of the groups of a comparison.
+
+    ``boundaries["hd95"]`` is one number of every group. The numbers are
+
+    - ``"hd"``: the Hausdorff distance, the largest distance of both directions;
+    - ``"hd95"``, or any other percentile: the larger of the two directed weighted percentiles;
+    - ``"assd"``: the average symmetric surface distance, over the elements of both surfaces;
+    - ``"masd"``: the mean of the two directed averages;
+    - ``"nsd@2"``, or any other tolerance: the normalized surface distance (surface Dice), the share
+      of both surfaces that is within the tolerance of the other one.
+
+    Where both sides are empty, all are NaN; where one is, distances are infinite and the surface
+    Dice is 0.
+
+    Attributes
+    ----------
+    groups : Both
+        Per side, the labels of every group.
+    counted : ndarray of bool
+        The groups that count in means.
+    unit : {"mm", "pixels"}
+        Of distances and tolerances: pixels for images without a geometry.
+    percentiles : tuple of float
+    tolerances : tuple of float
+    levels : tuple of float
+        Of probabilities; empty where both sides are label maps.
+    infinite : float or None
+        The penalty distance that replaces infinite distances.
+    names : tuple of str
+        The numbers, in the order of tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.metrics.boundaries import boundaries_of
+    >>> from probdice.engine.surface_distances import ArrayOutlines, LabelSets
+    >>> from probdice.method.sides import Both
+    >>> reference, prediction = np.full((2, 14, 14), -1)
+    >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 0
+    >>> boundaries = boundaries_of(
+    ...     ArrayOutlines(Both(LabelSets(reference), LabelSets(prediction))),
+    ...     groups=Both([(1,)], [(7,)]),
+    ...     tolerances=[0.5],
+    ... )
+    >>> boundaries
+    Boundaries (pixels): 1 group
+      mean hd 1.0000   hd95 1.0000   assd 0.5335   masd 0.5335   nsd@0.5 0.5000
+      reference  prediction      hd    hd95    assd    masd  nsd@0.5
+              1           7  1.0000  1.0000  0.5335  0.5335   0.5000
+    >>> boundaries.means["hd"].mean
+    1.0
+    >>> boundaries.group(0).reference.distances.size
+    24
+    """
+
+    groups: Both[Members]
+    counted: NDArray[np.bool_]
+    unit: str
+    percentiles: tuple[float, ...]
+    tolerances: tuple[float, ...]
+    levels: tuple[float, ...]
+    infinite: float | None
+    _values: Floats  # groups, levels (one for label maps), numbers as the engine orders them
+    _elements: "Callable[[int, float], Both[Elements]] | None" = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The numbers, in the order of tables."""
+        hd, assd, masd = FIRST
+        middle = [f"hd{p:g}" for p in self.percentiles]
+        return (hd, *middle, assd, masd, *(f"nsd@{t:g}" for t in self.tolerances))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, name: str) -> Floats:
+        """One number of every group: its mean over the levels."""
+        return _over_levels(self._of(name), self.infinite)
+
+    def by_level(self, name: str) -> Floats:
+        """One number of every group (rows) at every level (columns), without a penalty.
+
+        Label maps are the same at every level, and have one column.
+        """
+        return self._of(name).copy()
+
+    @cached_property
+    def means(self) -> dict[str, BoundaryMean]:
+        """The mean of every number over the groups that count."""
+        return {
+            name: BoundaryMean.of(
+                _over_levels(self._of(name), None)[self.counted], self[name][self.counted]
+            )
+            for name in self.names
+        }
+
+    def group(self, k: int, level: float | None = None) -> "Both[Elements]":
+        """Every element of the two surfaces of one group.
+
+        Parameters
+        ----------
+        k : int
+            The number of the group.
+        level : float, optional
+            One of the levels; required for probabilities if there are several. Label maps are
+            the same at every level.
+
+        Returns
+        -------
+        Both
+            For the reference and for the prediction: ``points`` (centroids, one row each, in the
+            unit of the result), ``distances`` to the nearest point of the other surface, and
+            ``weights`` (areas or lengths).
+        """
+        if self._elements is None:
+            raise InputError(
+                "boundaries without their images have no elements. Compare the images again."
+            )
+        if not -len(self) <= k < len(self):
+            raise InputError(f"k must be the number of one of {len(self)} groups, found {k}")
+        if level is None and len(self.levels) < 2:
+            level = self.levels[0] if self.levels else 0.5
+        if level is None or (self.levels and level not in self.levels):
+            known = ", ".join(f"{known:g}" for known in self.levels)
+            raise InputError(f"level must be one of {known}, found {level}")
+        return self._elements(k % len(self), level)
+
+    def detach(self) -> "Boundaries":
+        """The same numbers without the images, and so without the elements of groups."""
+        return replace(self, _elements=None)
+
+    def to_frame(self, *, by_level: bool = False) -> "pandas.DataFrame":
+        """One row per group: its labels, whether it counts, and its numbers.
+
+        Parameters
+        ----------
+        by_level : bool, optional
+            One row per group and level instead, with values at that level, without a penalty.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+        each = self._values.shape[1] if by_level else 1
+        columns: dict[str, Any] = {
+            side: [labels for labels in self.groups[side] for _ in range(each)] for side in SIDES
+        }
+        columns["counted"] = np.repeat(self.counted, each)
+        if by_level:
+            columns["level"] = np.tile(self.levels or (nan,), len(self))
+        for name in self.names:
+            columns[name] = self._of(name).ravel() if by_level else self[name]
+        return pandas.DataFrame(columns)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One row per group and number, for a table in long form.
+
+        Each row has the labels of both sides, whether the group counts, the name of the number, its
+        value and its unit. The surface Dice has no unit.
+        """
+        columns = {name: self[name].tolist() for name in self.names}
+        return [
+            {
+                **{side: listed(self.groups[side][k]) for side in SIDES},
+                "counted": bool(self.counted[k]),
+                "measure": name,
+                "value": values[k],
+                "unit": "" if name.startswith("nsd") else self.unit,
+            }
+            for k in range(len(self))
+            for name, values in columns.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON: undefined numbers are None, infinite ones are "Infinity"."""
+        values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
+        by_level = {name: self._of(name).tolist() for name in self.names}
+        return {
+            "unit": self.unit,
+            "percentiles": list(self.percentiles),
+            "tolerances": list(self.tolerances),
+            "levels": list(self.levels),
+            "infinite": self.infinite,
+            "means": {
+                name: {
+                    "mean": _plain(mean.mean),
+                    "finite_mean": _plain(mean.finite_mean),
+                    "infinite": mean.infinite,
+                }
+                for name, mean in self.means.items()
+            },
+            "groups": [
+                {
+                    **{side: list(self.groups[side][k]) for side in SIDES},
+                    "counted": bool(self.counted[k]),
+                    **{name: values[name][k] for name in self.names},
+                    "by_level": {
+                        name: [_plain(x) for x in by_level[name][k]] for name in self.names
+                    },
+                }
+                for k in range(len(self))
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Boundaries":
+        """Restore boundaries, without images, from the output of `to_dict`."""
+        groups = content["groups"]
+        bare = cls(
+            groups=Both(*([tuple(group[side]) for group in groups] for side in SIDES)),
+            counted=np.array([group["counted"] for group in groups], np.bool_),
+            unit=str(content["unit"]),
+            percentiles=tuple(map(float, content["percentiles"])),
+            tolerances=tuple(map(float, content["tolerances"])),
+            levels=tuple(map(float, content["levels"])),
+            infinite=None if content["infinite"] is None else float(content["infinite"]),
+            _values=np.empty(0),
+        )
+        rows = [[group["by_level"][name] for name in bare._order] for group in groups]
+        values = [[[_read(x) for x in row] for row in of_group] for of_group in rows]
+        shape = len(groups), len(bare._order), max(len(bare.levels), 1)
+        return replace(bare, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
+
+    def has(
+        self,
+        percentiles: Iterable[float],
+        tolerances: Iterable[float],
+        levels: Iterable[float],
+    ) -> bool:
+        """Whether these are the percentiles, tolerances and levels of this result."""
+        return (
+            tuple(percentiles) == self.percentiles
+            and tuple(tolerances) == self.tolerances
+            and (not self.levels or tuple(levels) == self.levels)
+        )
+
+    @property
+    def summary(self) -> str:
+        """The means of all numbers in one line."""
+        return "   ".join(f"{name} {_shown(mean.mean)}" for name, mean in self.means.items())
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self._title(), *(f"  {line}" for line in self._lines())]
+        for row in rows:
+            cells = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append(f"  {'  '.join(cells)}")
+        if len(self) > SHOWN:
+            lines.append(f"  … and {len(self) - SHOWN} more groups")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        lines = [self._title(), *self._lines()]
+        if len(self) > SHOWN:
+            lines.append(f"{len(self) - SHOWN} more groups are in to_frame()")
+        text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div>{text}{table}</div>"
+
+    def _of(self, name: str) -> Floats:
+        if name not in self._order:
+            raise InputError(f"name must be one of {', '.join(self.names)}, found {name!r}")
+        return self._values[:, :, self._order.index(name)]
+
+    @property
+    def _order(self) -> tuple[str, ...]:
+        """The numbers in the order of the engine."""
+        return (
+            *FIRST,
+            *(f"hd{p:g}" for p in self.percentiles),
+            *(f"nsd@{t:g}" for t in self.tolerances),
+        )
+
+    def _title(self) -> str:
+        groups = f"{len(self)} {'group' if len(self) == 1 else 'groups'}"
+        if not self.levels:
+            return f"Boundaries ({self.unit}): {groups}"
+        levels = ", ".join(f"{level:g}" for level in self.levels)
+        return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
+
+    def _lines(self) -> list[str]:
+        """The means, and what they are without infinite groups."""
+        lines = [f"mean {self.summary}"]
+        missing = self.means["hd"].infinite
+        if missing:
+            finite = (
+                f"{name} {_shown(mean.finite_mean)}"
+                for name, mean in self.means.items()
+                if not name.startswith("nsd")
+            )
+            groups = "group is" if missing == 1 else "groups are"
+            penalty = "" if self.infinite is None else f", counted as {self.infinite:g} {self.unit}"
+            lines.append(f"{missing} {groups} missing on one side{penalty}")
+            lines.append(f"mean of the others {'   '.join(finite)}")
+        return lines
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        columns = [self[name][:SHOWN].tolist() for name in self.names]
+        rows = [("reference", "prediction", *self.names)]
+        for k, values in enumerate(zip(*columns, strict=True)):
+            labels = (listed(self.groups[side][k]) for side in SIDES)
+            rows.append((*labels, *map(_shown, values)))
+        return rows
+
+
+def _over_levels(values: Floats, infinite: float | None) -> Floats:
+    """The mean over the levels at which at least one side is not empty, with a penalty."""
+    if infinite is not None:
+        values = np.where(np.isinf(values), infinite, values)
+    known = ~np.isnan(values)
+    counts = known.sum(axis=1)
+    sums = np.where(known, values, 0.0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), nan)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else nan
+
+
+def _shown(value: float) -> str:
+    return "∞" if isinf(value) else decimal(value)
+
+
+def _plain(value: float) -> float | str | None:
+    """A number for JSON, which has neither NaN nor infinity."""
+    return None if value != value else "Infinity" if isinf(value) else value
+
+
+def _read(value: Any) -> float:
+    """The inverse of `_plain`."""
+    return nan if value is None else float(value)

@@ -1,0 +1,150 @@
+"""Detection of connected components in tables and rankings of an evaluation."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import inf, isnan, nan
+from typing import TYPE_CHECKING, Any
+
+from probdice.method.matching import listed
+from probdice.method.region_labels import Label
+from probdice.metrics.component_table import ComponentCounts, ComponentTable, counted
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = [
+    "COMPONENT_MEASURES",
+    "component_cells",
+    "component_classes",
+    "component_columns",
+    "component_definition",
+    "component_value",
+    "stratum_rows",
+]
+
+COUNTS = {
+    "components_found": "found",
+    "components_missed": "missed",
+    "components_false": "false",
+}
+QUALITIES = {
+    "components_f1": "f1",
+    "components_sq": "segmentation_quality",
+    "components_pq": "panoptic_quality",
+    "components_dice": "dice",
+}
+COMPONENT_MEASURES = (*COUNTS, *QUALITIES)
+
+
+def component_value(
+    comparison: "Comparison", measure: str, threshold: float, label: str | None = None
+) -> float:
+    """A number of one class, or over classes: the sum of counts, the mean of other numbers.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.component_measures import component_value
+    >>> result = probdice.compare([1, 1, 0, 1], [1, 1, 0, 0], background=0)
+    >>> component_value(result, "components_f1", 0.5)
+    nan
+    """
+    table: ComponentTable | None = comparison.numbers.known("components")
+    if table is None:
+        return nan
+    name = (COUNTS | QUALITIES)[measure]
+    labels = table.labels if label is None else (label,)
+    values: list[float] = [getattr(table.counts(threshold, one), name) for one in labels]
+    if measure in COUNTS:
+        return sum(values)
+    known = [value for value in values if not isnan(value)]
+    return sum(known) / len(known) if known else nan
+
+
+def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the table of cases: over classes, then per class.
+
+    Examples
+    --------
+    >>> from probdice.metrics.component_measures import component_columns
+    >>> component_columns(["1"])[6:8]
+    ('components_dice', 'components_found:1')
+    """
+    per_class = (f"{measure}:{label}" for label in classes for measure in COMPONENT_MEASURES)
+    return (*COMPONENT_MEASURES, *per_class)
+
+
+def component_cells(
+    comparison: "Comparison", threshold: float, classes: Sequence[str]
+) -> dict[str, float]:
+    """The values of `component_columns` for one case."""
+    cells = {}
+    for column in component_columns(classes):
+        measure, colon, label = column.partition(":")
+        cells[column] = component_value(comparison, measure, threshold, label if colon else None)
+    return cells
+
+
+def component_classes(comparisons: Iterable["Comparison"]) -> tuple[str, ...]:
+    """The classes of the components of all cases, in the order of their first component."""
+    labels: dict[str, None] = {}
+    for comparison in comparisons:
+        table: ComponentTable | None = comparison.numbers.known("components")
+        labels |= dict.fromkeys(() if table is None else table.labels)
+    return tuple(labels)
+
+
+def stratum_rows(
+    comparisons: Sequence["Comparison"],
+    threshold: float,
+    classes: Sequence[str],
+    strata: Sequence[float],
+) -> list[dict[str, Any]]:
+    """Detection over all cases of a method, per class and range of sizes."""
+    tables = [one.numbers.known("components") for one in comparisons]
+    rows = [row for table in tables if table is not None for row in table.rows]
+    edges = [*(strata or (0.0,)), inf]
+    result = []
+    for label in (None, *classes):
+        for low, high in pairwise(edges):
+            counts: ComponentCounts = counted(rows, threshold, label, (low, high))
+            numbers = {key: getattr(counts, name) for key, name in (COUNTS | QUALITIES).items()}
+            result.append(
+                {
+                    "class": "all" if label is None else label,
+                    "from": low,
+                    "to": None if high == inf else high,
+                    **{key.removeprefix("components_"): one for key, one in numbers.items()},
+                }
+            )
+    return result
+
+
+def component_definition(
+    labels: Sequence[Label], connectivity: int | None, minimum: float, threshold: float
+) -> str:
+    """The definition of the detection of components, for a methods section.
+
+    Examples
+    --------
+    >>> from probdice.metrics.component_measures import component_definition
+    >>> component_definition((), 6, 10, 0.5).partition(",")[0]
+    'Components are connected by 6 neighbours'
+    """
+    neighbours = "all" if connectivity is None else str(connectivity)
+    classes = f" of {listed(labels, 20)}" if labels else ""
+    smallest = (
+        f"; smaller components than {minimum:g} mm³ (voxels without geometry) are left out on both "
+        f"sides"
+        if minimum
+        else ""
+    )
+    return (
+        f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
+        f"within corresponding classes by largest total overlap{smallest}. A component is found if "
+        f"the Jaccard index with its partner is at least {threshold:g}; other components of the "
+        f"reference are missed, and other components of the prediction are false. Panoptic quality "
+        f"(pq) is F1 (recognition quality) times the mean Jaccard index of found components "
+        f"(segmentation quality, sq). Numbers over classes are sums of counts and means of the "
+        f"other numbers over the classes that a case has."
+    )

@@ -1,0 +1,82 @@
+"""Measures of one region, for tables and rankings of an evaluation."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import TYPE_CHECKING
+
+from probdice.metrics.boundary_measures import boundary_rows, derived_boundary_rows
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["GROUP_MEASURES", "region_labels", "region_value"]
+
+GROUP_MEASURES = ("dice", "jaccard")  # numbers that every group has
+
+
+def region_value(comparison: "Comparison", measure: str, region: str) -> float:
+    """Return a number of a derived region, or of the group that contains a region.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison, with its boundaries if the measure is a distance.
+    measure : str
+        "dice", "jaccard" or a number of `boundary_names`.
+    region : str
+        The name of a derived region of the options, or the label or name of a region of the
+        reference. A merged region has the number of its group.
+
+    Returns
+    -------
+    float
+        NaN if neither side has the region, or if its group is faint. With ``match="labels"``, a
+        region that only the prediction has counts as missing from the reference: its Dice is 0
+        and its distance is infinite.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.region_measures import region_value
+    >>> result = probdice.compare([1, 1, 2, 2], [1, 1, 1, 3], match="labels")
+    >>> [region_value(result, "dice", region) for region in "1234"]
+    [0.8, 0.0, 0.0, nan]
+    """
+    derived = comparison.requested_derived()
+    names = [] if derived is None else [one.name for one in derived]
+    if derived is not None and region in names:
+        if measure in GROUP_MEASURES:
+            return derived.values(measure)[region]
+        faint = derived[region].faint
+        row = derived_boundary_rows(comparison)[names.index(region)]
+        return nan if faint else row.get(measure, nan)
+    place = _place(comparison, region)
+    if place is None or comparison.groups[place].faint:
+        return nan
+    if measure in GROUP_MEASURES:
+        return float(getattr(comparison.groups[place], measure))
+    return boundary_rows(comparison)[place].get(measure, nan)
+
+
+def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
+    """Return the regions of the reference of any case, and the derived regions, as text.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.region_measures import region_labels
+    >>> sorted(region_labels([probdice.compare([1, 1, 2, 2], [1, 1, 1, 3])]))
+    ['1', '2']
+    """
+    derived = {name for one in comparisons[:1] for name, _ in one.options.derived}
+    return derived | {str(label) for one in comparisons for label in one.reference_labels}
+
+
+def _place(comparison: "Comparison", region: str) -> int | None:
+    """The number of the group of a region; None if there is none."""
+    sides = ["reference", "prediction"] if comparison.match == "labels" else ["reference"]
+    for side in sides:
+        for number, group in enumerate(comparison.groups):
+            if any(str(label) == region for label in getattr(group, side)):
+                return number
+    return None

@@ -1,0 +1,114 @@
+"""Unions of regions that form derived regions, given by labels or names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from probdice.errors import InputError, Option
+from probdice.method.matching import Fixed, Given, listed
+from probdice.method.overlap import Overlap
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both, Side
+from probdice.options.derived_regions import Members, named_members
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["Members", "Union", "check_members", "unions_of"]
+
+
+@dataclass(frozen=True)
+class Union:
+    """The regions of both sides that form a derived region.
+
+    Attributes
+    ----------
+    name : str
+    regions : Both of tuple of int
+        Per side, the indices of the member regions in the overlap; empty regions are left out.
+    """
+
+    name: str
+    regions: Both[tuple[int, ...]]
+
+    def labels(self, overlap: Overlap, side: Side) -> tuple[Label, ...]:
+        """The labels of the members of one side."""
+        return tuple(overlap.side(side).label(k) for k in self.regions[side])
+
+    def keys(self, overlap: Overlap, side: Side) -> list[int]:
+        """The labels in the label map, or the channels, of the members of one side."""
+        keys: list[int] = overlap.side(side).keys[list(self.regions[side])].tolist()
+        return keys
+
+    def present(self, overlap: Overlap) -> bool:
+        """Whether a member of either side is present (`Regions.present`)."""
+        return any(overlap.side(side).present[k] for side in SIDES for k in self.regions[side])
+
+
+def unions_of(result: "Comparison", members: Members) -> tuple[Union, ...]:
+    """The regions of both sides that form each union, by the correspondence of the comparison."""
+    return tuple(
+        Union(name, Both(*(tuple(sorted(side)) for side in _regions(result, name, labels))))
+        for name, labels in named_members(members).items()
+    )
+
+
+def check_members(members: Members, overlaps: Sequence[Overlap]) -> None:
+    """Reject a member that no region of these overlaps has, on either side."""
+    for name, labels in named_members(members).items():
+        for label in labels:
+            if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
+                where = "neither side has" if len(overlaps) == 1 else "no case has"
+                regions = list(
+                    dict.fromkeys(
+                        x for o in overlaps for side in SIDES for x in o.side(side).labels
+                    )
+                )
+                raise InputError(
+                    f"derived region {name!r} contains {label!r}, which {where}. The regions are "
+                    f"{listed(regions, 20)}."
+                )
+
+
+def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[set[int]]:
+    """The indices of the member regions of each side."""
+    overlap, groups = result.overlap, result.correspondence.groups
+    regions: Both[set[int]] = Both(set(), set())
+    for label in labels:
+        place = overlap.reference.find(label)
+        if place is not None and groups.reference[place] >= 0:
+            regions.reference.add(place)
+        else:  # the reference lacks the label
+            regions.prediction.update(
+                place
+                for place in _partners(result, label)
+                if groups.prediction[place] >= groups.matched
+            )
+    for group in {int(groups.reference[k]) for k in regions.reference}:
+        members = set(groups.regions("reference", group).tolist())
+        if not members <= regions.reference:
+            inside, outside = (
+                listed([overlap.reference.label(k) for k in sorted(part)])
+                for part in (members & regions.reference, members - regions.reference)
+            )
+            raise InputError(
+                f"derived region {name!r} contains {inside} but not {outside}, and both are in one "
+                f"merged group. Add the other regions, or compare with ",
+                Option("merge", "none"),
+                ".",
+            )
+        regions.prediction.update(groups.regions("prediction", group).tolist())
+    return regions
+
+
+def _partners(result: "Comparison", label: Label) -> list[int]:
+    """The prediction regions that correspond to a region that the reference lacks."""
+    overlap, match = result.overlap, result.options.match
+    spellings = [label, overlap.reference.counterpart(label)]
+    labels: list[Label | None] = []
+    if match == "labels":
+        labels = [label] if overlap.prediction.find(label) is not None else spellings
+    elif isinstance(match, Fixed | Given):
+        labels = [one for spelling in spellings for one in match.partners(spelling)]
+    places = [None if one is None else overlap.prediction.find(one) for one in labels]
+    return [place for place in places if place is not None]

@@ -1,0 +1,180 @@
+"""One sentence about a comparison, made from its numbers by thresholds, and the order of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from probdice.method.matching import listed
+from probdice.method.scoring import NeedsImages
+from probdice.method.sides import SIDES, Side
+from probdice.text.formatting import decimal, percent
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison, Group
+
+__all__ = [
+    "available",
+    "explained_of",
+    "name_of",
+    "side_of",
+    "unmatched_in_words",
+    "verdict_of",
+    "worst_first",
+]
+
+OVERLAPS = (  # lowest Dice, and the words for it
+    (0.9, "Very good overlap"),
+    (0.7, "Good overlap"),
+    (0.5, "Moderate overlap"),
+    (0.0, "Low overlap"),
+)
+GOOD = 0.7  # Dice at which the overlap alone is reported
+AGREEING = 0.8  # adjusted score at which most pixels agree
+DETERMINED = 0.75  # explained share at which one side determines the other
+NAME = 60  # most characters of the name of a group
+
+
+def verdict_of(comparison: Comparison) -> str:
+    """A sentence about how good the overlap is, where it is worst, and what is unmatched.
+
+    Every word has a threshold; see the how-to page about reports.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.verdict import verdict_of
+    >>> verdict_of(probdice.compare([1, 1, 1, 2, 2, 2], [1, 1, 2, 2, 2, 2]))
+    'Good overlap (mean Dice 0.83); weakest in 1 (Dice 0.80); every region matched.'
+    >>> verdict_of(probdice.compare([1, 1, 2, 2], [1, 1, 2, 2]))
+    'Both sides are equal.'
+    """
+    if available(lambda: comparison.score) == 1:
+        return f"Both sides are equal{' after merging' if comparison.merges else ''}."
+    return "; ".join([_opening(comparison), *_weakest(comparison), _matching(comparison)]) + "."
+
+
+def worst_first(groups: Sequence[Group]) -> list[int]:
+    """Numbers of groups, lowest Dice first; among equal ones, larger groups first.
+
+    Groups with unknown Dice and faint groups are last.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.verdict import worst_first
+    >>> worst_first(probdice.compare([1, 1, 2, 2, 3], [1, 1, 2, 3, 3]).groups)
+    [1, 2, 0]
+    """
+
+    def key(number: int) -> tuple[bool, bool, float, float]:
+        group = groups[number]
+        dice = group.dice
+        return group.faint, isnan(dice), 0.0 if isnan(dice) else dice, -group.total_volume
+
+    return sorted(range(len(groups)), key=key)
+
+
+def name_of(group: Group) -> str:
+    """The name of a group: one name if both sides have the same."""
+    reference, prediction = (listed(group.side(side), 2) for side in SIDES)
+    if side_of(group):
+        name = reference if group.reference else prediction
+    else:
+        name = reference if reference == prediction else f"{reference} ↔ {prediction}"
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+
+
+def side_of(group: Group) -> Side | None:
+    """The side of an unmatched region, or None for a matched group."""
+    if group.reference and group.prediction:
+        return None
+    return "reference" if group.reference else "prediction"
+
+
+def unmatched_in_words(comparison: Comparison) -> str:
+    """The unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
+    counts = [
+        f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
+        for side in SIDES
+        if comparison.unmatched[side]
+    ]
+    return f"{' and '.join(counts)} regions" if counts else ""
+
+
+def available(number: Callable[[], float]) -> float:
+    """A number, or NaN if it needs images that are no longer available."""
+    try:
+        return number()
+    except NeedsImages:
+        return nan
+
+
+def explained_of(comparison: Comparison) -> dict[Side, float]:
+    """The explained shares; NaN if they need images that are no longer available."""
+    try:
+        return comparison.explained
+    except NeedsImages:
+        return dict.fromkeys(SIDES, nan)
+
+
+def _opening(comparison: Comparison) -> str:
+    """How well regions overlap, and why the overlap may be low although the regions agree."""
+    name, dice = "mean Dice", comparison.mean_dice
+    if comparison.background is not None:
+        name, dice = "foreground Dice", comparison.foreground_dice
+    if isnan(dice):
+        return f"The {name} is unknown"
+    number = f"{name} {decimal(dice, 2)}"
+    adjusted = available(lambda: comparison.adjusted_score)
+    if dice < GOOD and adjusted >= AGREEING:
+        agreeing = f"Most pixels agree (adjusted score {decimal(adjusted, 2)})"
+        return f"{agreeing}, but regions overlap less: {number}"
+    if dice < GOOD:
+        splitting = _splitting(comparison)
+        if splitting:
+            return f"{splitting}; {number}"
+    words = next(words for lowest, words in OVERLAPS if dice >= lowest)
+    return f"{words} ({number})"
+
+
+def _splitting(comparison: Comparison) -> str:
+    """A clause for sides that agree on where regions are and differ in how they are split."""
+    shares = explained_of(comparison)
+    reference, prediction = (percent(shares[side], 0) for side in SIDES)
+    determined = [side for side in SIDES if shares[side] >= DETERMINED]
+    if len(determined) == 2:
+        both = f"{reference} of the reference, and the reference {prediction} of the prediction"
+        return f"The same regions, split differently: the prediction determines {both}"
+    if determined == ["reference"]:
+        return f"The prediction splits regions of the reference: it determines {reference} of it"
+    if determined == ["prediction"]:
+        return f"The prediction joins regions of the reference, which determines {prediction} of it"
+    return ""
+
+
+def _weakest(comparison: Comparison) -> list[str]:
+    """The matched group with the lowest Dice, unless it is the only one or many are unmatched."""
+    matched = [
+        group
+        for group in comparison.groups
+        if not side_of(group) and not group.faint and not isnan(group.dice)
+    ]
+    unmatched = sum(len(labels) for labels in comparison.unmatched.values())
+    if len(matched) < 2 or unmatched > 1:
+        return []
+    lowest = matched[worst_first(matched)[0]]
+    word = "weakest match" if unmatched else "weakest in"
+    return [f"{word} {name_of(lowest)} (Dice {decimal(lowest.dice, 2)})"]
+
+
+def _matching(comparison: Comparison) -> str:
+    """The unmatched regions; a single one by name."""
+    unmatched = [(side, label) for side in SIDES for label in comparison.unmatched[side]]
+    if not unmatched:
+        return "every region matched"
+    if len(unmatched) == 1:
+        side, label = unmatched[0]
+        return f"{side} region {str(label)[:NAME]} unmatched"
+    return f"{unmatched_in_words(comparison)} unmatched"

@@ -1,0 +1,217 @@
+"""The place where the two sides of each group differ most."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Crisp, Ready, Soft
+from probdice.engine.executors import executor_for
+from probdice.engine.grids import Block
+from probdice.engine.group_passes import Members
+from probdice.engine.passes import Pass
+from probdice.method.overlap import Floats, Integers
+from probdice.method.scoring import key_lists
+from probdice.method.sides import SIDES, Both
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["group_places"]
+
+PARTS = 8  # the image is divided into this number of parts along each axis
+# Weight of a pixel where both sides agree. It decides only for groups without a difference.
+AGREEING = 1e-12
+
+
+def group_places(comparison: "Comparison") -> Integers:
+    """One pixel per group, in the part of the image where its two sides differ most.
+
+    The image is divided into eight parts along each axis. The part with the largest sum of
+    |p − q| is chosen for each group. The pixel is the one with the largest difference in that
+    part, or the middle one of the differing pixels of two label maps. For a group without any
+    difference, it is a pixel in the part that contains most of the group.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        A comparison with its images. One pass reads their pixels.
+
+    Returns
+    -------
+    ndarray of int
+        The index of a pixel of the reference for each group, in rows.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.napari.group_places import group_places
+    >>> result = probdice.compare([1, 1, 1, 1, 1, 2, 2, 2], [7, 7, 7, 8, 8, 8, 8, 8])
+    >>> group_places(result).tolist()
+    [[3], [3]]
+    """
+    images = comparison.need_images("group_places()")
+    groups = comparison.correspondence.groups
+    lists = key_lists(comparison.overlap, groups).map(Members)
+    soft_lists = [lists[side].lists for side in SIDES if not images.side(side).crisp]
+    soft = [k for k, members in enumerate(zip(*soft_lists, strict=True)) if any(map(len, members))]
+    task = Pass(partial(_candidates, groups=lists, soft=soft), _Candidates.total)
+    blocks = images.blocks
+    candidates = executor_for(blocks, images.workers).run(task, blocks)
+    index = np.unravel_index(candidates.best(groups.count), blocks.shape)
+    return np.stack([index[blocks.order.index(axis)] for axis in range(len(index))], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """One pixel per group and part of the image, and the sum of differences in that part."""
+
+    group: Integers
+    part: Integers
+    weight: Floats
+    pixel: Integers
+
+    @classmethod
+    def total(cls, several: "Iterable[_Candidates]") -> "_Candidates":
+        """Sums over all blocks, with the pixel of the block that differs most."""
+        group, part, weight, pixel = (
+            np.concatenate(columns)
+            for columns in zip(
+                *((c.group, c.part, c.weight, c.pixel) for c in several), strict=True
+            )
+        )
+        order = np.lexsort((-weight, part, group))
+        group, part, weight, pixel = (column[order] for column in (group, part, weight, pixel))
+        starts = _starts(group, part)
+        return cls(
+            group[starts],
+            part[starts],
+            np.add.reduceat(weight, starts) if starts.size else weight,
+            pixel[starts],
+        )
+
+    def best(self, groups: int) -> Integers:
+        """The pixel of each group, in the part with the largest weight."""
+        order = np.lexsort((self.part, -self.weight, self.group))[::-1]
+        pixels = np.zeros(groups, np.int64)
+        pixels[self.group[order]] = self.pixel[order]  # the last one of each group stays
+        return pixels
+
+
+def _starts(*columns: NDArray[Any]) -> Integers:
+    """The rows of sorted columns at which some column changes."""
+    changed = np.zeros(columns[0].size, np.bool_)
+    changed[:1] = True
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(changed)
+
+
+def _candidates(
+    blocks: Blocks, block: Block, groups: Both[Members], soft: list[int]
+) -> _Candidates:
+    """The candidates of one block. Groups in `soft` have probabilities on some side."""
+    ready = blocks.ready(block)
+    p_numbers, q_numbers = (
+        block.shaped(_numbers(side, members, ready), ready.inside, -1)
+        for side, members in zip(ready.sides, groups, strict=True)
+    )
+    rows: list[tuple[Any, Any, Any, Any]] = []
+    parts = list(_parts(block, blocks.shape))
+    for group in soft:
+        p, q = (
+            _probabilities(side, members, group, ready)
+            for side, members in zip(ready.sides, groups, strict=True)
+        )
+        weights = block.shaped(np.abs(p - q) + AGREEING * (p + q), ready.inside, 0)
+        for part, box in parts:
+            piece = weights[box]
+            pixel = np.array([int(np.argmax(piece))])
+            rows.append(([group], part, [piece.sum()], _whole(pixel, box, block, blocks.shape)))
+    by_pixel = np.ones(len(groups.reference), np.bool_)
+    by_pixel[soft] = False
+    for part, box in parts if by_pixel.any() else ():
+        group_numbers, weights, pixels = _middle_pixels(p_numbers[box], q_numbers[box], by_pixel)
+        rows.append((group_numbers, part, weights, _whole(pixels, box, block, blocks.shape)))
+    return _Candidates.total(
+        _Candidates(
+            np.asarray(group, np.int64),
+            np.full(len(group), part, np.int64),
+            np.asarray(weight, np.float64),
+            pixel,
+        )
+        for group, part, weight, pixel in rows
+    )
+
+
+def _numbers(side: Crisp | Soft, members: Members, ready: Ready) -> NDArray[np.int32]:
+    """The group of every compared pixel of a label map; −1 for probabilities."""
+    if isinstance(side, Crisp):
+        return members.group_of(side.labels, -1).astype(np.int32)[side.codes]
+    return np.full(ready.size, -1, np.int32)
+
+
+def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Ready) -> Floats:
+    """The probability of one group at every compared pixel."""
+    keys = members.lists[group]
+    if isinstance(side, Crisp):
+        return np.isin(side.labels, np.asarray(keys, np.int64)).astype(np.float64)[side.codes]
+    rows = side.rows[list(keys), side.start : side.start + side.size]
+    return np.asarray(rows.sum(axis=0, dtype=np.float64))
+
+
+def _middle_pixels(
+    reference: NDArray[np.int32], prediction: NDArray[np.int32], counted: NDArray[np.bool_]
+) -> tuple[Integers, Floats, Integers]:
+    """The groups of a part of two label maps, their weights, and a pixel of each.
+
+    The weight is the number of pixels at which the group is on one side only.
+    """
+    p, q = reference.reshape(-1), prediction.reshape(-1)
+    apart = np.flatnonzero(p != q)
+    differ = np.zeros(counted.size + 1, np.bool_)  # the last entry is for group −1
+    differ[p[apart]] = differ[q[apart]] = True
+    equal = np.flatnonzero((p == q) & ~differ[p])
+    group = np.concatenate([p[apart], q[apart], p[equal]])
+    pixel = np.concatenate([apart, apart, equal])
+    weight = np.repeat([1.0, AGREEING], [2 * apart.size, equal.size])
+    used = np.append(counted, False)[group]
+    group, pixel, weight = group[used], pixel[used], weight[used]
+    order = np.argsort(group, kind="stable")
+    starts = _starts(group[order])
+    sizes = np.diff(np.append(starts, group.size))
+    middle = order[starts + sizes // 2]
+    return group[middle], weight[middle] * sizes, pixel[middle]
+
+
+def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
+    """The parts of the image in a block: their numbers, and their boxes within the block."""
+    axes = []
+    for extent, length in zip(block.box, shape, strict=True):
+        edges = [length * k // PARTS for k in range(PARTS + 1)]
+        ranges = [
+            (k, slice(max(low, extent.start) - extent.start, min(high, extent.stop) - extent.start))
+            for k, (low, high) in enumerate(pairwise(edges))
+        ]
+        axes.append([(k, part) for k, part in ranges if part.stop > part.start])
+    for along in product(*axes):
+        number = 0
+        for k, _ in along:
+            number = number * PARTS + k
+        yield number, tuple(part for _, part in along)
+
+
+def _whole(
+    pixels: Integers, box: tuple[slice, ...], block: Block, shape: tuple[int, ...]
+) -> Integers:
+    """Pixel numbers in a box of a block as pixel numbers of the whole image."""
+    sizes = tuple(part.stop - part.start for part in box)
+    index = np.unravel_index(pixels, sizes)
+    starts = [part.start + extent.start for part, extent in zip(box, block.box, strict=True)]
+    places = [along + start for along, start in zip(index, starts, strict=True)]
+    return np.asarray(np.ravel_multi_index(places, shape), np.int64)

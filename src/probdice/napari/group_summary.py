@@ -1,0 +1,185 @@
+"""The numbers that the widget shows: headline, notes, and columns of the table of groups."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison.result import Comparison, Group
+from probdice.data.geometry import Geometry
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Side
+from probdice.text.formatting import decimal
+
+__all__ = ["DICE", "Column", "Summary", "volume_unit"]
+
+SHOWN = 4  # labels of a group in one cell
+NOTES = 5  # notes below the table; the report has all
+DICE = 2  # the column of Dice
+SMALL = 1e-4  # pixels below this volume in mm³, or area in mm², are given in micrometres
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of the table of groups.
+
+    Attributes
+    ----------
+    title : str
+        The title.
+    text : callable
+        The text of a group.
+    keys : ndarray
+        A number per group to sort by.
+    numeric : bool
+        Whether the texts are numbers.
+    """
+
+    title: str
+    text: Callable[[Group], str]
+    keys: NDArray[Any]
+    numeric: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the widget shows of a comparison, computed before it is shown.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+        The groups, one per row.
+    columns : tuple of Column
+        The columns.
+    headline : str
+        Dice, score and the number of groups, as HTML.
+    notes : str
+        The first notes, one per line.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.napari.group_summary import Summary
+    >>> summary = Summary.of(probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]))
+    >>> [column.title for column in summary.columns]
+    ['Reference', 'Prediction', 'Dice', 'Similarity', 'Reference (pixels)', 'Prediction (pixels)']
+    >>> summary.headline
+    '<b>Mean Dice 0.7333</b> &nbsp; score 0.7500 &nbsp; 2 groups, 0 unmatched regions'
+    """
+
+    groups: tuple[Group, ...]
+    columns: tuple[Column, ...]
+    headline: str
+    notes: str
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "Summary":
+        """Compute everything that the widget shows."""
+        return cls(
+            comparison.groups, _columns(comparison), _headline(comparison), _notes(comparison)
+        )
+
+
+def volume_unit(geometry: Geometry | None) -> tuple[str, float]:
+    """The unit of volumes in the table, and the volume of a pixel in this unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice import Geometry
+    >>> from probdice.napari.group_summary import volume_unit
+    >>> volume_unit(Geometry((9, 9, 9), np.diag([2.0, 2.0, 2.5, 1.0])))
+    ('mL', 0.01)
+    >>> volume_unit(None)
+    ('pixels', 1.0)
+    """
+    axes = 0 if geometry is None else len(geometry.shape)
+    if geometry is None or axes not in (2, 3):
+        return "pixels", 1.0
+    size = float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
+    if size < SMALL:
+        return ("µm³", size * 1e9) if axes == 3 else ("µm²", size * 1e6)
+    return ("mL", size / 1000) if axes == 3 else ("mm²", size)
+
+
+def _columns(comparison: Comparison) -> tuple[Column, ...]:
+    groups = comparison.groups
+    images = comparison.images
+    unit, size = volume_unit(None if images is None else images.reference.geometry)
+
+    def numbers(name: str) -> NDArray[np.float64]:
+        return np.array([getattr(group, name) for group in groups], np.float64)
+
+    labels = [
+        Column(
+            side.capitalize(),
+            partial(_labels, side=side),
+            _ranks([group.side(side) for group in groups]),
+            numeric=False,
+        )
+        for side in SIDES
+    ]
+    return (
+        *labels,
+        Column("Dice", lambda group: decimal(group.dice), numbers("dice")),
+        Column("Similarity", lambda group: decimal(group.similarity), numbers("similarity")),
+        Column(
+            f"Reference ({unit})",
+            lambda group: _amount(group.reference_volume * size),
+            numbers("reference_volume"),
+        ),
+        Column(
+            f"Prediction ({unit})",
+            lambda group: _amount(group.prediction_volume * size),
+            numbers("prediction_volume"),
+        ),
+    )
+
+
+def _amount(volume: float) -> str:
+    """A volume with four significant digits, or all digits of large and whole numbers."""
+    return f"{volume:,.0f}" if volume >= 1000 or volume == round(volume) else f"{volume:.4g}"
+
+
+def _labels(group: Group, side: Side) -> str:
+    labels = group.side(side)
+    if not labels:
+        return "–"
+    text = ", ".join(str(label) for label in labels[:SHOWN])
+    return text if len(labels) <= SHOWN else f"{text}, … ({len(labels)})"
+
+
+def _ranks(lists: Sequence[tuple[Label, ...]]) -> NDArray[np.int64]:
+    """Ranks of lists of labels: numbers in their order, then names, then groups without labels."""
+
+    def key(labels: tuple[Label, ...]) -> tuple[int, float, str]:
+        if not labels:
+            return 2, 0, ""
+        first = labels[0]
+        return (1, 0, first.lower()) if isinstance(first, str) else (0, first, "")
+
+    keys = [key(labels) for labels in lists]
+    ranks = {value: rank for rank, value in enumerate(sorted(set(keys)))}
+    return np.array([ranks[value] for value in keys], np.int64)
+
+
+def _headline(comparison: Comparison) -> str:
+    unmatched = sum(len(labels) for labels in comparison.unmatched.values())
+    name, dice = "Mean Dice", comparison.mean_dice
+    if comparison.background is not None:
+        name, dice = "Foreground Dice", comparison.foreground_dice
+    return (
+        f"<b>{name} {decimal(dice)}</b> &nbsp; score {decimal(comparison.score)} &nbsp; "
+        f"{len(comparison.groups):,} groups, {unmatched:,} unmatched regions"
+    )
+
+
+def _notes(comparison: Comparison) -> str:
+    notes = comparison.notes
+    texts = [str(note) for note in notes[:NOTES]]
+    if len(notes) > NOTES:
+        texts.append(f"{len(notes) - NOTES} further notes are in the report.")
+    return "\n".join(texts)

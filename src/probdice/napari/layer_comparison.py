@@ -1,0 +1,170 @@
+"""Compare two layers step by step, with progress and cancellation. Nothing here needs Qt."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from probdice.comparison.comparing import compare_images, images_of
+from probdice.comparison.result import Comparison
+from probdice.data.segmentation import Segmentation
+from probdice.engine.threads import watcher
+from probdice.errors import ProbdiceError
+from probdice.method.overlap import Integers
+from probdice.method.sides import Both
+from probdice.napari.group_places import group_places
+from probdice.napari.group_summary import Summary
+from probdice.napari.layer_input import LayerGrid
+from probdice.napari.layer_output import (
+    LayerData,
+    ShownGroups,
+    map_layer,
+    reference_layers,
+    relabelled_layers,
+)
+from probdice.options import CompareOptions
+
+__all__ = ["Cancelled", "ComparedLayers", "Outcome", "Steps"]
+
+PAUSE = 0.05  # seconds between two updates of the progress
+
+
+class Cancelled(ProbdiceError):
+    """The user cancelled the computation.
+
+    Examples
+    --------
+    >>> from probdice.napari.layer_comparison import Cancelled, Steps
+    >>> steps = Steps(show=print, cancelled=lambda: True)
+    >>> try:
+    ...     steps.begin("comparing")
+    ... except Cancelled as error:
+    ...     print(error)
+    cancelled
+    """
+
+
+class Steps:
+    """Shows the current step and its progress, and raises `Cancelled` on request.
+
+    Parameters
+    ----------
+    show : callable
+        Called with the step, the number of finished blocks and the number of all blocks. Both
+        numbers are 0 if the length of the step is unknown.
+    cancelled : callable
+        Returns whether the user has cancelled. It is called after every block of a pass.
+
+    Examples
+    --------
+    >>> from probdice.napari.layer_comparison import Steps
+    >>> Steps(show=print, cancelled=lambda: False).begin("comparing")
+    comparing 0 0
+    """
+
+    def __init__(self, show: Callable[[str, int, int], None], cancelled: Callable[[], bool]):
+        self._show, self._cancelled = show, cancelled
+        self._step = ""
+        self._shown = 0.0
+
+    def begin(self, step: str) -> None:
+        """Begin a step."""
+        self._check()
+        self._step = step
+        self._show(step, 0, 0)
+
+    def advance(self, done: int, total: int) -> None:
+        """Report the finished blocks of the current pass over the pixels."""
+        self._check()
+        if done == total or monotonic() - self._shown > PAUSE:
+            self._shown = monotonic()
+            self._show(self._step, done, total)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Follow all passes over the pixels in this block."""
+        token = watcher.set(self.advance)
+        try:
+            yield
+        finally:
+            watcher.reset(token)
+
+    def _check(self) -> None:
+        if self._cancelled():
+            raise Cancelled("cancelled")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the widget shows.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        The result. Score, groups and notes are computed.
+    shown : ShownGroups
+        The labels and colours of the groups.
+    layers : tuple
+        New layers: data, arguments and type.
+    places : ndarray of int
+        A pixel of each group, where its two sides differ most.
+    """
+
+    comparison: Comparison
+    shown: ShownGroups
+    layers: tuple[LayerData, ...]
+    places: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedLayers:
+    """Two layers to compare, as segmentations.
+
+    Attributes
+    ----------
+    sides : Both of Segmentation
+        The segmentations.
+    names : Both of str
+        The names of the layers.
+    grid : LayerGrid
+        The position of the reference.
+    colormap : colormap or None
+        The colours of the reference if it is a Labels layer.
+    """
+
+    sides: Both[Segmentation]
+    names: Both[str]
+    grid: LayerGrid
+    colormap: Any = None
+
+    def compare(
+        self,
+        options: CompareOptions,
+        steps: Steps,
+        compared: Callable[[Summary], None] = lambda summary: None,
+    ) -> Outcome:
+        """Compare the layers. `compared` gets the summary before the new layers are computed."""
+        with steps.watching():
+            steps.begin("comparing")
+            images = images_of(self.sides.reference, self.sides.prediction, options)
+            comparison = compare_images(images, options)
+            steps.begin("listing the groups")
+            compared(Summary.of(comparison))
+            steps.begin("finding the places of groups")
+            places = group_places(comparison)
+            steps.begin("computing the similarity map")
+            similarity = map_layer(comparison, self.grid, "similarity map")
+            steps.begin("relabelling the prediction")
+            relabelled = comparison.relabelled()
+            shown = ShownGroups.of(comparison, relabelled, self.colormap)
+            name, workers = f"{self.names.prediction} relabelled", images.workers
+            layers = (
+                *reference_layers(
+                    self.sides.reference, shown, self.grid, self.names.reference, workers
+                ),
+                *relabelled_layers(relabelled, shown, self.grid, name, workers),
+                similarity,
+            )
+            steps.begin("showing")
+        return Outcome(comparison, shown, layers, places)

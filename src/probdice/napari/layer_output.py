@@ -1,0 +1,174 @@
+"""Create napari layers from a comparison: the similarity map and the relabelled prediction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.comparison.relabelling import reference_numbers
+from probdice.data.arrays import Array
+from probdice.data.segmentation import Segmentation
+from probdice.engine.blocks import Blocks
+from probdice.engine.decode import Soft
+from probdice.engine.executors import image
+from probdice.engine.grids import Block
+from probdice.method.background import background_group
+from probdice.method.region_labels import Label
+from probdice.napari.layer_input import LayerGrid
+from probdice.pictures.colours import background_group as drawn_as_background
+from probdice.pictures.colours import colours_of
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["LayerData", "ShownGroups", "map_layer", "reference_layers", "relabelled_layers"]
+
+LayerData = tuple[Any, dict[str, Any], str]  # data, arguments and type of a layer, as in napari
+TRANSPARENT = "#00000000"
+
+
+@dataclass(frozen=True, eq=False)
+class ShownGroups:
+    """The label of each group in Labels layers, and the colours of these labels.
+
+    A matched group has the label of its reference region. An unmatched prediction region has the
+    label of the relabelled prediction.
+
+    Attributes
+    ----------
+    labels : tuple of int
+        The label of each group.
+    channels : mapping
+        For probabilities, the label of each channel: of the reference, and of the relabelled
+        prediction.
+    colormap : colormap of napari
+        The colours of all labels. It is the colormap of the reference if that is a Labels layer.
+    """
+
+    labels: tuple[int, ...]
+    channels: Mapping[str, tuple[int, ...]]
+    colormap: Any
+
+    @classmethod
+    def of(
+        cls, comparison: "Comparison", relabelled: Segmentation, colormap: Any = None
+    ) -> "ShownGroups":
+        """The labels of a comparison, with the colormap of the reference or with new colours."""
+        overlap = comparison.overlap
+        numbers = dict(zip(overlap.reference.labels, reference_numbers(overlap), strict=True))
+        own = _own_numbers(relabelled, numbers)
+        merged = {merge.region for merge in comparison.merges if merge.side == "reference"}
+        labels = tuple(
+            numbers[next(label for label in group.reference if label not in merged)]
+            if group.reference
+            else own[f"{group.prediction[0]} (unmatched)"]
+            for group in comparison.groups
+        )
+        if colormap is None:
+            colormap = _colormap(comparison, numbers, labels)
+        channels = {"reference": tuple(numbers.values()), "prediction": tuple(own.values())}
+        return cls(labels, channels, colormap)
+
+    @property
+    def colours(self) -> NDArray[np.float64]:
+        """Red, green, blue and opacity of each group, between 0 and 1."""
+        return np.asarray(self.colormap.map(np.array(self.labels)), np.float64)
+
+
+def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData:
+    """The similarity at every pixel as an Image layer; lazy for Dask arrays."""
+    arguments = {
+        **grid.placement(),
+        "name": name,
+        "colormap": "magma",
+        "contrast_limits": (0.0, 1.0),
+        "visible": False,
+    }
+    return comparison.map(), arguments, "image"
+
+
+def relabelled_layers(
+    relabelled: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
+) -> list[LayerData]:
+    """The prediction with the labels of the reference, as a Labels layer.
+
+    Probabilities are an Image layer with the region axis first, and a Labels layer shows the most
+    probable region of each pixel.
+    """
+    if relabelled.crisp:
+        return [_labels_layer(relabelled.array, shown, grid, name)]
+    arguments = {
+        **grid.placement(regions=True),
+        "name": f"{name} (probabilities)",
+        "contrast_limits": (0.0, 1.0),
+        "visible": False,
+        "metadata": {"names": [str(region) for region in relabelled.regions]},
+    }
+    likeliest = _most_probable(relabelled, shown.channels["prediction"], workers)
+    return [
+        (relabelled.array, arguments, "image"),
+        _labels_layer(likeliest, shown, grid, f"{name} (most probable)"),
+    ]
+
+
+def reference_layers(
+    reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
+) -> list[LayerData]:
+    """The most probable region of a probabilistic reference, as a Labels layer."""
+    if reference.crisp:
+        return []
+    likeliest = _most_probable(reference, shown.channels["reference"], workers)
+    return [_labels_layer(likeliest, shown, grid, f"{name} (most probable)")]
+
+
+def _labels_layer(array: Array, shown: ShownGroups, grid: LayerGrid, name: str) -> LayerData:
+    return array, {**grid.placement(), "name": name, "colormap": shown.colormap}, "labels"
+
+
+def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int) -> Any:
+    """The label of the largest probability at every pixel; lazy for Dask arrays."""
+    numbers = np.array(labels, np.int32 if max(labels) < 2**31 else np.int64)
+    visit = partial(_likeliest, labels=numbers)
+    return image(visit, Blocks(segmentation), numbers.dtype, workers)
+
+
+def _likeliest(blocks: Blocks, block: Block, labels: NDArray[Any]) -> NDArray[Any]:
+    side = blocks.ready(block).sides[0]
+    assert isinstance(side, Soft)
+    rows = side.rows[:, side.start : side.start + side.size]
+    return labels[np.argmax(rows, axis=0)].reshape(block.shape)
+
+
+def _own_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict[Label, int]:
+    """The label of each named region of a label map, or of each channel of probabilities."""
+    if relabelled.crisp:
+        return {name: number for number, name in relabelled.names.items()}
+    used = {*numbers.values(), *(label for label in relabelled.labels if label is not None)}
+    free = count(max(used) + 1)
+    return {
+        region: numbers[region] if region in numbers else next(free) if label is None else label
+        for region, label in zip(relabelled.regions, relabelled.labels, strict=True)
+    }
+
+
+def _colormap(comparison: "Comparison", numbers: Mapping[Label, int], labels: Sequence[int]) -> Any:
+    """The colours of the groups in reports. The background is transparent."""
+    from napari.utils.colormaps import DirectLabelColormap
+
+    colours = colours_of(comparison)
+    by_label: dict[int | None, str] = {None: TRANSPARENT}
+    by_label |= dict(zip(labels, colours.groups, strict=True))
+    for label, colour in zip(
+        comparison.reference_labels, colours.regions["reference"], strict=True
+    ):
+        by_label[numbers[label]] = colour
+    background = background_group(comparison.correspondence.groups, comparison.background_regions)
+    if background is None:  # none was named
+        background = drawn_as_background(comparison.groups)
+    if background is not None:
+        by_label[labels[background]] = TRANSPARENT
+    return DirectLabelColormap(color_dict=by_label)

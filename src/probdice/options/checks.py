@@ -1,0 +1,376 @@
+"""Checks of option values, and their conversion to the internal form."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, isfinite
+from numbers import Real
+from operator import index
+from os import PathLike, fspath
+from os.path import abspath
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, cast
+
+from probdice.errors import InputError
+from probdice.method.background import Background
+from probdice.method.matching import Fixed, Given, Rule
+from probdice.method.region_labels import Label, whole_number
+from probdice.method.sides import SIDES, Both, Side
+
+__all__ = [
+    "TOLERANCE",
+    "GivenBackground",
+    "GivenNames",
+    "Match",
+    "Names",
+    "Priority",
+    "Scale",
+    "as_background",
+    "as_components",
+    "as_connected",
+    "as_files",
+    "as_folder",
+    "as_max_bytes",
+    "as_names",
+    "as_names_by_side",
+    "as_nested",
+    "as_number",
+    "as_penalty",
+    "as_priority",
+    "as_rule",
+    "as_scale",
+    "as_scheduler",
+    "as_subjects",
+    "as_tolerance",
+    "as_workers",
+    "by_side",
+    "given_from_list",
+    "numbers_in",
+    "one_of",
+    "rule_from_dict",
+    "texts_in",
+]
+
+T = TypeVar("T")
+
+CONNECTIVITIES = (2, 4, 8, 6, 18, 26)  # neighbours of a pixel in 1-D, 2-D and 3-D
+TOLERANCE = 0.1  # largest distance between the corners of two grids, in pixels
+
+
+class HasGroups(Protocol):
+    """An earlier comparison. Only its groups are used."""
+
+    @property
+    def groups(self) -> tuple[Any, ...]: ...
+
+
+Match: TypeAlias = str | Mapping[Any, Label] | HasGroups
+# Checked names are the path of a table, or pairs of a label and its name. Users may give more.
+Names: TypeAlias = str | tuple[tuple[Label, str], ...]
+GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
+Priority: TypeAlias = str | Sequence[str]
+GivenBackground: TypeAlias = Label | Mapping[Side, Label] | None
+# One scale applies to both sides where values exceed 1. The scale of one side always applies.
+Scale: TypeAlias = float | Both[float | None] | None
+
+
+def one_of(name: str, choices: Sequence[str]) -> Callable[[object], Any]:
+    """A check that accepts these words."""
+    known = frozenset(choices)
+    listed = " or ".join((", ".join(map(repr, choices[:-1])), repr(choices[-1])))
+
+    def check(value: object) -> Any:
+        if isinstance(value, str) and value in known:
+            return value
+        raise InputError(f"{name} must be {listed}, found {value!r}")
+
+    return check
+
+
+def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[object], Both[T]]:
+    """A check that accepts one value for both sides, or a mapping of sides to values."""
+
+    def checked(value: object) -> Both[T]:
+        if isinstance(value, Both):
+            return value.map(check)
+        if not isinstance(value, Mapping):
+            return Both(*[check(value)] * 2)
+        if not set(value) <= set(SIDES):
+            raise InputError(
+                f"{name}: expected values for 'reference' and 'prediction', found {list(value)}"
+            )
+        return Both(*(check(value.get(side, default)) for side in SIDES))
+
+    return checked
+
+
+def as_rule(match: object) -> Rule:
+    """Check how regions are matched."""
+    if isinstance(match, str) and match in ("overlap", "paper", "labels"):
+        return cast(Rule, match)
+    if isinstance(match, Fixed | Given):
+        return match
+    if isinstance(match, Mapping):
+        if not match:
+            raise InputError(
+                "match is an empty mapping: expected {prediction label: reference label}"
+            )
+        return Fixed(tuple((_label(key), _label(value)) for key, value in match.items()))
+    groups = getattr(match, "groups", None)
+    if isinstance(groups, tuple):  # an earlier comparison
+        return Given(tuple((tuple(group.reference), tuple(group.prediction)) for group in groups))
+    hint = ""
+    if isinstance(match, bool):
+        hint = '; match=True is now match="overlap", and match=False is match="labels"'
+    raise InputError(
+        f"match must be 'overlap', 'paper', 'labels', a mapping of prediction labels to reference "
+        f"labels, or an earlier comparison, found {match!r}{hint}"
+    )
+
+
+def rule_from_dict(content: Any) -> Rule:
+    """Restore a matching rule from JSON data."""
+    if isinstance(content, str):
+        return as_rule(content)
+    if "fixed" in content:
+        return Fixed(tuple((_label(pair[0]), _label(pair[1])) for pair in content["fixed"]))
+    return given_from_list(content["given"])
+
+
+def given_from_list(groups: Any) -> Given:
+    """Restore groups from JSON data."""
+    return Given(
+        tuple(
+            (tuple(_label(x) for x in group[0]), tuple(_label(x) for x in group[1]))
+            for group in groups
+        )
+    )
+
+
+def as_background(background: object) -> Background | None:
+    """Check the background: a label or name of both sides, or one per side."""
+    if background is None:
+        return None
+    if isinstance(background, Both):
+        background = background.to_dict()
+    sides = background if isinstance(background, Mapping) else dict.fromkeys(SIDES, background)
+    if set(sides) != set(SIDES) or any(
+        isinstance(label, bool) or not (isinstance(label, str) or hasattr(label, "__index__"))
+        for label in sides.values()
+    ):
+        raise InputError(
+            f'background must be a label, a name, or {{"reference": label, "prediction": label}}, '
+            f"found {background!r}"
+        )
+    return Both(*(_label(sides[side]) for side in SIDES))
+
+
+def as_tolerance(tolerance: object) -> float:
+    """Check a geometry tolerance, in pixels; None means the default."""
+    if tolerance is None:
+        return TOLERANCE
+    if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
+        raise InputError(
+            f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
+        )
+    return float(tolerance)
+
+
+def as_scale(scale: object) -> Scale:
+    """Check the value that means probability 1, for both sides or by side."""
+    if isinstance(scale, Mapping | Both):
+        return by_side("scale", as_number, None)(scale)
+    return as_number(scale)
+
+
+def as_number(scale: object) -> float | None:
+    """Check one value that means probability 1."""
+    if scale is None:
+        return None
+    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
+        raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
+    return float(scale)
+
+
+_RANGES: dict[str, Callable[[float], bool]] = {
+    "above 0 and at most 100": lambda x: 0 < x <= 100,
+    "finite and at least 0": lambda x: 0 <= x < inf,
+    "at least 0 and below 1": lambda x: 0 <= x < 1,
+    "from 0 to 1": lambda x: 0 <= x <= 1,
+}
+
+
+def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
+    """Check one or more numbers in a range, and return each once."""
+    several: Iterable[Any] = values if isinstance(values, Iterable) else [values]
+    try:
+        numbers = tuple(dict.fromkeys(float(value) for value in several))
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers {expected}, found {values!r}") from None
+    for number in numbers:
+        if not _RANGES[expected](number):
+            raise InputError(f"{name} must be {expected}, found {number:g}")
+    return numbers
+
+
+def as_penalty(distance: object) -> float | None:
+    """Check the distance that replaces infinite distances."""
+    if distance is None:
+        return None
+    (penalty,) = numbers_in("infinite", [distance], "finite and at least 0")
+    return penalty
+
+
+def as_priority(priority: object) -> tuple[str, ...]:
+    """Check one or more names of regions."""
+    if isinstance(priority, str):
+        return (priority,)
+    if not isinstance(priority, Iterable) or isinstance(priority, Mapping):
+        raise InputError(
+            f'priority must be names of regions, such as ("tumour", "kidney"), found {priority!r}'
+        )
+    names = tuple(str(name) for name in priority)
+    if len(set(names)) < len(names):
+        raise InputError(f"priority must name every region once, found {names}")
+    return names
+
+
+def as_components(labels: object) -> tuple[Label, ...] | None:
+    """Check the classes that are divided into components: none, all (an empty tuple), or labels."""
+    if labels is None or labels is False:
+        return None
+    if labels is True:
+        return ()
+    several = (
+        list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else [labels]
+    )
+    if not several or not all(
+        isinstance(label, str) or hasattr(label, "__index__") for label in several
+    ):
+        raise InputError(f"components must be labels or names of regions, found {labels!r}")
+    return tuple(dict.fromkeys(_label(label) for label in several))
+
+
+def as_connected(connectivity: object) -> int | None:
+    """Check the number of neighbours of a pixel; every image checks it again by its axes."""
+    if connectivity is None:
+        return None
+    if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
+        raise InputError(
+            f"connectivity must be 4 or 8 (2-D), or 6, 18 or 26 (3-D), found {connectivity!r}"
+        )
+    return index(cast(SupportsIndex, connectivity))
+
+
+def as_nested(labels: object) -> tuple[int, ...]:
+    """Check the labels of the regions of nested channels, the background first."""
+    if isinstance(labels, str | Mapping) or not isinstance(labels, Iterable):
+        raise InputError(f"nested must be labels, such as (0, 2, 1, 3), found {labels!r}")
+    numbers = tuple(whole_number(label, "nested") for label in labels)
+    if len(numbers) == 1 or len(set(numbers)) < len(numbers):
+        raise InputError(
+            f"nested must name the background and every region once, such as (0, 2, 1, 3), found "
+            f"{numbers}"
+        )
+    return numbers
+
+
+def as_names_by_side(names: object) -> Both[Names | None]:
+    """Check names by side; a mapping of labels to names applies to both sides."""
+    if isinstance(names, Mapping) and names and not set(names) <= set(SIDES):
+        return Both(*[as_names(names)] * 2)
+    return by_side("names", as_names, None)(names)
+
+
+def as_names(names: object) -> Names | None:
+    """Check names: return the absolute path of a table, or pairs of a label and its name."""
+    if names is None:
+        return None
+    if isinstance(names, str | PathLike):
+        return abspath(names)  # the working directory may change
+    if isinstance(names, Mapping):
+        return tuple((_label(label), str(name)) for label, name in names.items())
+    if isinstance(names, Iterable):
+        return tuple(enumerate(str(name) for name in names))
+    raise InputError(
+        f"names must be a mapping of labels to names, a list of names, or the path of a table, "
+        f"found {names!r}"
+    )
+
+
+def as_max_bytes(max_bytes: object) -> int | None:
+    """Check a limit of memory in bytes."""
+    if max_bytes is None:
+        return None
+    number = index(cast(SupportsIndex, max_bytes)) if hasattr(max_bytes, "__index__") else 0
+    if isinstance(max_bytes, bool) or number < 1:
+        raise InputError(
+            f"max_bytes must be a whole number of bytes of at least 1, found {max_bytes!r}"
+        )
+    return number
+
+
+def as_workers(workers: object) -> int | None:
+    """Check a number of threads or processes; None means the number of cores."""
+    if workers is None:
+        return None
+    try:
+        number = index(cast(SupportsIndex, workers))
+    except TypeError:
+        number = 0
+    if isinstance(workers, bool) or number < 1:
+        raise InputError(f"workers must be a whole number of at least 1, found {workers!r}")
+    return number
+
+
+def as_scheduler(scheduler: object) -> str | None:
+    """Check the address of a Dask scheduler."""
+    if scheduler is None or isinstance(scheduler, str):
+        return scheduler
+    raise InputError(
+        f"scheduler must be the address of a Dask scheduler, such as 'tcp://host:8786', found "
+        f"{scheduler!r}"
+    )
+
+
+def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
+    """A check that accepts one text or several, and returns each once."""
+
+    def check(value: object) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        several: Any = value
+        if isinstance(value, Mapping):
+            several = [f"{key}={fspath(one)}" for key, one in value.items()]
+        elif isinstance(value, str):
+            several = value.split(separator) if separator else [value]
+        if not isinstance(several, Iterable):
+            raise InputError(f"{name} must be one or more texts, found {value!r}")
+        return tuple(dict.fromkeys(str(one).strip() for one in several))
+
+    return check
+
+
+def as_subjects(subjects: object) -> str | dict[str, str] | None:
+    """Check which cases belong to the same subject; the cases are checked later."""
+    if isinstance(subjects, Mapping):
+        return {str(case): str(subject) for case, subject in subjects.items()}
+    return None if subjects is None else fspath(cast("str | PathLike[str]", subjects))
+
+
+def as_files(files: object) -> tuple[str, ...]:
+    """Check the path of a file, or several."""
+    if isinstance(files, str | PathLike):
+        return (fspath(files),)
+    return tuple(fspath(cast("str | PathLike[str]", file)) for file in cast(Iterable[Any], files))
+
+
+def as_folder(folder: object) -> str | None:
+    """Check the path of a folder."""
+    return None if folder is None else fspath(cast("str | PathLike[str]", folder))
+
+
+def _label(value: object) -> Label:
+    try:
+        return str(value) if isinstance(value, str) else index(cast(SupportsIndex, value))
+    except TypeError:
+        raise InputError(
+            f"match must map labels (whole numbers or names) to labels, found {value!r}"
+        ) from None

@@ -1,0 +1,45 @@
+"""Checks of derived regions: names of unions, and the labels or names of their members."""
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import TypeAlias
+
+import numpy as np
+
+from probdice.errors import InputError
+from probdice.method.region_labels import Label
+
+__all__ = ["Members", "as_derived", "named_members"]
+
+# The labels or names of each derived region.
+Members: TypeAlias = Mapping[str, Label | Sequence[Label]]
+
+
+def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
+    """Check the members of derived regions. A single label stands for itself."""
+    if not isinstance(members, Mapping) or not members:
+        raise InputError(
+            f"derived regions must be a mapping of names to labels, such as "
+            f'{{"whole tumour": (1, 2, 3)}}, found {members!r}'
+        )
+    checked: dict[str, tuple[Label, ...]] = {}
+    for name, labels in members.items():
+        several = (labels,) if isinstance(labels, int | str | np.integer) else tuple(labels)
+        if not several or any(
+            isinstance(label, bool) or not isinstance(label, int | str | np.integer)
+            for label in several
+        ):
+            raise InputError(
+                f"derived region {name!r} must have labels or names of regions, found {labels!r}"
+            )
+        if not str(name).strip():
+            raise InputError(f"derived regions must have names, found {name!r}")
+        checked[str(name).strip()] = tuple(
+            str(label) if isinstance(label, str) else index(label) for label in several
+        )
+    return checked
+
+
+def as_derived(members: Members | None) -> tuple[tuple[str, tuple[Label, ...]], ...]:
+    """Check the option of derived regions, and return pairs of a name and its members."""
+    return () if not members else tuple(named_members(members).items())

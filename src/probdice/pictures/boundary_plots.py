@@ -1,0 +1,132 @@
+"""Outlines of both sides on a slice, coloured by distance, and the distribution of distances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from probdice.method.matching import listed
+from probdice.method.sides import SIDES
+from probdice.pictures.canvas import Request, canvas_for, tidy
+from probdice.pictures.colours import Colours, colours_of
+from probdice.pictures.label_images import MOST, blended, checked_place
+from probdice.pictures.outlines import Outline, largest_distance, outlines_of, stored_boundaries
+from probdice.pictures.planes import Plane, planes_of
+from probdice.pictures.region_names import short_names
+from probdice.pictures.views import every_nth, images_of, look, plane_through
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+
+    from probdice.comparison.result import Comparison
+
+__all__ = ["draw_boundaries"]
+
+DRAWN = 24  # groups with outlines on the slices
+CURVES = 6  # groups with a histogram
+BINS = 40
+FAINT = 0.3  # opacity of the regions behind the outlines
+LONGEST = 36  # characters per name
+COLOURS = "plasma"
+
+
+def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
+    """Outlines of reference and prediction by distance, and a histogram of every group."""
+    boundaries = stored_boundaries(comparison)
+    outlines = outlines_of(comparison, boundaries, DRAWN)
+    image = images_of(comparison).reference
+    if request.place is None:
+        centre = outlines[0].worst if outlines else tuple(n // 2 for n in image.shape)
+    else:
+        centre = checked_place(image.shape, request.place)
+    plane = planes_of(len(image.shape), image.geometry)[0]
+    canvas = canvas_for(request, (10.5, 3.9), columns=3)
+    colours = colours_of(comparison, request.palette)
+    most = largest_distance(outlines)
+    for place, ax in enumerate(canvas.axes[:2]):
+        _regions(ax, comparison, place, plane, centre, colours)
+        for outline in outlines:
+            drawn = _contour(ax, outline, place, plane, centre, image.shape, most)
+        ax.set_title(SIDES[place], fontsize=10)
+    if outlines:
+        bar = canvas.figure.colorbar(drawn, ax=canvas.axes[1], shrink=0.75, pad=0.03, aspect=24)
+        bar.set_label(f"distance to the other outline, {boundaries.unit}", fontsize=8)
+        bar.ax.tick_params(labelsize=8, length=2)
+    _histograms(canvas.axes[2], comparison, outlines[:CURVES], colours, most, boundaries.unit)
+    if len(image.shape) == 3:
+        (across,) = plane.across(3)
+        canvas.add_title(f"{plane.name}, slice {centre[across]}")
+    return canvas.figure
+
+
+def _regions(
+    ax: Axes,
+    comparison: Comparison,
+    place: int,
+    plane: Plane,
+    centre: tuple[int, ...],
+    colours: Colours,
+) -> None:
+    """The regions of one side, faintly."""
+    shape = images_of(comparison).reference.shape
+    box = plane_through(centre, shape, plane.rows, plane.columns)
+    view = look(comparison, every_nth(shape, MOST, box))
+    image = plane.drawn(blended(view, SIDES[place], colours), len(shape))
+    height, width = shape[plane.rows], shape[plane.columns]
+    ax.imshow(
+        image,
+        extent=(-0.5, width - 0.5, height - 0.5, -0.5),
+        aspect=plane.aspect,
+        alpha=FAINT,
+        interpolation="nearest",
+    )
+    ax.set(xticks=[], yticks=[])
+
+
+def _contour(
+    ax: Axes,
+    outline: Outline,
+    place: int,
+    plane: Plane,
+    centre: tuple[int, ...],
+    shape: tuple[int, ...],
+    most: float,
+) -> PathCollection:
+    """The elements of one outline in a slice, coloured by distance."""
+    points, distances = outline.points[place], outline.distances[place]
+    near = np.ones(len(points), np.bool_)
+    for axis in plane.across(len(shape)):
+        near &= np.abs(points[:, axis] - centre[axis]) <= 0.5
+    columns, rows = points[near, plane.columns], points[near, plane.rows]
+    if plane.flip_columns:
+        columns = shape[plane.columns] - 1 - columns
+    if plane.flip_rows:
+        rows = shape[plane.rows] - 1 - rows
+    shown = np.minimum(distances[near], most)  # an outline that the other side lacks
+    return ax.scatter(columns, rows, c=shown, s=3, cmap=COLOURS, vmin=0, vmax=most, linewidths=0)
+
+
+def _histograms(
+    ax: Axes,
+    comparison: Comparison,
+    outlines: list[Outline],
+    colours: Colours,
+    most: float,
+    unit: str,
+) -> None:
+    """The share of the outlines at each distance, one curve per group."""
+    edges = np.linspace(0, most, BINS + 1)
+    groups = [comparison.groups[outline.group] for outline in outlines]
+    pairs = [f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}" for group in groups]
+    for outline, name in zip(outlines, short_names(pairs, LONGEST), strict=True):
+        colour = colours.groups[outline.group]
+        ax.stairs(outline.histogram(edges), edges, color=colour, label=name, linewidth=1.4)
+    ax.set(xlim=(0, most), ylim=(0, None))
+    ax.set_xlabel(f"distance, {unit}", fontsize=8)
+    ax.set_ylabel("share of both outlines", fontsize=8)
+    tidy(ax)
+    if outlines:
+        ax.legend(fontsize=7, frameon=False)

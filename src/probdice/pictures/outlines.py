@@ -1,0 +1,109 @@
+"""The outlines of the groups with the largest distances, for pictures and pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.pictures.colours import background_group
+from probdice.pictures.views import images_of
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.metrics.boundary_values import Boundaries
+
+__all__ = ["Outline", "largest_distance", "outlines_of", "stored_boundaries"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """Both outlines of one group.
+
+    Attributes
+    ----------
+    group : int
+        The number of the group.
+    points : tuple of ndarray
+        Per side, the centroids of the elements, as indices of pixels.
+    distances : tuple of ndarray
+        Per side, the distance of each element to the other outline.
+    weights : tuple of ndarray
+        Per side, the area or length of each element.
+    """
+
+    group: int
+    points: tuple[Floats, Floats]
+    distances: tuple[Floats, Floats]
+    weights: tuple[Floats, Floats]
+
+    @cached_property
+    def worst(self) -> tuple[int, ...]:
+        """The index of the pixel at the element with the largest distance."""
+        side = int(np.argmax([distances.max(initial=-1.0) for distances in self.distances]))
+        point = self.points[side][int(np.argmax(self.distances[side]))]
+        return tuple(int(k) for k in np.floor(point + 0.5))
+
+    def histogram(self, edges: Floats) -> Floats:
+        """The share of both outlines between these distances."""
+        counts = np.zeros(len(edges) - 1)
+        for distances, weights in zip(self.distances, self.weights, strict=True):
+            finite = np.isfinite(distances)
+            counts += np.histogram(distances[finite], edges, weights=weights[finite])[0]
+        total = sum(float(weights.sum()) for weights in self.weights)
+        return counts / total
+
+
+def stored_boundaries(comparison: Comparison) -> Boundaries:
+    """The boundaries that were computed last, or those with default options."""
+    known: Boundaries | None = comparison.numbers.known("boundaries")
+    return comparison.boundaries() if known is None else known
+
+
+def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
+    """The outlines of at most this many groups, those with the largest distances first.
+
+    The background is left out if there are other groups. Outlines of probabilities are those of
+    the level closest to one half.
+    """
+    largest = boundaries["hd"]
+    groups = [k for k in np.argsort(-largest, kind="stable").tolist() if not np.isnan(largest[k])]
+    background = background_group(comparison.groups)
+    groups = [k for k in groups if k != background] or groups
+    level = min(boundaries.levels, key=lambda level: abs(level - 0.5), default=None)
+    outlines = (_outline(comparison, boundaries, k, level) for k in groups[:most])
+    return [outline for outline in outlines if any(map(len, outline.points))]
+
+
+def largest_distance(outlines: list[Outline]) -> float:
+    """The largest finite distance of all outlines; 1 if there is none above 0."""
+    finite = [d[np.isfinite(d)].max(initial=0.0) for one in outlines for d in one.distances]
+    return float(max(finite, default=0.0)) or 1.0
+
+
+def _outline(
+    comparison: Comparison, boundaries: Boundaries, group: int, level: float | None
+) -> Outline:
+    geometry = images_of(comparison).reference.geometry
+    both = boundaries.group(group, level)
+
+    def in_pixels(points: Floats) -> Floats:
+        if geometry is None:
+            return points
+        origin = geometry.affine[:-1, -1]
+        return np.asarray(
+            np.linalg.solve(geometry.affine[:-1, :-1], (points - origin).T).T, np.float64
+        )
+
+    reference, prediction = both
+    return Outline(
+        group,
+        (in_pixels(reference.points), in_pixels(prediction.points)),
+        (reference.distances, prediction.distances),
+        (reference.weights, prediction.weights),
+    )

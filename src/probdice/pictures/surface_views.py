@@ -1,0 +1,168 @@
+"""Orthographic views of a surface: which vertex each pixel of a picture shows, and its shading."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.surface import Surface
+
+__all__ = ["SurfaceView", "painted", "views_of"]
+
+FINER = 2  # samples per pixel along each axis
+EMPTY = -1  # vertex of a pixel outside the surface
+AMBIENT = 0.55  # brightness of a part that faces sideways
+BATCH = 1 << 21  # candidates per step, which limits memory
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceView:
+    """One view of a surface.
+
+    Attributes
+    ----------
+    name : str
+        "lateral" or "medial", or the side from which an unknown structure is seen.
+    vertices : ndarray of int64
+        The vertex at each sample of the picture; −1 outside the surface.
+    shading : ndarray of float64
+        Brightness of each sample from 0 to 1.
+    """
+
+    name: str
+    vertices: NDArray[np.int64]
+    shading: NDArray[np.float64]
+
+
+def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, SurfaceView]:
+    """The lateral and the medial view of a hemisphere, `width` pixels wide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.data.surface import Surface
+    >>> from probdice.pictures.surface_views import views_of
+    >>> points = np.array([[0, 0, 0], [0, 9, 0], [0, 0, 9.0]])
+    >>> triangle = Surface(points, np.array([[0, 1, 2]]), "left cortex")
+    >>> lateral, medial = views_of(triangle, width=10)
+    >>> lateral.name, sorted(set(lateral.vertices.ravel().tolist()))
+    ('lateral', [-1, 0, 1, 2])
+    """
+    names = {"left": ("lateral", "medial"), "right": ("medial", "lateral")}
+    from_left, from_right = names.get(
+        surface.structure.split(" ")[0], ("from the left", "from the right")
+    )
+    views = (
+        _view(surface, from_left, -1.0, width * FINER),
+        _view(surface, from_right, 1.0, width * FINER),
+    )
+    return views if from_left != "medial" else (views[1], views[0])
+
+
+def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """A picture with red, green, blue and opacity from one colour per vertex.
+
+    Vertices whose colour is NaN are grey. The pixels outside the surface are transparent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.pictures.surface_views import SurfaceView, painted
+    >>> view = SurfaceView("lateral", np.array([[0, 0], [0, -1]]), np.ones((2, 2)))
+    >>> painted(view, np.array([[1.0, 0, 0]])).tolist()
+    [[[255, 0, 0, 191]]]
+    """
+    known = np.where(np.isnan(colours), 0.6, colours)
+    inside = view.vertices != EMPTY
+    samples = np.zeros((*view.vertices.shape, 4))
+    samples[inside, :3] = known[view.vertices[inside]] * view.shading[inside, None]
+    samples[inside, 3] = 1.0
+    rows, columns = (n // FINER for n in view.vertices.shape)
+    mean = samples.reshape(rows, FINER, columns, FINER, 4).mean(axis=(1, 3))
+    mean[..., :3] /= np.maximum(mean[..., 3:], 1e-9)  # colours do not mix with the outside
+    picture: NDArray[np.uint8] = np.rint(255 * np.clip(mean, 0, 1)).astype(np.uint8)
+    return picture
+
+
+def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
+    """Look along the x axis from the left (side −1) or from the right (side 1)."""
+    right, anterior, superior = surface.points.T
+    x, y, depth = side * anterior, -superior, side * right  # depth increases towards the viewer
+    normals = _normals(surface)
+    facing = side * normals[:, 0]
+    low = np.array([x.min(), y.min()])
+    extent = np.array([x.max(), y.max()]) - low
+    scale = (width - 1) / max(float(extent[0]), float(extent[1]), 1e-9)
+    shape = tuple(FINER * (int(extent[k] * scale) // FINER + 1) for k in (1, 0))
+    x, y = (x - low[0]) * scale, (y - low[1]) * scale
+    vertices = _visible(np.stack([x, y, depth], axis=1), surface.triangles, shape)
+    # Inner sides of an open mesh are lit like outer ones.
+    light = AMBIENT + (1 - AMBIENT) * np.abs(facing)
+    shading = np.where(vertices == EMPTY, 0.0, light[vertices])
+    return SurfaceView(name, vertices, shading)
+
+
+def _normals(surface: Surface) -> NDArray[np.float64]:
+    """The unit normal of each vertex: the mean over its triangles, weighted by their area."""
+    corners = surface.points[surface.triangles]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = np.zeros_like(surface.points)
+    for k in range(3):
+        for axis in range(3):
+            normals[:, axis] += np.bincount(surface.triangles[:, k], across[:, axis], len(normals))
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = normals / np.maximum(lengths, 1e-12)
+    return unit
+
+
+def _visible(
+    points: NDArray[np.float64], triangles: NDArray[np.int64], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """The closest vertex of the foremost triangle at each sample, by a depth buffer.
+
+    Triangles are tested at each sample of their bounding boxes; triangles with boxes of the same
+    size are tested together.
+    """
+    rows, columns = shape
+    nearest = np.full(rows * columns, -np.inf)
+    vertices = np.full(rows * columns, EMPTY, np.int64)
+    corners = points[triangles]
+    low = np.ceil(corners[:, :, :2].min(axis=1)).astype(np.int64)
+    high = np.floor(corners[:, :, :2].max(axis=1)).astype(np.int64)
+    sizes = high - low + 1
+    order = np.flatnonzero((sizes > 0).all(axis=1))
+    order = order[np.lexsort((sizes[order, 1], sizes[order, 0]))]
+    if not order.size:  # all triangles are seen edge-on, or smaller than a sample
+        return vertices.reshape(rows, columns)
+    kinds, starts = np.unique(sizes[order], axis=0, return_index=True)
+    for (across, down), group in zip(kinds, np.split(order, starts[1:]), strict=True):
+        steps = np.stack(np.meshgrid(np.arange(across), np.arange(down)), -1).reshape(-1, 2)
+        batch = max(1, BATCH // len(steps))
+        for some in (group[k : k + batch] for k in range(0, len(group), batch)):
+            places = low[some, None] + steps
+            weights = _weights(corners[some], places.astype(np.float64))
+            inside = (weights >= -1e-9).all(axis=-1)
+            depth = (weights * corners[some][:, None, :, 2]).sum(axis=-1)[inside]
+            at = (places[..., 1] * columns + places[..., 0])[inside]
+            chosen = np.take_along_axis(
+                triangles[some][:, None], weights.argmax(axis=-1)[..., None], axis=2
+            )[..., 0][inside]
+            front = np.argsort(depth, kind="stable")
+            at, depth, chosen = at[front], depth[front], chosen[front]
+            closer = depth > nearest[at]
+            # Of several values for one sample, the last one, which is the closest, stays.
+            nearest[at[closer]] = depth[closer]
+            vertices[at[closer]] = chosen[closer]
+    return vertices.reshape(rows, columns)
+
+
+def _weights(corners: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Barycentric coordinates of places (triangle, place, 2); −1 for triangles seen edge-on."""
+    a, b, c = (corners[:, None, k, :2] for k in range(3))
+    area = (b - a)[..., 0] * (c - a)[..., 1] - (b - a)[..., 1] * (c - a)[..., 0]
+    second = (places - a)[..., 0] * (c - a)[..., 1] - (places - a)[..., 1] * (c - a)[..., 0]
+    third = (b - a)[..., 0] * (places - a)[..., 1] - (b - a)[..., 1] * (places - a)[..., 0]
+    safe = np.where(area == 0, 1.0, area)
+    weights = np.stack([1 - (second + third) / safe, second / safe, third / safe], axis=-1)
+    weights[np.broadcast_to(area == 0, weights.shape[:-1])] = -1.0
+    return weights

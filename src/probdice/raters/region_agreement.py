@@ -1,0 +1,153 @@
+"""Inter-rater agreement per region: the Dice of every pair of raters, and their volumes."""
+
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from probdice.method.overlap import Floats
+from probdice.method.region_labels import Label
+from probdice.method.sides import Both
+from probdice.metrics.derived import derived_of
+from probdice.metrics.unions import Union
+from probdice.metrics.volumes import in_millilitres
+from probdice.raters.panel import Panel
+from probdice.text.formatting import decimal, millilitres
+
+__all__ = ["COLUMNS", "RegionAgreement", "regions_of"]
+
+COLUMNS = (
+    "region", "rater", "other", "dice", "rater_volume", "other_volume", "rater_ml", "other_ml",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RegionAgreement:
+    """The agreement of raters on one common region.
+
+    Attributes
+    ----------
+    label : int or str
+        The name or label of the region that most raters use.
+    dice : ndarray
+        The fuzzy Dice of every pair, rater × rater. It is 0 if only one of the two raters has the
+        region, and NaN if neither has it. On the diagonal, it is 1 for raters with the region.
+    volumes : ndarray
+        The volume of the region per rater, in pixels.
+    pixel_volume : float or None
+        The volume of a voxel in mm³, if known.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> region = probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).regions[0]
+    >>> region.label, region.mean_dice, region.volumes.tolist()
+    (1, 0.8, [2.0, 3.0])
+    """
+
+    label: Label
+    dice: Floats
+    volumes: Floats
+    pixel_volume: float | None = None
+
+    @property
+    def mean_dice(self) -> float:
+        """The mean Dice over all pairs in which at least one rater has the region."""
+        pairs = self._pairs
+        return float(pairs.mean()) if pairs.size else nan
+
+    @property
+    def lowest_dice(self) -> float:
+        """The lowest Dice over all pairs in which at least one rater has the region."""
+        pairs = self._pairs
+        return float(pairs.min()) if pairs.size else nan
+
+    @property
+    def volumes_ml(self) -> Floats:
+        """The volume of the region per rater in millilitres; NaN if unknown."""
+        return np.array([in_millilitres(volume, self.pixel_volume) for volume in self.volumes])
+
+    @property
+    def _pairs(self) -> Floats:
+        pairs = self.dice[np.triu_indices(len(self.volumes), 1)]
+        return np.asarray(pairs[~np.isnan(pairs)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as plain types.
+
+        Examples
+        --------
+        >>> import probdice
+        >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).regions[0].to_dict()["dice"]
+        [[1.0, 0.8], [0.8, 1.0]]
+        """
+        content = {
+            "region": self.label,
+            "mean_dice": self.mean_dice,
+            "lowest_dice": self.lowest_dice,
+            "dice": self.dice.tolist(),
+            "volumes": self.volumes.tolist(),
+        }
+        if self.pixel_volume is not None:
+            content["volumes_ml"] = self.volumes_ml.tolist()
+        return content
+
+    def rows(self, names: tuple[str, ...]) -> list[dict[str, Any]]:
+        """One row per pair of raters, with `COLUMNS`."""
+        first, second = (part.tolist() for part in np.triu_indices(len(names), 1))
+        volumes, ml = self.volumes.tolist(), self.volumes_ml.tolist()
+        return [
+            dict(
+                zip(
+                    COLUMNS,
+                    (self.label, names[i], names[j], float(self.dice[i, j]),
+                     volumes[i], volumes[j], ml[i], ml[j]),
+                    strict=True,
+                )
+            )
+            for i, j in zip(first, second, strict=True)
+        ]  # fmt: skip
+
+    def shown_volumes(self) -> list[str]:
+        """The volume of every rater as text: in millilitres, or in pixels if these are unknown."""
+        if self.pixel_volume is not None:
+            return [millilitres(volume, self.pixel_volume) for volume in self.volumes]
+        return [f"{volume:,.6g}" for volume in self.volumes]
+
+    def __repr__(self) -> str:
+        return (
+            f"RegionAgreement({self.label!r}, mean Dice {decimal(self.mean_dice)}, lowest Dice "
+            f"{decimal(self.lowest_dice)})"
+        )
+
+
+def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
+    """The agreement on every common region, in the order of the regions of the consensus."""
+    common, names = panel.common_regions, panel.names
+    count = len(common.labels)
+    dice = np.full((count, len(names), len(names)), nan)
+    volumes = np.zeros((count, len(names)))
+    places = {name: panel.places(name, common) for name in names}
+    for i, name in enumerate(names):
+        of_regions = panel.regions(name).volumes
+        for k, place in places[name].items():
+            volumes[k, i] = of_regions[place]
+            dice[k, i, i] = 1
+    for (first, second), comparison in panel.comparisons.items():
+        i, j = names.index(first), names.index(second)
+        unions = [
+            Union(str(k), Both(*(_one_or_none(places[name].get(k)) for name in (first, second))))
+            for k in range(count)
+        ]
+        dice[:, i, j] = dice[:, j, i] = [
+            region.dice for region in derived_of(comparison, unions).regions
+        ]
+    size = next(iter(panel.comparisons.values())).pixel_volume
+    return tuple(
+        RegionAgreement(common.labels[k], dice[k], volumes[k], size) for k in common.channels
+    )
+
+
+def _one_or_none(place: int | None) -> tuple[int, ...]:
+    return () if place is None else (place,)

@@ -1,0 +1,142 @@
+"""The section of a page about boundary distances, and the distances that its images show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isinf, isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from probdice.method.matching import listed
+from probdice.pictures.colours import Colours
+from probdice.pictures.outlines import Outline, largest_distance, outlines_of
+from probdice.report.encoding import encoded, shortened
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.metrics.boundary_values import Boundaries
+
+__all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
+
+DRAWN = 24  # groups with a histogram and outlines in the images
+LISTED = 2000  # groups in the table
+BINS = 32  # of a histogram
+HEIGHT = 20  # of a histogram
+
+
+@dataclass(frozen=True)
+class BoundaryRow:
+    """One group: its numbers, its histogram as bars, and the pixel with the largest distance."""
+
+    number: int
+    reference: str
+    prediction: str
+    colour: str
+    numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
+    bars: tuple[tuple[int, float, float], ...]  # left, top and height
+    place: str
+
+
+@dataclass(frozen=True)
+class BoundarySection:
+    """Everything that the section shows; `most` is the largest distance of the histograms."""
+
+    unit: str
+    names: tuple[str, ...]
+    means: tuple[tuple[str, str], ...]
+    sentences: tuple[str, ...]
+    rows: tuple[BoundaryRow, ...]
+    hidden: int
+    most: str
+
+
+def boundary_section(
+    comparison: Comparison, colours: Colours, viewer: dict[str, Any] | None
+) -> BoundarySection | None:
+    """The section, if boundaries were computed. The viewer gets the distances of the outlines."""
+    boundaries: Boundaries | None = comparison.numbers.known("boundaries")
+    if boundaries is None:
+        return None
+    outlines = [] if viewer is None else outlines_of(comparison, boundaries, DRAWN)
+    most = largest_distance(outlines)
+    if viewer is not None and outlines:
+        viewer["distances"] = _packed(outlines, viewer, most, boundaries.unit)
+    step = 1 if viewer is None else viewer["step"]
+    drawn = {outline.group: outline for outline in outlines}
+    largest = np.nan_to_num(boundaries["hd"], nan=-1.0)
+    order = np.argsort(-largest, kind="stable").tolist()
+    columns = {name: boundaries[name].tolist() for name in boundaries.names}
+    rows = [
+        BoundaryRow(
+            k,
+            shortened(listed(boundaries.groups.reference[k]), 300),
+            shortened(listed(boundaries.groups.prediction[k]), 300),
+            colours.groups[k],
+            tuple((name, values[k], _text(values[k])) for name, values in columns.items()),
+            _bars(drawn[k], most) if k in drawn else (),
+            ".".join(str(index // step) for index in drawn[k].worst) if k in drawn else "",
+        )
+        for k in order[:LISTED]
+    ]
+    return BoundarySection(
+        boundaries.unit,
+        boundaries.names,
+        tuple((name, _text(mean.mean)) for name, mean in boundaries.means.items()),
+        _sentences(boundaries),
+        tuple(rows),
+        len(boundaries) - len(rows),
+        f"{decimal(most)} {boundaries.unit}",
+    )
+
+
+def _packed(
+    outlines: list[Outline], viewer: dict[str, Any], most: float, unit: str
+) -> dict[str, Any]:
+    """The largest distance at every pixel that an outline passes, in 255 steps."""
+    shape = tuple(viewer["shape"])
+    points = np.concatenate([points for one in outlines for points in one.points])
+    distances = np.concatenate([distances for one in outlines for distances in one.distances])
+    places = (np.floor(points + 0.5) // viewer["step"]).astype(np.int64)
+    places = np.clip(places, 0, np.array(shape) - 1)
+    flat = np.ravel_multi_index(tuple(places.T), shape)
+    steps = 1 + np.rint(254 * np.minimum(distances / most, 1)).astype(np.uint8)
+    order = np.lexsort((steps, flat))
+    last = np.append(np.diff(flat[order]) > 0, True)
+    return {
+        "pixels": encoded(flat[order][last].astype("<u4")),
+        "values": encoded(steps[order][last]),
+        "most": most,
+        "unit": unit,
+    }
+
+
+def _bars(outline: Outline, most: float) -> tuple[tuple[int, float, float], ...]:
+    shares = outline.histogram(np.linspace(0, most, BINS + 1))
+    heights = HEIGHT * shares / (shares.max() or 1.0)
+    return tuple(
+        (k, round(HEIGHT - height, 2), round(height, 2))
+        for k, height in enumerate(heights.tolist())
+        if height > 0.005
+    )
+
+
+def _sentences(boundaries: Boundaries) -> tuple[str, ...]:
+    sentences = []
+    if boundaries.levels:
+        levels = ", ".join(f"{level:g}" for level in boundaries.levels)
+        sentences.append(f"Numbers are means over the probability levels {levels}.")
+    missing = boundaries.means["hd"].infinite
+    if missing:
+        groups = "group is" if missing == 1 else "groups are"
+        if boundaries.infinite is None:
+            effect = "so means of distances are infinite"
+        else:
+            effect = f"and counted as {boundaries.infinite:g} {boundaries.unit}"
+        sentences.append(f"{missing} {groups} missing on one side, {effect}.")
+    return tuple(sentences)
+
+
+def _text(value: float) -> str:
+    return "–" if isnan(value) else "∞" if isinf(value) else decimal(value)

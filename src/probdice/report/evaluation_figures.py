@@ -1,0 +1,194 @@
+"""Figures of the page of an evaluation: means with confidence intervals, and rank stability.
+
+Positions along the axis of a plot are percentages of its width, so that the text keeps its size on
+screens of any width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log10
+from typing import Any
+
+from probdice.report.encoding import shortened
+from probdice.report.evaluation_cells import centre_of
+from probdice.text.formatting import decimal, percent
+
+__all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stability_figure"]
+
+DIGITS = 3  # of the values beside the plot
+ROW, HEAD, FOOT = 40, 22, 26  # heights of a method, of the label of the raters and of the axis
+INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
+TICKS = 6  # at most, on the axis of a plot
+LABEL = 28  # characters of the name of a method in a figure
+LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pixels
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The mean of a method and its confidence interval; None for an end that is unknown."""
+
+    name: str
+    colour: str
+    value: str
+    y: int
+    x: float | None
+    low: float | None
+    high: float | None
+    with_raters: float | None  # mean agreement with the raters, which compares with the band
+
+
+@dataclass(frozen=True)
+class Band:
+    """Inter-rater agreement and its confidence interval."""
+
+    x: float
+    low: float
+    width: float
+    label: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """The mean of every method with its 95 % confidence interval, in the order of the table."""
+
+    height: int
+    bottom: int
+    dots: tuple[Dot, ...]
+    band: Band | None
+    ticks: tuple[tuple[float, str], ...]
+    axis: str
+
+
+@dataclass(frozen=True)
+class Blob:
+    """The share of bootstrap samples in which a method has a place, as the area of a disc."""
+
+    x: float
+    y: float
+    radius: float
+    colour: str
+    share: str
+    title: str
+    own: bool  # whether it is the place of the method in the ranking
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Rank stability: how often every method has every place, methods ordered by place."""
+
+    width: int
+    height: int
+    left: int
+    blobs: tuple[Blob, ...]
+    methods: tuple[tuple[float, str], ...]  # position and a short name
+    places: tuple[tuple[float, int], ...]
+
+
+def interval_plot(
+    key: str, title: str, summary: dict[str, Any], colours: dict[str, str]
+) -> IntervalPlot | None:
+    """The plot of a measure; None if no method has a finite value."""
+    content = summary["measures"][key]
+    entries = {entry["method"]: centre_of(entry) for entry in content["methods"]}
+    order = [rank["method"] for rank in content["ranks"]]
+    raters = summary["rater_comparison"]
+    raters = raters if raters is not None and raters["measure"] == key else None
+    agreement = None if raters is None else centre_of(raters["among"])
+    with_raters = {} if raters is None else raters["methods"]
+    others = {method: centre_of(entry)[0] for method, entry in with_raters.items()}
+    drawn = [*entries.values(), *([] if agreement is None else [agreement]), tuple(others.values())]
+    finite = [
+        value for values in drawn for value in values if value is not None and isfinite(value)
+    ]
+    if not finite:
+        return None
+    low, high = _limits(finite)
+
+    def across(value: float | None) -> float | None:
+        if value is None or not isfinite(value):
+            return None
+        return round(INSET + (100 - 2 * INSET) * (value - low) / (high - low), 3)
+
+    dots = []
+    for k, method in enumerate(order):
+        x, start, end = (across(value) for value in entries[method])
+        y, text = HEAD + ROW * k + ROW - 10, _value_text(entries[method])
+        name = shortened(method, LABEL)
+        dots.append(Dot(name, colours[method], text, y, x, start, end, across(others.get(method))))
+    bottom = HEAD + ROW * len(dots) + 6
+    ticks = tuple((across(tick) or 0.0, f"{tick:g}") for tick in round_ticks(low, high))
+    better = "higher" if content["higher_is_better"] else "lower"
+    medians = any(entry["aggregate"] == "median" for entry in content["methods"])
+    kind = "mean, or median if a value is infinite" if medians else "mean"
+    axis = f"{title}, {kind} over the cases with 95 % CI ({better} is better)"
+    band = None if agreement is None else _band(across, agreement)
+    return IntervalPlot(bottom + FOOT, bottom, tuple(dots), band, ticks, axis)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """At most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
+    unit = 10.0 ** floor(log10((high - low) / TICKS))
+    step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [float(f"{k * step:.6g}") for k in range(first, last + 1)]
+
+
+def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
+    """Rank stability as a figure; None for a single method or too few cases."""
+    drawn = [rank for rank in ranks if rank["shares"]]
+    if len(drawn) < 2:
+        return None
+    blobs = tuple(
+        Blob(
+            x=LEFT + STEP * (place - 0.5),
+            y=TOP + STEP * row,
+            radius=round(RADIUS * share**0.5, 2),
+            colour=colours[rank["method"]],
+            share="< 1 %" if share < 0.005 else percent(share, 0),
+            title=f"{shortened(rank['method'])}: place {place} in {percent(share)} of samples",
+            own=place == rank["place"],
+        )
+        for row, rank in enumerate(drawn)
+        for place, share in enumerate(rank["shares"], 1)
+        if share
+    )
+    size = STEP * len(drawn)
+    return Stability(
+        LEFT + size,
+        TOP + size - 24,
+        LEFT,
+        blobs,
+        tuple((TOP + STEP * k, shortened(rank["method"], 24)) for k, rank in enumerate(drawn)),
+        tuple((LEFT + STEP * (k + 0.5), k + 1) for k in range(len(drawn))),
+    )
+
+
+def _limits(values: list[float]) -> tuple[float, float]:
+    """The ends of the axis: a margin around all values, but not beyond 0 and 1 for shares."""
+    low, high = min(values), max(values)
+    margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
+    floor_, ceiling = (0.0 if low >= 0 else low - margin), (1.0 if high <= 1 else high + margin)
+    return max(low - margin, floor_), min(high + margin, ceiling)
+
+
+def _value_text(values: tuple[float | None, ...]) -> str:
+    centre, low, high = values
+    if low is None or high is None:
+        return decimal(centre, DIGITS)
+    return f"{decimal(centre, DIGITS)} ({decimal(low, DIGITS)}–{decimal(high, DIGITS)})"
+
+
+def _band(
+    across: Callable[[float | None], float | None], agreement: tuple[float | None, ...]
+) -> Band | None:
+    """The raters' band. Without a confidence interval it is a line."""
+    centre, low, high = (across(value) for value in agreement)
+    if centre is None:
+        return None
+    start, end = (centre, centre) if low is None or high is None else (low, high)
+    left = centre < 50
+    label = f"between raters {_value_text(agreement)}"
+    return Band(centre, start, round(end - start, 3), label, "start" if left else "end")

@@ -1,0 +1,112 @@
+"""All slices of a consensus, of the disagreement and of every rater, for the page of raters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.pictures.colours import PALETTE
+from probdice.pictures.rater_plots import background_channel, region_colours
+from probdice.report.encoding import shortened
+from probdice.report.slice_stacks import fraction_layer, image_layer, region_layer, stack_of
+
+if TYPE_CHECKING:
+    from probdice.files.background_images import BackgroundImage
+    from probdice.raters import Consensus
+
+__all__ = ["OutlinedRater", "RaterSlices", "display_name", "rater_slices"]
+
+MOST = 2**20  # most pixels per layer
+
+Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class OutlinedRater:
+    """A rater: the layer of its regions, and the colour of its outlines."""
+
+    name: str
+    layer: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class RaterSlices:
+    """The layers for the slider, the raters in the order of clustering, and the largest entropy."""
+
+    content: dict[str, Any]
+    raters: tuple[OutlinedRater, ...]
+    most_bits: float
+    image: str
+    left_out: str
+
+
+def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSlices:
+    """The slices of all raters, which open where the raters disagree most."""
+    stack = stack_of(consensus.segmentation, MOST)
+    shape, ranges = consensus.segmentation.shape, stack.ranges
+    whole = (slice(None),) * len(shape)
+    probabilities = consensus.probabilities
+    bits = _selected(consensus.entropies(whole), shape, ranges)
+    most_bits = max(float(np.nanmax(bits, initial=0)), 1.0)
+    colours = list(region_colours(consensus))
+    background = background_channel(consensus)
+    if image is not None and background is not None:
+        colours[background] = ""
+    inside = ~np.isnan(bits)
+
+    def regions(parts: Parts) -> dict[str, Any]:
+        codes = _selected(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
+        return region_layer(stack, np.where(inside, codes, -1), colours)
+
+    layers = {
+        "consensus": regions(probabilities.pieces(whole)),
+        "disagreement": fraction_layer(stack, bits / most_bits, "fire"),
+    }
+    raters = []
+    for number, k in enumerate(consensus.agreement.order):
+        name = consensus.names[k]
+        colour = PALETTE[number % len(PALETTE)]
+        raters.append(OutlinedRater(display_name(name), f"rater-{number}", colour))
+        layers[f"rater-{number}"] = regions(probabilities.rater(name, whole))
+    totals = np.nansum(stack.drawn(bits), axis=(1, 2))
+    lines = [{"layer": rater.layer, "colour": rater.colour} for rater in raters]
+    content = stack.content(int(np.argmax(totals))) | {
+        "layers": layers,
+        "image": None if image is None else image_layer(stack, image),
+        "outlines": {"outlines": {"under": "consensus", "lines": lines}},
+    }
+    shown = "" if image is None else shortened(image.name)
+    return RaterSlices(content, tuple(raters), most_bits, shown, stack.left_out)
+
+
+def display_name(name: str) -> str:
+    """The name of a rater; raters without a name are numbered."""
+    return f"Rater {name}" if name.isdigit() else shortened(name, 60)
+
+
+def _most_probable(parts: Parts, axes: int) -> Parts:
+    """The channel of every pixel: as decided, or the most probable one."""
+    for part, values in parts:
+        yield part, values if values.ndim == axes else np.argmax(values, axis=0)
+
+
+def _selected(
+    parts: Parts, shape: tuple[int, ...], ranges: tuple[range, ...]
+) -> NDArray[np.float64]:
+    """The selected pixels of an image that is read in parts."""
+    result = np.empty(tuple(len(indices) for indices in ranges))
+    for part, values in parts:
+        sources, targets = [], []
+        for piece, n, indices in zip(part, shape, ranges, strict=True):
+            extent = range(n)[piece]
+            chosen = np.array(indices)
+            places = np.flatnonzero((chosen >= extent.start) & (chosen < extent.stop))
+            targets.append(places)
+            sources.append(chosen[places] - extent.start)
+        result[np.ix_(*targets)] = values[np.ix_(*sources)]
+    return result

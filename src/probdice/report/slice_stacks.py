@@ -1,0 +1,122 @@
+"""All slices of an image in one orientation, ready for the slider of a page.
+
+A stack contains every slice across one plane, in display order. If the image is large, it contains
+every n-th pixel along the longest axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.pictures.planes import Plane, finest, planes_of
+from probdice.pictures.views import every_nth
+from probdice.report.encoding import encoded, ordinal
+
+if TYPE_CHECKING:
+    from probdice.data.segmentation import Segmentation
+    from probdice.files.background_images import BackgroundImage
+
+__all__ = ["SLICE_SCRIPTS", "Stack", "fraction_layer", "image_layer", "region_layer", "stack_of"]
+
+OUTSIDE = 255  # in layers of fractions, of pixels that are not compared
+WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
+SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # of pages with slices
+FLAT = 0.15  # height of a single row of pixels, relative to its width
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The selected pixels of an image and the plane in which they are drawn."""
+
+    plane: Plane
+    ranges: tuple[range, ...]
+
+    def drawn(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Selected pixels as slices, rows and columns in display order."""
+        plane, axes = self.plane, len(self.ranges)
+        order = [axis for axis in (plane.rows, plane.columns) if axis >= 0]
+        across = plane.across(axes)
+        image = values.transpose(*across, *order, *range(axes, values.ndim))
+        size = tuple(len(self.ranges[axis]) for axis in order)
+        rows_and_columns = (1,) * (2 - len(size)) + size
+        image = image.reshape(-1, *rows_and_columns, *values.shape[axes:])
+        if plane.flip_rows:
+            image = image[:, ::-1]
+        return image[:, :, ::-1] if plane.flip_columns else image
+
+    def slice_of(self, place: Sequence[int]) -> int:
+        """The number of the slice nearest to a pixel of the image."""
+        number = 0
+        for axis in self.plane.across(len(self.ranges)):
+            indices = self.ranges[axis]
+            nearest = min((place[axis] - indices.start) // indices.step, len(indices) - 1)
+            number = number * len(indices) + nearest
+        return number
+
+    def content(self, start: int) -> dict[str, Any]:
+        """The size and names of the slices for the page, and the slice at which it opens."""
+        plane, axes = self.plane, len(self.ranges)
+        across = plane.across(axes)
+        places = np.stack(
+            np.meshgrid(*(np.array(self.ranges[axis]) for axis in across), indexing="ij"), axis=-1
+        ).reshape(-1, len(across)) if across else np.empty((1, 0), int)  # fmt: skip
+        height, width = (
+            len(self.ranges[axis]) if axis >= 0 else 1 for axis in (plane.rows, plane.columns)
+        )
+        steps = [self.ranges[axis].step if axis >= 0 else 1 for axis in (plane.rows, plane.columns)]
+        aspect = plane.aspect * steps[0] / steps[1] if plane.rows >= 0 else FLAT * width
+        names = [
+            f"{plane.name} slice {', '.join(map(str, index))}" if across else ""
+            for index in places.tolist()
+        ]
+        return {"width": width, "height": height, "aspect": aspect, "names": names, "start": start}
+
+    @property
+    def left_out(self) -> str:
+        """A sentence about the displayed pixels, or "" if all are displayed."""
+        steps = {indices.step for indices in self.ranges}
+        if not steps - {1}:
+            return ""
+        return f"The images show up to every {ordinal(max(steps))} pixel along the longest axes."
+
+
+def stack_of(segmentation: Segmentation, most: int) -> Stack:
+    """The slices in the plane with the smallest pixels, with at most about `most` pixels."""
+    shape, geometry = segmentation.shape, segmentation.geometry
+    plane = finest(planes_of(len(shape), geometry), shape, geometry)
+    return Stack(plane, every_nth(shape, most))
+
+
+def region_layer(
+    stack: Stack, codes: NDArray[np.integer[Any]], colours: Sequence[str]
+) -> dict[str, Any]:
+    """The region of every pixel (−1 for none), with a colour per region; "" is transparent."""
+    wide = len(colours) > 255
+    stored = stack.drawn(codes + 1).astype("<u2" if wide else "u1")
+    return {"codes": encoded(stored, level=6), "wide": wide, "colours": list(colours)}
+
+
+def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
+    """Values from 0 to 1, in the colours of a ramp; NaN is outside."""
+    scaled = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
+    stored = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(scaled)).astype("u1")
+    return {"values": encoded(stack.drawn(stored), level=6), "ramp": ramp}
+
+
+def image_layer(stack: Stack, image: BackgroundImage) -> dict[str, Any]:
+    """A background image in 256 grey values or in colour."""
+    values = np.asarray(image.array[(slice(None),) * len(image.array.shape)])
+    chosen = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
+    finite = chosen[np.isfinite(chosen)]
+    low, high = (0.0, 255.0)
+    if not image.colour and finite.size:
+        low, high = (float(edge) for edge in np.percentile(finite, WINDOW))
+    span = high - low if high > low else 1.0
+    scaled = np.clip(np.nan_to_num(chosen - low) * (255 / span), 0, 255)
+    stored = stack.drawn(np.rint(scaled).astype("u1"))
+    return {"values": encoded(stored, level=6), "colour": image.colour}

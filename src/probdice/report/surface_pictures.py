@@ -1,0 +1,96 @@
+"""Pictures of a comparison on surfaces, for parcellations whose pixels are vertices."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.data.surface import Surface, surfaces_for
+from probdice.data.vertex_space import VertexSpace
+from probdice.errors import InputError
+from probdice.pictures.label_images import blended
+from probdice.pictures.surface_views import painted, views_of
+from probdice.pictures.views import images_of, look
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+    from probdice.engine.pair import Images
+    from probdice.pictures.colours import Colours
+
+__all__ = ["SurfacePicture", "check_surfaces", "pictures_on", "vertex_space_of"]
+
+PANELS = ("Reference", "Prediction", "Similarity")
+
+
+@dataclass(frozen=True)
+class SurfacePicture:
+    """One view of one side: its title, and the picture as the address of an image."""
+
+    title: str
+    address: str
+
+
+def vertex_space_of(images: Images | None) -> VertexSpace | None:
+    """The vertices of a comparison; None for images on a grid and without images."""
+    geometry = None if images is None else images.reference.geometry
+    return geometry if isinstance(geometry, VertexSpace) else None
+
+
+def check_surfaces(
+    images: Images, surfaces: Sequence[Surface], *, every: bool = True
+) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
+    """The vertices of a comparison, and the structures that surfaces show, by index.
+
+    Raises an error if the images are on a grid or a surface does not belong to them. `every` is
+    whether each surface must belong to a structure.
+    """
+    space = vertex_space_of(images)
+    if space is None:
+        raise InputError(
+            f"{surfaces[0].source}: a surface can only show values at vertices, but the "
+            f"segmentations are images on a grid, or their geometry is ignored"
+        )
+    return space, surfaces_for(space, surfaces, every=every)
+
+
+def pictures_on(
+    comparison: Comparison, colours: Colours, surfaces: Sequence[Surface], *, every: bool = True
+) -> tuple[SurfacePicture, ...]:
+    """The reference, the prediction and their similarity in two views of each hemisphere."""
+    if not surfaces:
+        return ()
+    space, shown = check_surfaces(images_of(comparison), surfaces, every=every)
+    view = look(comparison, (range(space.shape[0]),))
+    starts = np.cumsum([0, *(structure.size for structure in space.structures)])
+    values = (
+        *(blended(view, side, colours) for side in ("reference", "prediction")),
+        np.repeat(view.f[:, None], 3, axis=1),
+    )
+    pictures = []
+    for number, surface in shown:
+        structure = space.structures[number]
+        part = slice(starts[number], starts[number + 1])
+        name = structure.name or surface.structure
+        for seen in views_of(surface):
+            for panel, colour in zip(PANELS, values, strict=True):
+                known = np.where(view.inside[part, None], colour[part, :3], np.nan)
+                whole = np.full((structure.vertices, 3), np.nan)
+                whole[slice(None) if structure.used is None else structure.used] = known
+                title = ", ".join(filter(None, (panel, name, seen.name)))
+                pictures.append(SurfacePicture(title, _address(painted(seen, whole))))
+    return tuple(pictures)
+
+
+def _address(picture: NDArray[Any]) -> str:
+    """A picture as a data URL."""
+    from matplotlib.image import imsave
+
+    stream = BytesIO()
+    imsave(stream, picture, format="png")
+    return f"data:image/png;base64,{b64encode(stream.getvalue()).decode()}"

@@ -1,0 +1,223 @@
+"""Rankings of an evaluation by several measures, schemes and subjects, by hand."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.evaluation import Evaluation, evaluate
+
+REFERENCE = np.array([[0, 0, 1, 1, 1, 1, 2, 2, 2, 2]])
+PERFECT = REFERENCE
+HALF = np.array([[0, 0, 1, 1, 0, 0, 2, 2, 2, 2]])  # Dice 2/3 and 1
+BLIND = np.array([[0, 0, 1, 1, 1, 1, 0, 0, 0, 0]])  # Dice 1 and 0
+METHODS = {
+    "a": [PERFECT] * 3 + [BLIND] * 3,
+    "b": [HALF] * 6,
+    "c": [PERFECT] * 2 + [HALF] * 2 + [BLIND] * 2,
+}
+CASES = ["s1_1", "s1_2", "s2_1", "s2_2", "s3_1", "s3_2"]
+RUNTIME = {"a": 1.0, "b": 3.0, "c": 2.0}
+
+
+def save(folder: Path, images: dict[str, NDArray[np.int64]]) -> None:
+    folder.mkdir()
+    for case, image in images.items():
+        np.save(folder / f"{case}.npy", image)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    save(tmp_path / "truth", dict.fromkeys(CASES, REFERENCE))
+    lines = ["case,method,runtime"]
+    for name, images in METHODS.items():
+        save(tmp_path / name, dict(zip(CASES, images, strict=True)))
+        lines += [f"{case},{name},{RUNTIME[name]}" for case in CASES]
+    (tmp_path / "times.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def run(root: Path, **options: Any) -> Evaluation:
+    folders = {name: root / name for name in METHODS}
+    given: dict[str, Any] = {"match": "labels", "background": 0, "out": root / "out", "workers": 1}
+    return evaluate(root / "truth", folders, **(given | options))
+
+
+def places(evaluation: Evaluation, **options: Any) -> dict[str, tuple[float, int | None]]:
+    return {rank.method: (rank.value, rank.place) for rank in evaluation.ranks(**options)}
+
+
+def test_every_scheme_equals_a_hand_computation(root: Path) -> None:
+    # Foreground Dice: a 1 1 1 .5 .5 .5, b 5/6 everywhere, c 1 1 5/6 5/6 .5 .5. The ranks within
+    # cases sum to 12 for every method.
+    result = run(root)
+    assert result.rank_by == ("foreground_dice",)
+    assert places(result) == {"a": (2.0, 1), "b": (2.0, 1), "c": (2.0, 1)}
+    means = places(result, scheme="aggregate-then-rank")
+    assert {name: place for name, (_, place) in means.items()} == {"b": 1, "c": 2, "a": 3}
+    assert means["c"][0] == pytest.approx(14 / 18)
+    assert {place for _, place in places(result, scheme="test-based").values()} == {1}
+    assert result.conclusion.startswith("a, b and c share the first place by foreground Dice.")
+    assert "depends on the ranking scheme: b by the scheme aggregate-then-rank" in result.conclusion
+
+
+def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None:
+    result = run(root, rank_by=["foreground_dice", "runtime"], column=f"runtime={root}/times.csv")
+    # Runtime ranks a 1, c 2, b 3 in every case: mean ranks (12 + 6) / 12, 24 / 12, 30 / 12.
+    assert places(result) == {"a": (1.5, 1), "c": (2.0, 2), "b": (2.5, 3)}
+    summary = json.loads((root / "out" / "summary.json").read_text())
+    assert [rank["mean_rank"] for rank in summary["ranking"]["ranks"]] == [1.5, 2.0, 2.5]
+    tau = {
+        (one["first"], one["second"]): one["tau"] for one in summary["ranking"]["measure_agreement"]
+    }
+    assert tau["all", "runtime"] == 1.0
+    assert tau["all", "foreground_dice"] is None  # all methods share one place
+    rows = (root / "out" / "ranking.csv").read_text().splitlines()
+    assert rows[1].startswith("all,rank-then-aggregate,1,a,1.5,")
+    cases = (root / "out" / "cases.csv").read_text().splitlines()
+    column = cases[0].split(",").index("runtime")
+    assert [line.split(",")[column] for line in cases[1:4]] == ["1.0", "3.0", "2.0"]
+    how = (root / "out" / "how.md").read_text()
+    assert "ranked by each of foreground Dice, runtime within every measure and case" in how
+    assert "runtime comes from times.csv; lower values are better." in how
+    assert "a is first by foreground Dice and runtime (mean rank 1.50;" in how
+
+
+def test_external_values_stay_available_without_their_file(root: Path) -> None:
+    run(root, rank_by="runtime", column={"runtime:higher": root / "times.csv"})
+    (root / "times.csv").unlink()
+    loaded = Evaluation.load(root / "out")
+    assert [rank.method for rank in loaded.ranks()] == ["b", "c", "a"]
+    assert loaded.values()["c"].tolist() == [2.0] * 6
+
+
+def test_a_region_ranks(root: Path) -> None:
+    # Dice of label 2: a 1 1 1 0 0 0, b 1 everywhere, c 1 1 1 1 0 0.
+    result = run(root, rank_by="dice:2", scheme="aggregate-then-rank")
+    assert places(result) == {"b": (1.0, 1), "c": (pytest.approx(4 / 6), 2), "a": (0.5, 3)}
+    assert result.title("dice:2") == "Dice of 2"
+    assert result.values("jaccard:1")["b"].tolist() == [0.5] * 6
+    assert run(root, rank_by="dice").title("dice") == "foreground Dice"
+    header = (root / "out" / "cases.csv").read_text().splitlines()[0].split(",")
+    assert "dice" in header
+
+
+def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
+    with pytest.raises(InputError, match=r"no case has it; the regions are 0, 1, 2"):
+        run(root, rank_by="dice:tumour")
+    with pytest.raises(InputError, match=r"hd95 needs boundary distances; pass boundaries=True"):
+        run(root, rank_by="hd95:1")
+    with pytest.raises(InputError, match=r"nsd@1 needs boundary distances at this tolerance"):
+        run(root, rank_by="nsd@1", boundaries=True, tolerance=2)
+    with pytest.raises(InputError, match="nsd needs a tolerance, as in nsd@1"):
+        run(root, rank_by="nsd", boundaries=True)
+    with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
+        run(root, rank_by="beauty")
+    with pytest.raises(InputError, match="rand needs indices=True"):
+        run(root, rank_by="rand")
+    with pytest.raises(InputError, match=r"expected MEASURE, MEASURE:REGION"):
+        run(root, rank_by="nsd@x:1")
+
+
+def test_subjects_are_resampled_and_stated(root: Path) -> None:
+    result = run(root, subjects="{subject}_{session}")
+    assert result.subjects is not None and set(result.subjects.values()) == {"s1", "s2", "s3"}
+    assert result.summaries()["a"].interval.reason == "3 subjects, fewer than 6"
+    assert result.ranks()[0].place_interval.reason == "3 subjects, fewer than 6"
+    assert {pair.subjects for pair in result.differences()} == {3}
+    assert result.regions()["a", 1].interval.reason == "3 subjects, fewer than 6"
+    how = (root / "out" / "how.md").read_text()
+    assert "compared 3 methods on 6 cases of 3 subjects" in how
+    assert "resamples draw subjects with all of their cases" in how
+    assert Evaluation.load(root / "out").subjects == result.subjects
+
+
+def test_chosen_columns_and_booktabs(root: Path) -> None:
+    run(root, columns="place,foreground_dice,cases", booktabs=True, scheme="aggregate-then-rank")
+    lines = (root / "out" / "table.tex").read_text().splitlines()
+    assert lines[:8] == [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{tabular}{rlrr}",
+        r"\toprule",
+        r"place & method & foreground Dice (95 \% CI) & cases \\",
+        r"\midrule",
+        r"1 & b & 0.833 (0.833--0.833) & 6 of 6 \\",
+        lines[6],
+        lines[7],
+    ]
+    assert lines[6].startswith("2 & c & 0.778 (") and lines[7].startswith("3 & a & 0.750 (")
+    assert lines[8] == r"\bottomrule"
+    with pytest.raises(InputError, match=r"columns: expected names of place, .*found 'colour'"):
+        run(root, columns=["place", "colour"])
+
+
+def test_a_missed_region_is_infinitely_far_and_medians_are_shown(tmp_path: Path) -> None:
+    reference = np.zeros((20, 20), int)
+    reference[5:15, 5:15] = 1
+    shifted = np.roll(reference, 2, axis=1)
+    near = [np.roll(reference, 1, axis=1)] * 6 + [np.zeros_like(reference)]
+    cases = [f"c{k}" for k in range(7)]
+    save(tmp_path / "truth", dict.fromkeys(cases, reference))
+    save(tmp_path / "near", dict(zip(cases, near, strict=True)))
+    save(tmp_path / "far", dict.fromkeys(cases, shifted))
+    result = evaluate(
+        tmp_path / "truth",
+        {"near": tmp_path / "near", "far": tmp_path / "far"},
+        out=tmp_path / "out",
+        background=0,
+        match="labels",
+        boundaries=True,
+        rank_by="hd:1",
+        scheme="aggregate-then-rank",
+        workers=1,
+    )
+    # A square moved by k columns: its sides are k away.
+    assert result.values()["near"].tolist() == pytest.approx([1.0] * 6 + [math.inf])
+    assert result.values()["far"].tolist() == pytest.approx([2.0] * 7)
+    assert [(rank.method, rank.value) for rank in result.ranks()] == [
+        ("near", pytest.approx(1.0)),
+        ("far", pytest.approx(2.0)),
+    ]
+    assert [one.aggregate for one in result.summaries().values()] == ["median", "median"]
+    assert result.worst()["near"][0] == "c6"
+    content = json.loads((tmp_path / "out" / "summary.json").read_text())
+    (near_summary, _) = content["measures"]["hd:1"]["methods"]
+    assert (near_summary["mean"], near_summary["infinite"]) == (math.inf, 1)
+    assert "| 1 | near | 1.000 (" in (tmp_path / "out" / "table.md").read_text()
+    page = result.report(reports="none").read_text()
+    assert "∞" in page and "near is first by HD of 1 (median HD of 1 1.000" in page
+    xlabel = result.plot("distributions").axes[0].get_xlabel()
+    assert xlabel == "HD of 1 (1 infinite values are not drawn)"
+
+
+def test_the_picture_of_schemes_has_the_place_by_every_scheme(root: Path) -> None:
+    (axes,) = run(root).plot("schemes").axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == [
+        "rank-then-aggregate\n(used)",
+        "aggregate-then-rank",
+        "test-based",
+    ]
+    lines = {line.get_color(): np.round(line.get_ydata()).tolist() for line in axes.get_lines()}
+    assert sorted(lines.values()) == [[1, 1, 1], [1, 2, 1], [1, 3, 1]]
+
+
+def test_the_command_line_counts_missing_cases_and_strict_fails(root: Path) -> None:
+    (root / "c" / "s3_2.npy").unlink()
+    words = [sys.executable, "-m", "probdice", "evaluate", "truth", "a", "b", "c", "-o", "out"]
+    words += ["--match", "labels", "--background", "0", "--reports", "none"]
+    words += ["--rank-by", "dice:1", "--rank-by", "runtime", "--column", "runtime=times.csv"]
+    words += ["--subjects", "{subject}_{session}", "--scheme", "test-based"]
+    done = subprocess.run([*words, "--strict"], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "17 scored, 1 missing, 0 failed" in done.stdout
+    assert "ranking by Dice of 1 and runtime (test-based)" in done.stdout
+    assert "6 cases of 3 subjects" in done.stdout
+    again = subprocess.run(words, cwd=root, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr

@@ -1,0 +1,97 @@
+"""The sentence about a comparison: its words and their thresholds."""
+
+import numpy as np
+import pytest
+
+from probdice import compare, overlap
+from probdice.metrics.verdict import name_of, verdict_of, worst_first
+
+
+def shifted(size, shift):
+    """Two regions of equal size, and the border moved: Dice 2(s−d)/(2s−d) and 2s/(2s+d)."""
+    reference = np.repeat([1, 2], size)
+    return reference, np.repeat([1, 2], [size - shift, size + shift])
+
+
+@pytest.mark.parametrize(
+    ("shift", "expected"),
+    [
+        # Dice of 1 and 2: 160/180 and 200/220, mean 0.899; 170/185 and 200/215, mean 0.925.
+        (15, "Very good overlap (mean Dice 0.92); weakest in 1 (Dice 0.92); every region matched."),
+        (20, "Good overlap (mean Dice 0.90); weakest in 1 (Dice 0.89); every region matched."),
+        # 80/140 and 200/260: mean 0.670.
+        (60, "Moderate overlap (mean Dice 0.67); weakest in 1 (Dice 0.57); every region matched."),
+        # 20/110 and 200/290: mean 0.436.
+        (90, "Low overlap (mean Dice 0.44); weakest in 1 (Dice 0.18); every region matched."),
+    ],
+)
+def test_words_for_overlap_have_thresholds(shift, expected):
+    assert verdict_of(compare(*shifted(100, shift), match="labels")) == expected
+
+
+def test_with_a_background_the_foreground_counts():
+    reference = np.repeat([0, 1], [900, 100])
+    prediction = np.repeat([0, 1], [950, 50])  # Dice of 1: 100/150
+    result = compare(reference, prediction, background=0)
+    assert verdict_of(result).startswith("Moderate overlap (foreground Dice 0.67); weakest in 1")
+
+
+def test_equal_sides_need_no_number():
+    assert verdict_of(compare([1, 1, 2], [5, 5, 7])) == "Both sides are equal."
+    joined = compare([1] * 6 + [2] * 2 + [3] * 8, [5] * 8 + [6] * 5 + [7] * 3, merge="both")
+    assert verdict_of(joined) == "Both sides are equal after merging."
+
+
+def test_a_single_unmatched_region_is_named():
+    reference = np.repeat([1, 2, 3], [100, 100, 4])
+    prediction = np.repeat([1, 2], [100, 104])
+    # Dice 1, 200/204 and 0: mean 0.660; 200 of 204 pixels agree.
+    assert verdict_of(compare(reference, prediction)) == (
+        "Most pixels agree (adjusted score 0.96), but regions overlap less: mean Dice 0.66; "
+        "weakest match 2 (Dice 0.98); reference region 3 unmatched."
+    )
+
+
+def test_finer_and_coarser_predictions_are_recognised():
+    coarse, fine = np.repeat(np.arange(4), 40), np.repeat(np.arange(16), 10)
+    # Each coarse region has one match of Dice 20/50; 12 regions are unmatched: mean 1.6/16.
+    assert verdict_of(compare(coarse, fine)) == (
+        "The prediction splits regions of the reference: it determines 100 % of it; "
+        "mean Dice 0.10; 12 of 16 prediction regions unmatched."
+    )
+    assert verdict_of(compare(fine, coarse)) == (
+        "The prediction joins regions of the reference, which determines 100 % of it; "
+        "mean Dice 0.10; 12 of 16 reference regions unmatched."
+    )
+
+
+def test_the_same_regions_split_differently():
+    # 16 blocks of 40 pixels. One side splits 10 pixels off the first eight, the other off the rest.
+    reference, prediction = np.repeat([np.arange(16)] * 2, 40, axis=1)
+    reference.reshape(16, 40)[:8, :10] += 100
+    prediction.reshape(16, 40)[8:, :10] += 100
+    # Both: 1 − 8·40·(1 − 0.75² − 0.25²) / (640 − (8·30² + 8·10² + 8·40²)/640) = 1 − 120/607.5.
+    # Dice: 16 times 60/70, 16 times 0. Adjusted: (0.75 − 0.0508)/0.9492 = 0.74.
+    assert verdict_of(compare(reference, prediction)) == (
+        "The same regions, split differently: the prediction determines 80 % of the reference, and "
+        "the reference 80 % of the prediction; mean Dice 0.43; 8 of 24 reference and 8 of 24 "
+        "prediction regions unmatched."
+    )
+
+
+def test_a_dice_that_needs_images_is_unknown():
+    values = np.random.default_rng(0).dirichlet([1, 1, 1], size=50).T
+    result = overlap(values, values[::-1], similarity="aitchison").compare()
+    assert verdict_of(result) == "The mean Dice is unknown; every region matched."
+
+
+def test_groups_are_ordered_by_dice_then_size():
+    reference = np.repeat([1, 2, 3, 4], [10, 3, 5, 20])
+    prediction = np.repeat([1, 4], [18, 20])
+    groups = compare(reference, prediction).groups
+    assert [name_of(groups[k]) for k in worst_first(groups)] == ["3", "2", "1", "4"]
+
+
+def test_names_of_groups():
+    groups = compare([1, 1, 2, 2, 3], [1, 1, 5, 5, 5]).groups
+    assert [name_of(group) for group in groups] == ["1", "2 ↔ 5", "3"]
