@@ -51,8 +51,8 @@ class Case:
         """All numbers of `NUMBERS`; NaN where undefined."""
         reference, prediction = self.make()
         plain = compare(reference, prediction)
-        indices = plain.indices(background=0)
-        detection = plain.detection(background=0)
+        indices = plain.indices()
+        detection = compare(reference, prediction, background=0).detection()
         merged = compare(reference, prediction, merge="both")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProbdiceWarning)  # infinite distances are intended

@@ -17,8 +17,8 @@ detected = deform(cells, 4.0, seed=3).array.argmax(axis=0)
 detected[detected == 6] = 0  # missed
 detected[detected == 8] = 9  # may be merged with a neighbour
 
-result = probdice.compare(annotated, detected)
-detection = result.detection(background=0)
+result = probdice.compare(annotated, detected, background=0)
+detection = result.detection()
 print(
     f"detected {detection.true_positives}, false {detection.false_positives}, "
     f"missed {detection.misses}"
@@ -34,7 +34,7 @@ overview = result.plot("overview")
 # %%
 # The F1 score depends on the threshold:
 thresholds = np.linspace(0.3, 0.95, 14)
-values = [result.detection(background=0, threshold=t).f1 for t in thresholds]
+values = [result.detection(threshold=t).f1 for t in thresholds]
 curve = Figure(figsize=(7, 3), layout="constrained")
 axes = curve.subplots()
 axes.plot(thresholds, values, marker="o")

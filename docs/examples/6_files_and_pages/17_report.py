@@ -30,7 +30,7 @@ print(f"{page.stat().st_size / 1e6:.1f} MB")
 # This is a screenshot; :doc:`the first tutorial </tutorials/tissue-maps>` contains an interactive
 # one.
 #
-# .. image:: ../images/report.png
+# .. image:: /images/report.png
 #    :alt: The report: scores, correspondence, and slices of both sides and of their similarity
 
 # %%

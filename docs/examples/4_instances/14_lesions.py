@@ -16,9 +16,9 @@ for row, column, radius in [(30, 30, 18), (75, 20, 4), (70, 70, 5), (20, 75, 3)]
     reference[(rows - row) ** 2 + (columns - column) ** 2 <= radius**2] = 1
 prediction = np.where((rows > 60) & (columns < 50), 0, np.roll(reference, 1, axis=0))
 
-result = probdice.compare(reference, prediction, match="labels")
+result = probdice.compare(reference, prediction, match="labels", background=0)
 print(f"Dice of the label: {result.groups[1].dice:.3f}")
-scores = result.component_scores(background=0)
+scores = result.component_scores()
 print(f"mean Dice of its components: {scores.mean_dice:.3f}")
 for component in scores.components:
     print(f"{component.reference_volume:6.0f} pixels: Dice {component.dice:.3f}")
@@ -29,7 +29,7 @@ both = [
     probdice.Segmentation.from_labels(side).components(background=0)
     for side in (reference, prediction)
 ]
-one_by_one = probdice.compare(*both)
-detection = one_by_one.detection(background=0)
+one_by_one = probdice.compare(*both, background=0)
+detection = one_by_one.detection()
 print(f"detected {detection.true_positives}, missed {detection.misses}")
 figure = one_by_one.plot("overview")
