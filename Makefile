@@ -2,12 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
+# Tests of test-lowest: numbers, then files.
+LOWEST := arrays assignment boundaries calibration cases chance components detection explained groups \
+	indices label_matching matching merging method numbers overlaps scoring segmentation similarity \
+	statistics value_checks files files_dicom files_formats files_masks files_names files_nifti \
+	files_paths files_write files_zarr
 
 help:
 	@echo "make demo    compare two synthetic segmentations and write demo/page.html"
 	@echo "make test    run all tests"
+	@echo "make test-lowest  run numeric and file tests with the oldest dependencies allowed"
 	@echo "make lint    run ruff and mypy"
 	@echo "make bench   measure speed relative to other tools"
+	@echo "make figures measure figures of the documentation again"
 	@echo "make fuzz    read mutated files of every format, for hours"
 	@echo "make torture compare random inputs with the reference implementation, for an hour"
 	@echo "make kills   kill evaluate a thousand times and simulate a full disk"
@@ -21,6 +28,14 @@ demo: .venv/.base
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+# Warnings are not errors, because old versions of libraries warn about each other. Before zarr 3.1.4,
+# other threads decompress chunks.
+test-lowest: .venv-lowest/.done
+	PYTHONPATH=src NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest \
+		-n auto --dist loadfile -p no:cacheprovider -W default --disable-warnings \
+		--deselect tests/test_files_zarr.py::test_local_chunks_are_decompressed_on_the_calling_thread \
+		$(LOWEST:%=tests/test_%.py)
+
 lint: .venv/.lint
 	$(BIN)/ruff check src tests benchmarks docs fuzz
 	$(BIN)/ruff format --check src tests benchmarks docs fuzz
@@ -28,6 +43,9 @@ lint: .venv/.lint
 
 bench: .venv/.test
 	$(BIN)/python -m benchmarks
+
+figures: .venv/.test
+	$(BIN)/python -m benchmarks.figures
 
 fuzz: .venv/.fuzz
 	$(BIN)/python -m fuzz
@@ -53,7 +71,7 @@ dist: .venv/.dist
 	@ls dist
 
 clean:
-	rm -rf docs/_build docs/gallery docs/reference/generated dist .venv .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf docs/_build docs/gallery docs/reference/generated dist .venv .venv-clusters .venv-lowest .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "probdice needs Python 3.11 or newer")'
@@ -71,6 +89,16 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	@touch $@
 
+# The oldest versions of direct dependencies that pyproject.toml allows, found by uv; torch is left out.
+.venv-lowest/.done: pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip compile --quiet --resolution lowest-direct --extra all \
+		--python .venv-lowest/bin/python --output-file .venv-lowest/versions.txt pyproject.toml >/dev/null
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python -r .venv-lowest/versions.txt \
+		google-crc32c hypothesis mpmath pandas pytest pytest-timeout pytest-xdist
+	@touch $@
+
 # Atheris, for coverage-guided fuzzing, is not available on every platform.
 .venv/.fuzz: .venv/.test
 	$(BIN)/pip install --quiet --disable-pip-version-check atheris || true
@@ -84,4 +112,4 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check build
 	@touch $@
 
-.PHONY: help demo test lint bench fuzz torture kills audit docs dist clean
+.PHONY: help demo test test-lowest lint bench figures fuzz torture kills audit docs dist clean

@@ -1,12 +1,14 @@
 """Time and memory of boundary distances, compared with other tools.
 
     python -m benchmarks.boundaries [--data FOLDER] [--json FILE]
+    python -m benchmarks.boundaries --values REFERENCE PREDICTION
 
 Each row runs in a separate process with two threads, so that its memory can be measured. The least
 of several wall times counts; the processor time shows the influence of other processes. FOLDER may
 contain kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and TotalSegmentator
 (example_seg.nii.gz, example_seg_fast.nii.gz). The packages surface-distance and pymeshmetrics are
-compared if they are installed; deviations are relative to pymeshmetrics.
+compared if they are installed; deviations are relative to pymeshmetrics. --values prints the
+distances of two masks by every tool that is installed.
 """
 
 import argparse
@@ -26,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from benchmarks.boundary_tools import table_of_tools
 from probdice import Geometry
-from probdice.engine.surface_distances import GroupSets, LabelSets, SoftSets
+from probdice.engine.surface_distances import ArrayOutlines, GroupSets, LabelSets, SoftSets
 from probdice.method.sides import Both
 from probdice.metrics.boundaries import Boundaries, boundaries_of
 
@@ -59,7 +62,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=None)
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--values", type=Path, nargs=2, default=None)
     options = parser.parse_args()
+    if options.values is not None:
+        images = [nibabel.load(path) for path in options.values]
+        spacing = tuple(float(x) for x in images[0].header.get_zooms())
+        sides = [np.asarray(image.dataobj) > 0 for image in images]
+        print(table_of_tools(sides, spacing, TOLERANCE))
+        return
     rows = []
     for work, arguments in _works(options.data):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
@@ -245,7 +255,7 @@ def _crisp(work: str, sides: list[Image], spacing: tuple[float, ...], goal: str)
 def _boundaries(sides: Both[GroupSets], groups: int, spacing: tuple[float, ...]) -> Boundaries:
     members = [(k,) for k in range(groups)]
     return boundaries_of(
-        sides,
+        ArrayOutlines(sides),
         groups=Both(members, members),
         geometry=Geometry(sides.reference.shape, np.diag([*spacing, 1.0])),
         tolerances=[TOLERANCE],
@@ -309,7 +319,7 @@ def _other_tools(
             rows.append([mesh.assd(), mesh.masd(), mesh.hd(), mesh.hd(95), mesh.nsd(TOLERANCE)])
     seconds["pymeshmetrics"] = time.perf_counter() - start
     theirs = np.mean(rows, axis=0)
-    for name, value in zip(("assd", "masd", "hd", "hd95", "nsd_1"), theirs, strict=True):
+    for name, value in zip(("assd", "masd", "hd", "hd95", "nsd@1"), theirs, strict=True):
         deviations[name] = float(ours[name][groups].mean() / value - 1)
     return seconds, deviations
 

@@ -1,6 +1,8 @@
 """Coverage of the 95 % confidence intervals of `evaluation.statistics.summarise`.
 
-Values are drawn from distributions similar to segmentation scores, with known means:
+Values are drawn from distributions similar to segmentation scores, with known means. A second
+table has four cases per subject, with intervals that resample subjects and intervals that resample
+cases as if these were independent:
 
     python benchmarks/intervals.py [--rounds 2000] [--json intervals.json]
 
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from probdice.evaluation.statistics import summarise
 
 SIZES = (6, 10, 20, 30, 50, 100, 200)
+CASES_PER_SUBJECT = 4
 FAILED = 0.1  # share of failures in the last distribution
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
@@ -46,18 +49,37 @@ def main() -> None:
     table = {}
     print(f"{'intervals that contain the mean, cases:':46}" + "".join(f"{n:7}" for n in SIZES))
     for name, (draw, mean) in DISTRIBUTIONS.items():
-        table[name] = {n: _coverage(draw, mean, n, options.rounds) for n in SIZES}
+        table[name] = {n: coverage(draw, mean, n, options.rounds) for n in SIZES}
+        print(f"{name:46}" + "".join(f"{share:7.1%}" for share in table[name].values()), flush=True)
+    print(f"\n{'four cases per subject, subjects:':46}" + "".join(f"{n:7}" for n in SIZES))
+    for name, grouped in (("resampled subjects", True), ("resampled cases", False)):
+        table[name] = {n: _clustered_coverage(n, options.rounds, grouped=grouped) for n in SIZES}
         print(f"{name:46}" + "".join(f"{share:7.1%}" for share in table[name].values()), flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
 
 
-def _coverage(draw: Draw, mean: float, count: int, rounds: int) -> float:
+def coverage(draw: Draw, mean: float, count: int, rounds: int) -> float:
     generator = np.random.default_rng(count)
     held = 0
     for _ in range(rounds):
         interval = summarise(draw(generator, count), seed=int(generator.integers(2**31))).interval
         held += interval.low <= mean <= interval.high
+    return held / rounds
+
+
+def _clustered_coverage(subjects: int, rounds: int, *, grouped: bool) -> float:
+    """Half of the variance is between subjects, so the values of one subject correlate by 0.5."""
+    generator = np.random.default_rng(subjects)
+    owners = np.repeat(np.arange(subjects), CASES_PER_SUBJECT)
+    held = 0
+    for _ in range(rounds):
+        between = generator.normal(0.8, 0.05, subjects)[owners]
+        values = between + generator.normal(0, 0.05, owners.size)
+        given = owners.tolist() if grouped else None
+        seed = int(generator.integers(2**31))
+        interval = summarise(values, subjects=given, seed=seed).interval
+        held += interval.low <= 0.8 <= interval.high
     return held / rounds
 
 

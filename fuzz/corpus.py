@@ -692,6 +692,82 @@ def answers() -> Iterator[Seed]:
     yield Seed("a.csv", b"image,segmentation,score\ni1,a,0.9\ni1,b,0.5\n")
 
 
+# Surfaces --------------------------------------------------------------------------------------
+
+
+def annot() -> Iterator[Seed]:
+    from nibabel.freesurfer.io import write_annot
+
+    labels = np.append(LABELS.reshape(-1)[:40].astype(int), -1)
+    table = np.array([[25, 5, 25, 0], [255, 0, 0, 0], [0, 9, 0, 0], [0, 0, 7, 0], [7, 7, 7, 0]])
+    names = ["unknown", "bankssts", "cuneus", "insula", "lingual"]
+    newer = _saved("lh.a.annot", lambda path: write_annot(str(path), labels, table, names))
+    yield Seed("lh.a.annot", newer)
+    vertices = newer[: 4 + 8 * labels.size]
+    rows = b"".join(
+        struct.pack(f">i{len(name) + 1}s4i", len(name) + 1, name.encode(), *row)
+        for name, row in zip(names, table.tolist(), strict=True)
+    )
+    yield Seed("rh.a.annot", vertices + struct.pack(">iii2s", 1, 5, 2, b"x") + rows)
+
+
+def gifti() -> Iterator[Seed]:
+    from nibabel import gifti
+
+    table = gifti.GiftiLabelTable()
+    for key in range(5):
+        label = gifti.GiftiLabel(key, 0.1 * key, 0.5, 0.5, 1.0)
+        label.label = f"region {key} & more"
+        table.labels.append(label)
+    meta = gifti.GiftiMetaData({"AnatomicalStructurePrimary": "CortexLeft"})
+    values = LABELS.reshape(-1)[:30].astype(np.int32)
+    for encoding in ("GIFTI_ENCODING_ASCII", "GIFTI_ENCODING_B64BIN", "GIFTI_ENCODING_B64GZ"):
+        array = gifti.GiftiDataArray(values, "NIFTI_INTENT_LABEL", encoding=encoding, meta=meta)
+        image = gifti.GiftiImage(labeltable=table, darrays=[array])
+        yield Seed("a.label.gii", image.to_bytes())
+    rows = SHARES.reshape(3, -1)[:, :20]
+    arrays = [gifti.GiftiDataArray(row, "NIFTI_INTENT_NONE") for row in rows]
+    yield Seed("a.func.gii", gifti.GiftiImage(meta=meta, darrays=arrays).to_bytes())
+
+
+def cifti() -> Iterator[Seed]:
+    from nibabel import cifti2
+
+    left, right = (
+        cifti2.BrainModelAxis.from_surface(np.arange(3, 18), 20, name)
+        for name in ("CortexLeft", "CortexRight")
+    )
+    inside = np.ones((2, 3, 2), np.bool_)
+    voxels = cifti2.BrainModelAxis.from_mask(inside, "thalamus_left", AFFINE)
+    table = {key: (f"region {key}", (0.1 * key, 0.5, 0.5, 1.0)) for key in range(5)}
+    labels = LABELS.reshape(-1)[None, :42].astype(np.int32)
+    axes = cifti2.LabelAxis(["parcels"], [table]), right + left + voxels
+    image = cifti2.Cifti2Image(labels, axes)
+    image.nifti_header.set_intent("NIFTI_INTENT_CONNECTIVITY_DENSE_LABELS")
+    yield Seed("a.dlabel.nii", _saved("a.dlabel.nii", image.to_filename))
+    scalars = cifti2.ScalarAxis(["grey", "white", "other"]), left + right
+    image = cifti2.Cifti2Image(SHARES.reshape(3, -1)[:, :30], scalars)
+    image.nifti_header.set_intent("NIFTI_INTENT_CONNECTIVITY_DENSE_SCALARS")
+    yield Seed("a.dscalar.nii", _saved("a.dscalar.nii", image.to_filename))
+
+
+def surface() -> Iterator[Seed]:
+    from nibabel import freesurfer, gifti
+
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.float32)
+    triangles = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int32)
+
+    def save(path: Path) -> None:
+        freesurfer.write_geometry(path, points, triangles, create_stamp="a")
+
+    yield Seed("lh.white", _saved("lh.white", save))
+    arrays = [
+        gifti.GiftiDataArray(points, "NIFTI_INTENT_POINTSET"),
+        gifti.GiftiDataArray(triangles, "NIFTI_INTENT_TRIANGLE"),
+    ]
+    yield Seed("lh.surf.gii", gifti.GiftiImage(darrays=arrays).to_bytes())
+
+
 SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "nifti": nifti,
     "npy": npy,
@@ -714,4 +790,8 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "photograph": photograph,
     "configuration": configuration,
     "answers": answers,
+    "annot": annot,
+    "gifti": gifti,
+    "cifti": cifti,
+    "surface": surface,
 }

@@ -63,9 +63,9 @@ def load_overlap_alone(path: str) -> None:
 
 def look_at(path: str) -> None:
     """Read all values of a background image once."""
-    from probdice.files import read_underlay
+    from probdice.files import read_background_image
 
-    np.asarray(read_underlay(path).array[...]).max(initial=0)
+    np.asarray(read_background_image(path).array[...]).max(initial=0)
 
 
 def read_names(path: str) -> Any:
@@ -119,12 +119,22 @@ def read_answers(path: str) -> Any:
         return read_rankings(path)
 
 
-def read_underlay(path: str) -> Any:
+def read_background_image(path: str) -> Any:
     """Read a background image; photographs may be in colour."""
-    from probdice.files import read_underlay
+    from probdice.files import read_background_image
 
-    underlay = read_underlay(path)
-    return underlay.array.shape, np.asarray(underlay.array[...]).tobytes()
+    image = read_background_image(path)
+    return image.array.shape, np.asarray(image.array[...]).tobytes()
+
+
+def read_surface(path: str) -> Any:
+    from probdice.files import read_surface
+    from probdice.pictures.surface_views import views_of
+
+    surface = read_surface(path)
+    if len(surface.points) < LARGEST:
+        views_of(surface, width=8)
+    return surface.points.tobytes(), surface.triangles.tobytes()
 
 
 @cache
@@ -172,8 +182,12 @@ TARGETS: Mapping[str, Target] = {
         Target("overlap", load_overlap, ("method.overlap",)),
         Target("comparison", read_comparison, ("comparison.json_form",)),
         Target("journal", load_evaluation, ("evaluation.journal", "evaluation.record")),
-        Target("photograph", read_underlay, ("files.background_images",)),
+        Target("photograph", read_background_image, ("files.background_images",)),
         Target("configuration", read_configuration, ("cli.configuration",)),
         Target("answers", read_answers, ("paper.answers",)),
+        Target("annot", read_image, ("files.annot", "files.surface_maps")),
+        Target("gifti", read_image, ("files.gifti", "files.surface_maps")),
+        Target("cifti", read_image, ("files.cifti", "files.surface_maps")),
+        Target("surface", read_surface, ("files.surface_meshes",)),
     )
 }
