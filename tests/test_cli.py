@@ -74,9 +74,7 @@ def test_a_usage_error_exits_with_2(pair: tuple[Path, Path]) -> None:
 
 
 def test_the_version_is_printed_by_the_command_and_the_module() -> None:
-    start = time.perf_counter()
     assert run("--version").stdout == f"probdice {probdice.__version__}\n"
-    assert time.perf_counter() - start < 5  # much less on an idle machine
     done = run("--version", command=(sys.executable, "-m", "probdice"))
     assert done.stdout == f"probdice {probdice.__version__}\n"
 
@@ -221,7 +219,7 @@ main()
         while b"reading" not in b"".join(output) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
@@ -241,7 +239,7 @@ def test_a_named_pipe_is_rejected_without_waiting(
     os.mkfifo(pipe)
     words = [command, *([pair[0]] if command == "compare" else []), pipe]
     done = subprocess.run(
-        [COMMAND, *words], capture_output=True, text=True, timeout=10, check=False
+        [COMMAND, *words], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {pipe}: is a pipe")

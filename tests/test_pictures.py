@@ -609,7 +609,7 @@ def test_label_maps_of_many_regions_are_looked_up(other):
         start = perf_counter()
         look(result, (range(400), range(500)))
         durations.append(perf_counter() - start)
-    assert min(durations) < 0.1  # it takes 0.01 s; one row per group would take 2 s
+    assert min(durations) < 1  # it takes 0.01 s; one row per group would take 2 s
 
 
 def test_values_below_1_are_never_rounded_to_1():
