@@ -16,8 +16,9 @@ from rich.text import Text
 
 from probdice.cli.app import COMMANDS, EXAMPLES, app
 from probdice.cli.display import wrap_lines
-from probdice.cli.help import ADVANCED
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table, wrapped
+from probdice.options import EvaluateOptions
+from probdice.options.declaration import declarations
 
 NAMES = ["spleen", "adrenal_gland_right", "portal_vein_and_splenic_vein", "LeftCerebralWhite"]
 
@@ -215,11 +216,12 @@ def test_the_help_shows_common_options_and_help_all_shows_every_option() -> None
     assert max(map(len, everything.splitlines())) <= 80
 
 
-def test_advanced_options_exist() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
-    commands = [group, *group.commands.values()]
-    assert {one.name for command in commands for one in command.params} >= ADVANCED
+def test_the_help_shows_an_option_according_to_its_declaration() -> None:
+    common = helped("evaluate", "--help")
+    for name, declared in declarations(EvaluateOptions).items():
+        if "evaluate" in declared.form.commands:
+            shown = re.search(rf"^  --{name.replace('_', '-')}\b(?!-)", common, re.MULTILINE)
+            assert (shown is None) == declared.form.advanced, name
 
 
 # --- groups

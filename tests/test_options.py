@@ -196,7 +196,7 @@ def test_commands_have_the_options_that_are_declared_for_them(command):
     function = next(one for one in COMMANDS if one.__name__ == command)
     shown = inspect.signature(function).parameters
     declared = [
-        name for name, one in declarations(EvaluateOptions).items() if command in one.commands
+        name for name, one in declarations(EvaluateOptions).items() if command in one.form.commands
     ]
     assert declared
     for name in declared:
@@ -212,6 +212,6 @@ def test_every_option_is_documented_in_the_docstring_of_evaluate(name):
 
 def test_choices_are_the_values_that_the_check_accepts():
     for name, one in declarations(EvaluateOptions).items():
-        for choice in one.choices:
+        for choice in one.form.choices:
             EvaluateOptions.of(**{name: choice})
             assert choice in one.help, name

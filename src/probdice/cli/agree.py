@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.parameters import (
     DebugOption,
     JsonOption,
@@ -11,25 +10,23 @@ from probdice.cli.parameters import (
     QuietOption,
     ReportOption,
     WorkersOption,
-    checked,
     with_options,
 )
 from probdice.cli.progress import progress
-from probdice.cli.rater_inputs import (
+from probdice.cli.rater_run import (
     FilesArgument,
     RaterCsvOption,
     RaterImageOption,
     RaterMatchName,
     RaterMatchOption,
-    background_image,
-    panel_of_files,
+    RaterRun,
     region_table,
 )
-from probdice.cli.streams import print_text
-from probdice.options import CompareOptions
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from probdice.raters import Agreement
 
 __all__ = ["agree"]
@@ -56,45 +53,27 @@ def agree(
     The score of a rater against the mean of the others is the best score to expect from a method.
     """
     with reporting_errors(debug=debug):
-        options = checked(CompareOptions, given | {"match": match.value})
-        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask, "--image": image}
-        check_outputs({"--report": report, "--json": json, "--csv": csv}, inputs=inputs)
-        written = []
+        run = RaterRun(files, mask, image, report, json, csv, quiet)
+        options = run.checked(given, match, {})
         with progress(shown=not quiet) as display:
             from probdice.raters.agreements import agreement_of
+            from probdice.raters.consensus_result import consensus_of
 
             display.begin("reading")
-            panel = panel_of_files(files, mask=mask, workers=workers, options=options)
-            layer = background_image(panel, options, image, report)
+            panel, layer = run.read(options, workers)
             display.begin("comparing")
             agreement = agreement_of(panel)
-            if report is not None:
-                from probdice.raters.consensus_result import consensus_of
-                from probdice.report.rater_pages import write_consensus
-
-                display.begin("writing the report")
-                mean = consensus_of(panel, "mean", None)
-                write_consensus(mean, report, words="command", image=layer)
-                written.append(f"{report}: report")
-            if json is not None and json != "-":
-                write_text(json, agreement.to_json() + "\n")
-                written.append(f"{json}: all numbers")
-            if csv is not None:
-                write_text(csv, agreement.to_csv())
-                written.append(f"{csv}: one row per region and pair of raters")
-        if json == "-":
-            print_text(agreement.to_json() + "\n")
-        elif quiet:
-            print_text(f"{decimal(agreement.mean_score)}\n")
-        else:
-            _show(agreement, written)
+            written = run.write(
+                agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
+            )
+        run.print(agreement, agreement, _parts(agreement), written)
 
 
-def _show(agreement: "Agreement", written: list[str]) -> None:
-    from probdice.cli.display import show
+def _parts(agreement: "Agreement") -> "list[RenderableType]":
+    """Return the mean of all pairs, and tables of pairs, raters and regions."""
     from probdice.cli.terminal_tables import plain_table
 
-    parts: list[object] = [
+    parts: list[RenderableType] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
@@ -109,11 +88,6 @@ def _show(agreement: "Agreement", written: list[str]) -> None:
         parts.append(matrix)
     others = plain_table("rater vs the others", ">score", ">adjusted", ">explained")
     for rater in agreement.others:
-        others.add_row(
-            rater.name,
-            decimal(rater.score),
-            decimal(rater.adjusted_score),
-            decimal(rater.explained),
-        )
-    written_lines = (f"wrote {line}" for line in written)
-    show(*parts, others, *region_table(agreement), *written_lines)  # type: ignore[arg-type]
+        numbers = rater.score, rater.adjusted_score, rater.explained
+        others.add_row(rater.name, *map(decimal, numbers))
+    return [*parts, others, *region_table(agreement)]

@@ -7,8 +7,18 @@ import typer
 
 from probdice.cli.outcome import ERROR, reporting_errors
 from probdice.cli.outputs import check_outputs, write_text
-from probdice.cli.parameters import DebugOption, JsonOption, usage_errors, with_options
+from probdice.cli.parameters import (
+    DebugOption,
+    JsonOption,
+    argument,
+    checked,
+    option,
+    usage_errors,
+    with_options,
+)
+from probdice.cli.progress import progress
 from probdice.cli.streams import print_text
+from probdice.options import ReadOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,21 +32,13 @@ __all__ = ["check"]
 def check(
     submission: Annotated[
         str,
-        typer.Argument(
-            metavar="SUBMISSION_DIR",
-            show_default=False,
-            help="Folder of predictions, with one file or subfolder per case.",
-        ),
+        argument("SUBMISSION_DIR", "Folder of predictions, with one file or subfolder per case."),
     ],
     given: dict[str, Any],
     manifest: Annotated[
         str,
-        typer.Option(
-            "--manifest",
-            metavar="FILE",
-            show_default=False,
-            rich_help_panel="Reading",
-            help="Manifest of the challenge, written by evaluate --write-manifest.",
+        option(
+            "Reading", "FILE", "Manifest of the challenge, written by evaluate --write-manifest."
         ),
     ],
     json: JsonOption = None,
@@ -52,10 +54,7 @@ def check(
         raise typer.BadParameter(f"{submission}: {reason}", param_hint="SUBMISSION_DIR")
     with reporting_errors(debug=debug):
         check_outputs({"--json": json}, inputs={"--manifest": manifest})
-        from probdice.cli.parameters import checked
-        from probdice.cli.progress import progress
         from probdice.evaluation import Manifest, check_submission
-        from probdice.options import ReadOptions
 
         with usage_errors("--manifest"):
             required = Manifest.read(manifest)

@@ -3,33 +3,26 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probdice.cli.option_values import file_of_match
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
 from probdice.cli.parameters import (
     AllOption,
-    ComponentsOption,
-    CsvOption,
     DebugOption,
-    ImageOption,
-    IndicesOption,
     JsonOption,
-    MapOption,
     MaskOption,
-    PredictionArgument,
     QuietOption,
-    ReferenceArgument,
-    RelabelledOption,
     ReportOption,
-    SchedulerOption,
-    SurfaceOption,
     WorkersOption,
+    argument,
     checked,
     command_line,
-    file_of_match,
+    flag,
+    option,
     with_options,
 )
 from probdice.cli.progress import Progress, progress
@@ -99,21 +92,93 @@ NO_METRICS = MetricOptions()
 @with_options("compare")
 def compare(
     context: typer.Context,
-    reference: ReferenceArgument,
-    prediction: PredictionArgument,
+    reference: Annotated[
+        str,
+        argument(
+            "REFERENCE",
+            "Reference segmentation (ground truth): a file; an array in a file (file.h5:/path or "
+            "file.npz:key); or one file per region (a.nii.gz,b.nii.gz, 'pve_*.nii.gz' or "
+            "csf=pve_0.nii.gz,grey=pve_1.nii.gz).",
+        ),
+    ],
+    prediction: Annotated[
+        str, argument("PREDICTION", "Predicted segmentation, in any of the forms of REFERENCE.")
+    ],
     given: dict[str, Any],
     mask: MaskOption = None,
-    components: ComponentsOption = False,
+    components: Annotated[
+        bool,
+        flag(
+            "Comparison",
+            "Compare the connected components of both label maps as separate regions. Needs "
+            "--background and the extra 'instances'.",
+            "--components",
+            advanced=True,
+        ),
+    ] = False,
     workers: WorkersOption = None,
-    scheduler: SchedulerOption = None,
-    map_: MapOption = None,
-    relabelled: RelabelledOption = None,
+    scheduler: Annotated[
+        str | None,
+        option(
+            "Comparison",
+            "SCHEDULER",
+            "Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
+            "Needs a Zarr store on at least one side.",
+            advanced=True,
+        ),
+    ] = None,
+    map_: Annotated[
+        str | None,
+        option(
+            *("Output", "FILE", "Write an image with the similarity at every voxel.", "--map"),
+            advanced=True,
+        ),
+    ] = None,
+    relabelled: Annotated[
+        str | None,
+        option(
+            *("Output", "FILE", "Write the prediction with the labels of the reference."),
+            advanced=True,
+        ),
+    ] = None,
     report: ReportOption = None,
-    image: ImageOption = None,
-    surface: SurfaceOption = None,
-    indices: IndicesOption = False,
+    image: Annotated[
+        list[str] | None,
+        option(
+            "Output",
+            "FILE",
+            "Background image of the report, such as the scan. Can be repeated.",
+        ),
+    ] = None,
+    surface: Annotated[
+        list[str] | None,
+        option(
+            "Output",
+            "FILE",
+            "Surface to show values at vertices on in the report, such as lh.inflated or a "
+            ".surf.gii file. Repeat for the other hemisphere.",
+            advanced=True,
+        ),
+    ] = None,
+    indices: Annotated[
+        bool,
+        flag(
+            "Output",
+            "Also print other indices: Rand, variation of information, covering, mean IoU and, "
+            "with --background, detected instances.",
+            "--indices",
+            advanced=True,
+        ),
+    ] = False,
     json: JsonOption = None,
-    csv: CsvOption = None,
+    csv: Annotated[
+        str | None,
+        option(
+            "Output",
+            "FILE",
+            "Write a CSV table with one row per group: labels, Dice, Jaccard, volumes.",
+        ),
+    ] = None,
     all_: AllOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,

@@ -23,7 +23,7 @@ __all__ = ["load_configuration", "save_configuration"]
 ARGUMENTS = {"reference": "reference", "predictions": "methods"}
 PATHS = {
     *("reference", "methods", "output", "rater", "write-manifest"),
-    *(name for name, one in declarations(EvaluateOptions).items() if one.path),
+    *(name for name, one in declarations(EvaluateOptions).items() if one.form.path),
 }
 EXCLUDED = ("config", "save-config", "debug", "help")
 

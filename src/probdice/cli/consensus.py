@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.outputs import check_format, check_outputs, sample_segmentation, write_text
+from probdice.cli.outputs import check_format, sample_segmentation
 from probdice.cli.parameters import (
     DebugOption,
     JsonOption,
@@ -14,25 +14,25 @@ from probdice.cli.parameters import (
     QuietOption,
     ReportOption,
     WorkersOption,
-    checked,
+    flag,
+    option,
     with_options,
 )
 from probdice.cli.progress import progress
-from probdice.cli.rater_inputs import (
+from probdice.cli.rater_run import (
     FilesArgument,
     RaterCsvOption,
     RaterImageOption,
     RaterMatchName,
     RaterMatchOption,
-    background_image,
-    panel_of_files,
+    RaterRun,
     region_table,
 )
-from probdice.cli.streams import print_text
-from probdice.options import CompareOptions
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from probdice.raters import Consensus
 
 __all__ = ["consensus"]
@@ -51,31 +51,29 @@ def consensus(
     given: dict[str, Any],
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            rich_help_panel="Output",
-            help="Write the consensus: the probabilities of the common regions, or with --labels "
-            "a label map.",
+        option(
+            "Output",
+            "FILE",
+            "Write the consensus: the probabilities of the common regions, or with --labels a "
+            "label map.",
+            *("--output", "-o"),
         ),
     ] = None,
     labels: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "Output",
+            "Write the consensus as a label map: the most probable region of every voxel. Ties go "
+            "to the smallest label. Needs --output.",
             "--labels",
-            metavar="",
-            rich_help_panel="Output",
-            help="Write the consensus as a label map: the most probable region of every voxel. "
-            "Ties go to the smallest label. Needs --output.",
         ),
     ] = False,
     method: Annotated[
         MethodName,
-        typer.Option(
-            metavar="HOW",
-            rich_help_panel="Comparison",
-            help="mean of the raters, or staple, which estimates the reliability of each rater.",
+        option(
+            "Comparison",
+            "HOW",
+            "mean of the raters, or staple, which estimates the reliability of each rater.",
         ),
     ] = MethodName.mean,
     match: RaterMatchOption = RaterMatchName.overlap,
@@ -83,11 +81,10 @@ def consensus(
     workers: WorkersOption = None,
     entropy: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel="Output",
-            help="Write an image of disagreement: the entropy of the consensus at every voxel, in "
-            "bits.",
+        option(
+            "Output",
+            "FILE",
+            "Write an image of disagreement: the entropy of the consensus at every voxel, in bits.",
         ),
     ] = None,
     report: ReportOption = None,
@@ -103,69 +100,38 @@ def consensus(
     files nor their labels change the result.
     """
     with reporting_errors(debug=debug):
-        options = checked(CompareOptions, given | {"match": match.value})
+        run = RaterRun(files, mask, image, report, json, csv, quiet)
         if labels and output is None:
             raise typer.BadParameter("needs --output FILE", param_hint="--labels")
-        inputs = {f"FILES ({file})": file for file in files} | {"--mask": mask, "--image": image}
-        check_outputs(
-            {
-                "--output": output,
-                "--entropy": entropy,
-                "--report": report,
-                "--json": json,
-                "--csv": csv,
-            },
-            images=("--output", "--entropy"),
-            inputs=inputs,
-        )
-        written = []
+        options = run.checked(given, match, {"--output": output, "--entropy": entropy})
         with progress(shown=not quiet) as display:
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of
 
             display.begin("reading")
-            panel = panel_of_files(files, mask=mask, workers=workers, options=options)
-            layer = background_image(panel, options, image, report)
+            panel, layer = run.read(options, workers)
             if output is not None:
                 one = panel.several.any
                 check_format(output, sample_segmentation(one.shape, one.geometry, crisp=labels))
             display.begin("comparing")
             result = consensus_of(panel, method.value, None)
-            if not quiet or any(path is not None for path in (json, report, csv)):
-                _ = (
-                    result.raters,
-                    result.agreement,
-                )  # computed here, while the progress bar is shown
+            agreement = result.agreement
+            written = []
+            display.begin("writing")
             if output is not None:
-                display.begin("writing")
                 write(output, result.label_map() if labels else result.segmentation)
                 written.append(f"{output}: consensus{' as a label map' if labels else ''}")
             if entropy is not None:
-                display.begin("writing")
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
                 written.append(f"{entropy}: entropy of the consensus")
-            if report is not None:
-                from probdice.report.rater_pages import write_consensus
-
-                display.begin("writing the report")
-                write_consensus(result, report, words="command", image=layer)
-                written.append(f"{report}: report")
-            if json is not None and json != "-":
-                write_text(json, result.to_json() + "\n")
-                written.append(f"{json}: all numbers")
-            if csv is not None:
-                write_text(csv, result.agreement.to_csv())
-                written.append(f"{csv}: one row per region and pair of raters")
-        if json == "-":
-            print_text(result.to_json() + "\n")
-        elif quiet:
-            print_text(f"{decimal(result.agreement.mean_score)}\n")
-        else:
-            _show(result, written)
+            written += run.write(result, agreement, lambda: result, layer, display)
+            tables = _parts(result) if run.prints_tables else []
+        run.print(result, agreement, tables, written)
 
 
-def _show(result: "Consensus", written: list[str]) -> None:
-    from probdice.cli.display import note_line, show
+def _parts(result: "Consensus") -> "list[RenderableType]":
+    """Return the numbers of raters and regions, tables of raters and regions, and the notes."""
+    from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
 
@@ -177,15 +143,10 @@ def _show(result: "Consensus", written: list[str]) -> None:
         "rater", ">regions", ">score vs the others", ">adjusted", ">expected accuracy"
     )
     for rater, others in zip(result.raters, agreement.others, strict=True):
-        table.add_row(
-            rater.name,
-            str(len(rater.correspondence)),
-            decimal(others.score),
-            decimal(others.adjusted_score),
-            decimal(rater.accuracy),
-        )
+        numbers = others.score, others.adjusted_score, rater.accuracy
+        table.add_row(rater.name, str(len(rater.correspondence)), *map(decimal, numbers))
     count = len(result.segmentation.regions)
-    show(
+    return [
         f"{len(result.names)} raters ({method}): {count} common regions over "
         f"{result.pixels:,} pixels",
         f"mean agreement of two raters: {decimal(agreement.mean_score)} "
@@ -193,5 +154,4 @@ def _show(result: "Consensus", written: list[str]) -> None:
         table,
         *region_table(agreement),
         *(note_line(in_command(note.message)) for note in result.notes),
-        *(f"wrote {line}" for line in written),
-    )
+    ]

@@ -4,19 +4,17 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption
+from probdice.cli.parameters import DebugOption, option
 from probdice.cli.streams import print_text
 
 __all__ = ["demo"]
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Output folder.")
-    ] = Path("probdice-demo"),
+    folder: Annotated[Path, option("Options", "FOLDER", "Output folder.", "--output", "-o")] = Path(
+        "probdice-demo"
+    ),
     debug: DebugOption = False,
 ) -> None:
     """Create two example segmentations and compare them.

@@ -12,7 +12,15 @@ import typer
 from probdice.cli.configuration import load_configuration, save_configuration
 from probdice.cli.outcome import ERROR, reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
-from probdice.cli.parameters import DebugOption, checked, with_options
+from probdice.cli.parameters import (
+    ADVANCED,
+    DebugOption,
+    argument,
+    checked,
+    flag,
+    option,
+    with_options,
+)
 from probdice.cli.progress import COMPILING
 from probdice.options import EvaluateOptions
 
@@ -31,10 +39,9 @@ def evaluate(
     context: typer.Context,
     reference: Annotated[
         str,
-        typer.Argument(
-            metavar="REFERENCE_DIR",
-            show_default=False,
-            help="Folder of reference segmentations (ground truth), with one file or subfolder per "
+        argument(
+            "REFERENCE_DIR",
+            "Folder of reference segmentations (ground truth), with one file or subfolder per "
             "case. With --rater, consensus means the mean of the raters (write ./consensus for a "
             "folder with that name).",
         ),
@@ -42,47 +49,42 @@ def evaluate(
     given: dict[str, Any],
     predictions: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PREDICTION_DIR…",
-            show_default=False,
-            help="One folder of predictions per method, as DIR or name=DIR.",
-        ),
+        argument("PREDICTION_DIR…", "One folder of predictions per method, as DIR or name=DIR."),
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o",
-            metavar="OUT",
-            show_default=False,
-            rich_help_panel="Output",
-            help="Results folder. The same command continues an interrupted run; another command "
+        option(
+            "Output",
+            "OUT",
+            "Results folder. The same command continues an interrupted run; another command "
             "replaces the tables.",
+            *("--output", "-o"),
         ),
     ] = None,
     rater: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=DIR",
-            rich_help_panel="Comparison",
-            help="Folder with the segmentations of one rater (annotator). Repeat for two or more "
+        option(
+            "Comparison",
+            "NAME=DIR",
+            "Folder with the segmentations of one rater (annotator). Repeat for two or more "
             "raters: every method is also compared with each rater and with inter-rater "
             "agreement.",
         ),
     ] = None,
     reports: Annotated[
         str,
-        typer.Option(
-            metavar=REPORTS,
-            rich_help_panel="Output",
-            help="Cases that get a page with images, linked from OUT/report.html: all, the N "
-            "lowest cases of every method by the ranking measure, or none.",
+        option(
+            "Output",
+            REPORTS,
+            "Cases that get a page with images, linked from OUT/report.html: all, the N lowest "
+            "cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel="Output",
+            rich_help_panel=f"Output{ADVANCED}",
             is_eager=True,
             callback=load_configuration,
             help="Read options from a TOML file. Command-line options override it.",
@@ -90,36 +92,29 @@ def evaluate(
     ] = None,
     save_config: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel="Output", help="Write the options to a TOML file."
-        ),
+        option("Output", "FILE", "Write the options to a TOML file.", advanced=True),
     ] = None,
     write_manifest: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel="Output",
-            help="Write what a submission must look like (cases, grids, labels, kind) as JSON for "
-            "the command check. Without PREDICTION_DIR and --output, only write this file.",
+        option(
+            "Output",
+            "FILE",
+            "Write what a submission must look like (cases, grids, labels, kind) as JSON for the "
+            "command check. Without PREDICTION_DIR and --output, only write this file.",
         ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "Ranking",
+            "Exit with code 1 if any case is missing, as for failed cases.",
             "--strict",
-            metavar="",
-            rich_help_panel="Ranking",
-            help="Exit with code 1 if any case is missing, as for failed cases.",
+            advanced=True,
         ),
     ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", metavar="", rich_help_panel="Output", help="Print failures only."
-        ),
-    ] = False,
+    quiet: Annotated[bool, flag("Output", "Print failures only.", "--quiet", "-q")] = False,
     debug: DebugOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Score one or more methods against a folder of reference segmentations and rank them.
 
     Every finished case is stored immediately. A case that cannot be compared does not stop the

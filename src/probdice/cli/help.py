@@ -1,4 +1,4 @@
-"""The help of a command: usage, examples, and options; the common ones or all."""
+"""Print the help of a command: its usage, examples, and common options or all options."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-__all__ = ["ADVANCED", "HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
+from probdice.cli.parameters import ADVANCED
+
+__all__ = ["HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
 
 ALL = "--help-all"
 HELP_NAMES = ["-h", "--help", ALL]
@@ -17,20 +19,11 @@ WIDEST = 100  # characters per line
 EXAMPLES = "Examples:"  # first line of an epilogue with one example per paragraph
 SHOW_ALL = "probdice.show_all_options"  # key in the metadata of a context
 
-# Options that only --help-all shows.
-ADVANCED = frozenset(
-    {
-        *("floor", "components", "scheduler", "max_bytes", "ignore_geometry", "geometry_tolerance"),
-        *("infinite", "derived", "map_", "relabelled", "indices", "surface", "debug", "priority"),
-        *("scale", "tolerance", "config", "save_config", "correspondence", "pattern", "verify"),
-        *("probabilities", "parquet", "columns", "booktabs", "strict", "scheme", "subjects"),
-        *("install_completion", "show_completion"),
-    }
-)
+COMPLETION = ("install_completion", "show_completion")  # options that Typer adds
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help has examples first, and the common options only."""
+    """A command whose help starts with examples and lists the common options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _note_request(ctx, args)
@@ -55,7 +48,7 @@ class HelpfulGroup(TyperGroup):
 
 
 def _note_request(ctx: Any, args: list[str]) -> None:
-    """Remember whether the user asked for all options; both names are options for help."""
+    """Store whether the user requested all options; Click handles both names in the same way."""
     options = args[: args.index("--")] if "--" in args else args
     if ALL in options:
         ctx.meta[SHOW_ALL] = True
@@ -89,7 +82,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
     parts += _section("Arguments", arguments)
     show_all = SHOW_ALL in ctx.meta
     options = [one for one in params if not _is_argument(one)]
-    shown = [one for one in options if show_all or one.name not in ADVANCED]
+    shown = [one for one in options if show_all or not _is_advanced(one)]
     for title in dict.fromkeys(_panel(one) for one in shown):
         entries = [entry for one in shown if _panel(one) == title for entry in _entries(one)]
         parts += _section(title, entries)
@@ -100,7 +93,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]:
-    """A heading and a table of names and explanations, or nothing."""
+    """Return a heading and a table of names and explanations, or nothing."""
     if not entries:
         return []
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -112,8 +105,14 @@ def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]
 
 
 def _panel(option: Any) -> str:
-    """The title above an option; options without one come first."""
-    return getattr(option, "rich_help_panel", None) or "Options"
+    """Return the title above an option; options without one come first."""
+    return (getattr(option, "rich_help_panel", None) or "Options").removesuffix(ADVANCED)
+
+
+def _is_advanced(option: Any) -> bool:
+    """Return whether only --help-all shows an option."""
+    panel = getattr(option, "rich_help_panel", None) or ""
+    return option.name in COMPLETION or panel.endswith(ADVANCED)
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -127,7 +126,7 @@ def _placeholder(argument: Any) -> str:
 
 
 def _entries(option: Any) -> list[tuple[str, str]]:
-    """The names of an option with the placeholder of its value, and its help."""
+    """Return the names of an option with the placeholder of its value, and its help."""
     if ALL in option.opts:
         return [("-h, --help", "Show the common options."), (ALL, "Show all options.")]
     names = ", ".join(sorted(option.opts, key=len))

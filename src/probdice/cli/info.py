@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption, checked, with_options
+from probdice.cli.parameters import DebugOption, argument, checked, with_options
 from probdice.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -29,11 +27,7 @@ __all__ = ["info"]
 def info(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            show_default=False,
-            help="File, files or array in a file, in a form that compare accepts.",
-        ),
+        argument("FILE", "File, files or array in a file, in a form that compare accepts."),
     ],
     given: dict[str, Any],
     debug: DebugOption = False,

@@ -6,29 +6,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption
+from probdice.cli.parameters import DebugOption, flag, option
 from probdice.cli.streams import print_message, print_text
 
 __all__ = ["paper"]
 
 
 def paper(
-    folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Output folder.")
-    ] = Path("probdice-paper"),
+    folder: Annotated[Path, option("Options", "FOLDER", "Output folder.", "--output", "-o")] = Path(
+        "probdice-paper"
+    ),
     survey_sheet: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "Options",
+            "Also write survey sheets for a study with people, and a table for the answers.",
             "--survey-sheet",
-            metavar="",
-            help="Also write survey sheets for a study with people, and a table for the answers.",
         ),
     ] = False,
-    people: Annotated[int, typer.Option(min=1, metavar="N", help="Number of survey sheets.")] = 25,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random numbers.")] = 0,
+    people: Annotated[int, option("Options", "N", "Number of survey sheets.", minimum=1)] = 25,
+    seed: Annotated[int, option("Options", "N", "Seed of the random numbers.", minimum=0)] = 0,
     debug: DebugOption = False,
 ) -> None:
     """Repeat the experiments of the paper and write figures, numbers and an HTML page.

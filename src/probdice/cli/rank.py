@@ -6,7 +6,7 @@ import typer
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.outputs import check_outputs, write_text
-from probdice.cli.parameters import DebugOption, JsonOption
+from probdice.cli.parameters import DebugOption, JsonOption, argument, option
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
@@ -23,29 +23,25 @@ PLOTS = (".png", ".svg", ".pdf")
 def rank(
     rankings: Annotated[
         str,
-        typer.Argument(
-            metavar="RANKINGS",
-            show_default=False,
-            help="CSV file with the columns person, image, segmentation and rank (1 is most "
-            "similar), or a folder of such files.",
+        argument(
+            "RANKINGS",
+            "CSV file with the columns person, image, segmentation and rank (1 is most similar), "
+            "or a folder of such files.",
         ),
     ],
     scores: Annotated[
         str,
-        typer.Argument(
-            metavar="SCORES",
-            show_default=False,
-            help="CSV file with the columns image, segmentation and a score (higher is more "
-            "similar).",
+        argument(
+            "SCORES",
+            "CSV file with the columns image, segmentation and a score (higher is more similar).",
         ),
     ],
-    column: Annotated[str, typer.Option(metavar="NAME", help="Column with the score.")] = "score",
+    column: Annotated[str, option("Options", "NAME", "Column with the score.")] = "score",
     plot: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the scatter plot as PNG, SVG or PDF."),
+        str | None, option("Options", "FILE", "Write the scatter plot as PNG, SVG or PDF.")
     ] = None,
     json: JsonOption = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, option("Options", "N", "Seed of the bootstrap.", minimum=0)] = 0,
     debug: DebugOption = False,
 ) -> None:
     """Compare average human ranks with ranks by score, as in the study of the paper."""

@@ -2,28 +2,18 @@
 
 from typing import Annotated
 
-import typer
-
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import AllOption, DebugOption
+from probdice.cli.parameters import AllOption, DebugOption, ResultsArgument, argument, option
 from probdice.cli.streams import print_text
 
 __all__ = ["show"]
 
 
 def show(
-    out: Annotated[
-        str,
-        typer.Argument(metavar="OUT", show_default=False, help="Results folder of evaluate."),
-    ],
-    case: Annotated[
-        str, typer.Argument(metavar="CASE", show_default=False, help="Name of the case.")
-    ],
+    out: ResultsArgument,
+    case: Annotated[str, argument("CASE", "Name of the case.")],
     method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", show_default=False, help="Print only this method; by default, all."
-        ),
+        str | None, option("Options", "NAME", "Print only this method; by default, all.")
     ] = None,
     all_: AllOption = False,
     debug: DebugOption = False,

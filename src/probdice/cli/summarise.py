@@ -6,32 +6,32 @@ import typer
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
-from probdice.cli.parameters import DebugOption
+from probdice.cli.parameters import DebugOption, ResultsArgument, option
+from probdice.metrics.registry import REGISTRY
 
 __all__ = ["summarise"]
 
+ALWAYS = [one.name for one in REGISTRY.values() if not one.needs_background]
+WITH_BACKGROUND = [one.name for one in REGISTRY.values() if one.needs_background]
+
 
 def summarise(
-    out: Annotated[
-        str,
-        typer.Argument(metavar="OUT", show_default=False, help="Results folder of evaluate."),
-    ],
+    out: ResultsArgument,
     measure: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            show_default=False,
-            help="Rank methods by another measure: score, adjusted_score, matched_score, "
-            "explained_reference, explained_prediction, mean_dice, lowest_dice or, if evaluate ran "
-            "with --background, foreground_dice.",
+        option(
+            "Options",
+            "NAME",
+            f"Rank methods by another measure: {', '.join(ALWAYS)} or, if evaluate ran with "
+            f"--background, {', '.join(WITH_BACKGROUND)}.",
         ),
     ] = None,
     reports: Annotated[
         str | None,
-        typer.Option(
-            metavar=REPORTS,
-            show_default=False,
-            help="Write OUT/report.html again, with pages for all cases, for the N lowest cases of "
+        option(
+            "Options",
+            REPORTS,
+            "Write OUT/report.html again, with pages for all cases, for the N lowest cases of "
             "every method by the ranking measure, or for none.",
         ),
     ] = None,

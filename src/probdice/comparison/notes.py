@@ -11,7 +11,7 @@ from probdice.data.value_checks import scale_of_labels
 from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.method.background import named_background
-from probdice.method.matching import Given, label_pairs, listed
+from probdice.method.matching import Given, is_given, label_pairs, listed
 from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
@@ -166,7 +166,6 @@ def _background_notes(result: Comparison) -> list[Note]:
 def _unmatched_notes(result: Comparison) -> list[Note]:
     """Notes on unmatched regions, and the option that merges them."""
     notes = []
-    given = result.options.match == "labels" or isinstance(result.options.match, Given)
     for side in SIDES:
         place = result.background_regions[side]
         background = None if place is None else result.overlap.side(side).label(place)
@@ -187,7 +186,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
                 else ("They were not merged because they overlap")
             )
             message = (f"{text} {merged} no matched region.",)
-        elif not given:
+        elif not is_given(result.options.match):
             into = "it into a matched region" if one else "them into matched regions"
             message = (f"{text} To merge {into}, use ", Option("merge", side), ".")
         notes.append(Note("unmatched", message))

@@ -22,7 +22,7 @@ from probdice.method.background import (
     foreground_share,
 )
 from probdice.method.groups import Groups, costs, group_volumes, known_from_table
-from probdice.method.matching import Fixed, Given, Rule, knows
+from probdice.method.matching import Fixed, Given, Rule, is_given, knows
 from probdice.method.merging import Merging, sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
@@ -80,7 +80,7 @@ def chance_of(
 
     `matched` is the correspondence before merging. It is kept if the rule gives the groups.
     """
-    given = match == "labels" or isinstance(match, Given)
+    given = is_given(match)
     places, named = find_background(overlap, background), background is not None
     if overlap.crisp and match == "overlap":
         return _largest_with_largest(overlap, merge, places).chance(overlap.unit, named=named)

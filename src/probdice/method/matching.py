@@ -1,6 +1,6 @@
 """Match regions by overlap, by the paper's rule, by equal labels, or as given by the user."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal
@@ -22,13 +22,16 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side
 
 __all__ = [
+    "RULES",
     "TIE",
     "Fixed",
     "Given",
     "LabelsBy",
+    "MatchingRule",
     "Rule",
     "check_fixed",
     "find_groups",
+    "is_given",
     "knows",
     "label_pairs",
     "labels_by",
@@ -63,12 +66,32 @@ class Given:
         )
 
 
-Rule = Literal["overlap", "paper", "labels"] | Fixed | Given
+Rule = str | Fixed | Given  # a string is a key of `RULES`
 LabelsBy = Literal["name", "number"]
 
 
+@dataclass(frozen=True)
+class MatchingRule:
+    """A matching rule that users choose by its name.
+
+    Attributes
+    ----------
+    pairs : callable
+        Returns the rows and columns of the matched pairs of an overlap, sorted by row, without the
+        background regions.
+    help : str
+        Description in the help text of ``--match``.
+    words : str
+        Description in the settings of a result.
+    """
+
+    pairs: Callable[[Overlap, Places], tuple[Integers, Integers]]
+    help: str
+    words: str
+
+
 def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND) -> Groups:
-    """The correspondence by a rule: pairs, except for groups given by the user.
+    """Find the correspondence by a rule: pairs, except for groups given by the user.
 
     The background regions correspond to each other and to no other region.
     """
@@ -76,12 +99,7 @@ def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND
         return _around_fixed(overlap, rule, background)
     if isinstance(rule, Given):
         return _as_given(overlap, rule, background)
-    if rule == "overlap":
-        rows, columns = _by_overlap(without_background(overlap, background))
-    elif rule == "paper":
-        rows, columns = _by_weight(overlap, background)
-    else:
-        rows, columns = _by_label(overlap, background)
+    rows, columns = RULES[rule].pairs(overlap, background)
     pair = background_pair(overlap, background)
     if pair is not None:
         place = int(np.searchsorted(rows, pair[0]))
@@ -89,17 +107,22 @@ def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND
     return Groups.of_pairs(overlap, rows, columns)
 
 
+def is_given(rule: Rule) -> bool:
+    """Return whether a rule fixes the correspondence, so that no region can be merged."""
+    return rule == "labels" or isinstance(rule, Given)
+
+
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """The first labels, separated by commas, and the number of further ones; a dash for none."""
+    """List the first labels and the number of further ones; return a dash if there are none."""
     if not labels:
         return "–"
     rest = f", … {len(labels) - most} more" if len(labels) > most else ""
     return ", ".join(str(label) for label in labels[:most]) + rest
 
 
-def _by_overlap(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The pairs with the largest total overlap; components match within corresponding classes."""
-    overlap = within_classes(overlap)
+def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
+    """Choose the pairs with the largest total overlap, components within corresponding classes."""
+    overlap = within_classes(without_background(overlap, background))
     meeting = overlap.meeting
     shape = len(overlap.reference), len(overlap.prediction)
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
@@ -273,6 +296,15 @@ def _by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]
         if region is not None:
             chosen &= places != region
     return rows[chosen], columns[chosen]
+
+
+RULES = {
+    "overlap": MatchingRule(
+        _by_overlap, "largest total overlap, the default", "matched by largest total overlap"
+    ),
+    "paper": MatchingRule(_by_weight, "the paper's rule", "matched by the paper's rule"),
+    "labels": MatchingRule(_by_label, "equal labels", "equal labels matched"),
+}
 
 
 def labels_by(overlap: Overlap) -> LabelsBy:

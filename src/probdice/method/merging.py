@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from probdice.method.matching import TIE
 from probdice.method.overlap import Overlap
 from probdice.method.sides import SIDES, Side, other
 
-__all__ = ["Join", "Joined", "Merging", "merge_unmatched", "sides_to_merge"]
+__all__ = ["MERGING", "Join", "Joined", "Merging", "merge_unmatched", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
+MERGING: tuple[Merging, ...] = get_args(Merging)
 
 ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges first if gains tie
 

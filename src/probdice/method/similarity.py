@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from probdice.errors import InputError
 
 __all__ = [
+    "NAMES",
     "Absolute",
     "Aitchison",
     "Similarity",
@@ -210,6 +211,9 @@ class Aitchison(Similarity):
     def disagreement(self) -> float:
         """1 − f of two different certain vectors: 1 without a floor."""
         return 1 - float(self([1.0, 0.0], [0.0, 1.0])) if self.floor else 1.0
+
+
+NAMES: tuple[str, ...] = (Absolute.name, Aitchison.name)  # values of ``--similarity``
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:

@@ -27,6 +27,7 @@ from qtpy.QtWidgets import (
 
 from probdice.data.value_checks import Sums
 from probdice.errors import ProbdiceError
+from probdice.method.matching import RULES
 from probdice.method.region_labels import Label
 from probdice.method.sides import Both
 from probdice.napari.background_job import Job
@@ -93,9 +94,9 @@ class ComparisonWidget(QWidget):
     def _build(self) -> None:
         self.reference, self.prediction = QComboBox(), QComboBox()
         declared = declarations(CompareOptions)
-        self.similarity = _choice(declared["similarity"].choices, declared["similarity"].help)
-        self.match = _choice(("overlap", "labels", "paper"), "How regions are matched.")
-        self.merge = _choice(declared["merge"].choices, declared["merge"].help)
+        self.similarity = _choice(declared["similarity"].form.choices, declared["similarity"].help)
+        self.match = _choice(tuple(RULES), "How regions are matched.")
+        self.merge = _choice(declared["merge"].form.choices, declared["merge"].help)
         self.background = Both(
             _field("none", declared["background"].help),
             _field("as reference", declared["background"].help),

@@ -1,6 +1,7 @@
 """Checks of option values, and their conversion to the internal form."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
 from operator import index
@@ -10,7 +11,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, cast
 
 from probdice.errors import InputError
 from probdice.method.background import Background
-from probdice.method.matching import Fixed, Given, Rule
+from probdice.method.matching import RULES, Fixed, Given, Rule
 from probdice.method.region_labels import Label, whole_number
 from probdice.method.sides import SIDES, Both, Side
 
@@ -20,6 +21,7 @@ __all__ = [
     "GivenNames",
     "Match",
     "Names",
+    "OneOf",
     "Priority",
     "Scale",
     "as_background",
@@ -43,7 +45,6 @@ __all__ = [
     "by_side",
     "given_from_list",
     "numbers_in",
-    "one_of",
     "rule_from_dict",
     "texts_in",
 ]
@@ -71,21 +72,23 @@ GivenBackground: TypeAlias = Label | Mapping[Side, Label] | None
 Scale: TypeAlias = float | Both[float | None] | None
 
 
-def one_of(name: str, choices: Sequence[str]) -> Callable[[object], Any]:
+@dataclass(frozen=True)
+class OneOf:
     """A check that accepts these words."""
-    known = frozenset(choices)
-    listed = " or ".join((", ".join(map(repr, choices[:-1])), repr(choices[-1])))
 
-    def check(value: object) -> Any:
-        if isinstance(value, str) and value in known:
+    name: str
+    choices: tuple[str, ...]
+
+    def __call__(self, value: object) -> Any:
+        """Return the word, or raise `InputError`."""
+        if isinstance(value, str) and value in self.choices:
             return value
-        raise InputError(f"{name} must be {listed}, found {value!r}")
-
-    return check
+        *others, last = map(repr, self.choices)
+        raise InputError(f"{self.name} must be {', '.join(others)} or {last}, found {value!r}")
 
 
 def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[object], Both[T]]:
-    """A check that accepts one value for both sides, or a mapping of sides to values."""
+    """Return a check that accepts one value for both sides, or a mapping of sides to values."""
 
     def checked(value: object) -> Both[T]:
         if isinstance(value, Both):
@@ -103,9 +106,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
 
 def as_rule(match: object) -> Rule:
     """Check how regions are matched."""
-    if isinstance(match, str) and match in ("overlap", "paper", "labels"):
-        return cast(Rule, match)
-    if isinstance(match, Fixed | Given):
+    if isinstance(match, Fixed | Given) or (isinstance(match, str) and match in RULES):
         return match
     if isinstance(match, Mapping):
         if not match:
@@ -120,7 +121,7 @@ def as_rule(match: object) -> Rule:
     if isinstance(match, bool):
         hint = '; match=True is now match="overlap", and match=False is match="labels"'
     raise InputError(
-        f"match must be 'overlap', 'paper', 'labels', a mapping of prediction labels to reference "
+        f"match must be {', '.join(map(repr, RULES))}, a mapping of prediction labels to reference "
         f"labels, or an earlier comparison, found {match!r}{hint}"
     )
 
@@ -297,26 +298,23 @@ def as_names(names: object) -> Names | None:
 
 def as_max_bytes(max_bytes: object) -> int | None:
     """Check a limit of memory in bytes."""
-    if max_bytes is None:
-        return None
-    number = index(cast(SupportsIndex, max_bytes)) if hasattr(max_bytes, "__index__") else 0
-    if isinstance(max_bytes, bool) or number < 1:
-        raise InputError(
-            f"max_bytes must be a whole number of bytes of at least 1, found {max_bytes!r}"
-        )
-    return number
+    return _count(max_bytes, "max_bytes must be a whole number of bytes of at least 1")
 
 
 def as_workers(workers: object) -> int | None:
     """Check a number of threads or processes; None means the number of cores."""
-    if workers is None:
+    return _count(workers, "workers must be a whole number of at least 1")
+
+
+def _count(value: object, expected: str) -> int | None:
+    if value is None:
         return None
     try:
-        number = index(cast(SupportsIndex, workers))
+        number = index(cast(SupportsIndex, value))
     except TypeError:
         number = 0
-    if isinstance(workers, bool) or number < 1:
-        raise InputError(f"workers must be a whole number of at least 1, found {workers!r}")
+    if isinstance(value, bool) or number < 1:
+        raise InputError(f"{expected}, found {value!r}")
     return number
 
 
@@ -331,7 +329,7 @@ def as_scheduler(scheduler: object) -> str | None:
 
 
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
-    """A check that accepts one text or several, and returns each once."""
+    """Return a check that accepts one text or several, and removes repetitions."""
 
     def check(value: object) -> tuple[str, ...]:
         if value is None:

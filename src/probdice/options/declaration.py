@@ -1,18 +1,69 @@
-"""How an option is declared: its default, its check, and its form on the command line."""
+"""How an option is declared: its default, its check, its help text, and its form in commands."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
 
-__all__ = ["PANELS", "Command", "Declaration", "Panel", "declarations", "option"]
+__all__ = [
+    "EITHER_SIDE",
+    "PANELS",
+    "TWO_SIDES",
+    "Command",
+    "Declaration",
+    "Form",
+    "Panel",
+    "declarations",
+    "flag",
+    "option",
+]
 
 Command = Literal["compare", "evaluate", "agree", "consensus", "info", "check"]
 Panel = Literal["Comparison", "Reading", "Metrics", "Ranking", "Output"]
 
 PANELS: tuple[Panel, ...] = get_args(Panel)  # in the order of the help
+TWO_SIDES = ("compare", "evaluate")  # commands with a reference and a prediction
+EITHER_SIDE = "For one side: reference:{0} or prediction:{0}."
 _KEY = "declaration"  # in the metadata of a dataclass field
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an option appears on the command line.
+
+    Attributes
+    ----------
+    panel : str
+        Title of the group of options in the help.
+    metavar : str
+        Placeholder of the value in the help; empty for a flag.
+    commands : tuple of str
+        The commands that have the option.
+    kind : type
+        Type of the value on the command line.
+    choices : tuple of str
+        All values, if there are few.
+    repeated : bool
+        Whether the option can be repeated.
+    by_side : str
+        How to give a value for one side; "{0}" stands for the placeholder. Such an option can be
+        repeated.
+    path : bool
+        Whether the value is a path, which a configuration file gives relative to itself.
+    advanced : bool
+        Whether only ``--help-all`` shows the option.
+    """
+
+    panel: Panel
+    metavar: str = ""
+    commands: tuple[Command, ...] = ("evaluate",)
+    kind: type = str
+    choices: tuple[str, ...] = ()
+    repeated: bool = False
+    by_side: str = ""
+    path: bool = False
+    advanced: bool = False
 
 
 @dataclass(frozen=True)
@@ -23,51 +74,38 @@ class Declaration:
     ----------
     check : callable
         Converts a value that a user gave to the internal form, or raises `InputError`.
+    form : Form
+        How the option appears on the command line.
     help : str
         Help text of the command line and the reference page.
-    commands : tuple of str
-        The commands that have the option.
-    panel : str
-        Title of the group of options in the help.
-    metavar : str
-        Placeholder of the value in the help; empty for a flag.
-    kind : {"text", "integer", "number", "flag"}
-        Type of the value on the command line.
-    choices : tuple of str
-        All values, if there are few.
-    repeated : bool
-        Whether the option can be repeated.
-    by_side : str
-        How to give a value for one side, for commands that compare a reference with a prediction.
-    path : bool
-        Whether the value is a path, which a configuration file gives relative to itself.
     """
 
     check: Callable[[Any], Any]
+    form: Form
     help: str
-    commands: tuple[Command, ...]
-    panel: Panel
-    metavar: str = ""
-    kind: Literal["text", "integer", "number", "flag"] = "text"
-    choices: tuple[str, ...] = ()
-    repeated: bool = False
-    by_side: str = ""
-    path: bool = False
 
     def help_for(self, command: str) -> str:
-        """The help text for one command."""
-        sides = self.by_side if command in ("compare", "evaluate") else ""
-        return f"{self.help} {sides}".rstrip()
+        """Return the help text for one command."""
+        sides = self.form.by_side if command in TWO_SIDES else ""
+        return f"{self.help} {sides.format(self.form.metavar)}".rstrip()
 
 
-def option(default: Any, declaration: Declaration) -> Any:
-    """A field of a dataclass of options."""
+def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> Any:
+    """Declare an option as a field of a dataclass. The check may know all choices."""
+    form = replace(form, choices=form.choices or getattr(check, "choices", ()))
+    metadata = {_KEY: Declaration(check, form, help)}
     if callable(default):
-        return field(default_factory=default, metadata={_KEY: declaration})
-    return field(default=default, metadata={_KEY: declaration})
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def flag(panel: Panel, help: str, *commands: Command, advanced: bool = False) -> Any:
+    """Declare an option without a value, which is off by default. `evaluate` always has it."""
+    form = Form(panel, "", ("evaluate", *commands), bool, advanced=advanced)
+    return option(False, bool, form, help)
 
 
 @cache
 def declarations(options: Hashable) -> Mapping[str, Declaration]:
-    """The declarations of all fields of a dataclass of options, by name."""
+    """Return the declarations of all fields of a dataclass of options, by name."""
     return MappingProxyType({one.name: one.metadata[_KEY] for one in fields(cast(Any, options))})

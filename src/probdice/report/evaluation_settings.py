@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from probdice.method.matching import Fixed, Given, listed
+from probdice.method.matching import RULES, Fixed, Given, listed
 from probdice.method.sides import Both
 from probdice.options import TOLERANCE, CompareOptions
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_cells import counted, words_of
-from probdice.report.facts import RULES, Fact
+from probdice.report.facts import Fact
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -71,9 +71,9 @@ def _rule(options: CompareOptions) -> str:
     if isinstance(options.match, Fixed):
         pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
         return shortened(f"{pairs} as given, other regions by overlap", 300)
-    return (
-        "as in an earlier comparison" if isinstance(options.match, Given) else RULES[options.match]
-    )
+    if isinstance(options.match, Given):
+        return "as in an earlier comparison"
+    return RULES[options.match].words
 
 
 def _per_side(values: Both[str]) -> tuple[str, ...]:

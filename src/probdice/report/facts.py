@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probdice.files.sources import is_url, split_inside
-from probdice.method.matching import listed
+from probdice.method.matching import RULES, listed
 from probdice.method.sides import SIDES, Side
 from probdice.report.encoding import shortened
 from probdice.text.formatting import millilitres, percent
@@ -30,13 +30,6 @@ __all__ = [
     "title_of",
     "volume",
 ]
-
-RULES = {
-    "overlap": "matched by largest total overlap",
-    "paper": "matched by the paper's rule",
-    "labels": "equal labels matched",
-}
-
 
 LENGTHS = {"spacing": ", mm", "origin": ", mm"}  # units of the geometry
 
@@ -69,9 +62,9 @@ def _rule(comparison: Comparison) -> str:
     """How regions were matched."""
     rule = comparison.match
     if comparison.labels_by is not None:
-        return f"{RULES['labels']}, by {comparison.labels_by}"
+        return f"{RULES['labels'].words}, by {comparison.labels_by}"
     if isinstance(rule, str):
-        return RULES[rule]
+        return RULES[rule].words
     if isinstance(rule, dict):
         pairs = ", ".join(f"{prediction} ↔ {reference}" for prediction, reference in rule.items())
         return shortened(f"{pairs} as given, other regions by overlap", 300)

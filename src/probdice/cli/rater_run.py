@@ -1,0 +1,224 @@
+"""What the commands for several raters share: options, reading, writing and tables."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.parameters import argument, checked, option
+from probdice.cli.progress import Progress
+from probdice.cli.streams import print_text
+from probdice.options import CompareOptions
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from probdice.files.background_images import BackgroundImage
+    from probdice.raters import Agreement, Consensus, Panel, RaterMatch
+
+__all__ = [
+    "FilesArgument",
+    "RaterCsvOption",
+    "RaterImageOption",
+    "RaterMatchName",
+    "RaterMatchOption",
+    "RaterRun",
+    "names_of",
+    "region_table",
+]
+
+MAX_REGIONS = 30  # regions in a table of the terminal
+
+
+class RaterMatchName(StrEnum):
+    """Rules for matching the regions of raters."""
+
+    overlap = "overlap"
+    labels = "labels"
+
+
+FilesArgument = Annotated[
+    list[str],
+    argument(
+        "FILES",
+        "Two or more segmentations of one image, one per rater, each in a form that compare "
+        "accepts.",
+    ),
+]
+RaterMatchOption = Annotated[
+    RaterMatchName,
+    option(
+        "Comparison",
+        "HOW",
+        "How regions are matched: overlap (largest overlap; labels are ignored) or labels (equal "
+        "labels).",
+        "--match",
+    ),
+]
+RaterImageOption = Annotated[
+    str | None, option("Output", "FILE", "Background image of the report, such as the scan.")
+]
+RaterCsvOption = Annotated[
+    str | None,
+    option(
+        "Output",
+        "FILE",
+        "Write a CSV table with one row per region and pair of raters: Dice and volumes.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class RaterRun:
+    """The files that a command for several raters reads and writes."""
+
+    files: Sequence[str]
+    mask: str | None
+    image: str | None
+    report: str | None
+    json: str | None
+    csv: str | None
+    quiet: bool
+
+    @property
+    def prints_tables(self) -> bool:
+        """Whether the command prints tables, not only the score or the JSON."""
+        return not self.quiet and self.json != "-"
+
+    def checked(
+        self, given: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
+    ) -> CompareOptions:
+        """Check the options and all output files. `images` are further outputs by option."""
+        options = checked(CompareOptions, given | {"match": match.value})
+        inputs = {f"FILES ({file})": file for file in self.files}
+        check_outputs(
+            images | {"--report": self.report, "--json": self.json, "--csv": self.csv},
+            images=tuple(images),
+            inputs=inputs | {"--mask": self.mask, "--image": self.image},
+        )
+        return options
+
+    def read(
+        self, options: CompareOptions, workers: int | None
+    ) -> "tuple[Panel, BackgroundImage | None]":
+        """Read the segmentations of all raters, and the background image of the report."""
+        from probdice.files import read, read_mask
+        from probdice.raters.panel import panel_of
+
+        if len(self.files) < 2:
+            raise typer.BadParameter(
+                f"expected two or more files, found {len(self.files)}", param_hint="FILES"
+            )
+        names = options.names.reference
+        sides = {
+            name: read(
+                file,
+                sums=options.sums.reference,
+                names=dict(names) if isinstance(names, tuple) else names,
+                ignore=options.ignore,
+                max_bytes=options.max_bytes,
+            )
+            for name, file in zip(names_of(self.files), self.files, strict=True)
+        }
+        mask = None if self.mask is None else read_mask(self.mask, max_bytes=options.max_bytes)
+        if options.ignore_geometry:
+            sides = {name: side.without_geometry() for name, side in sides.items()}
+            mask = None if mask is None else mask.without_geometry()
+        panel = panel_of(
+            sides,
+            match=cast("RaterMatch", options.match),  # the option has no other values
+            similarity=options.similarity,
+            mask=mask,
+            workers=workers,
+            tolerance=options.geometry_tolerance,
+            background=None if options.background is None else options.background.reference,
+            resample=options.resample,
+        )
+        return panel, self._background_image(panel, options)
+
+    def _background_image(
+        self, panel: "Panel", options: CompareOptions
+    ) -> "BackgroundImage | None":
+        """Read the background image; reject a wrong one before the computation."""
+        if self.image is None:
+            return None
+        if self.report is None:
+            raise typer.BadParameter("needs --report, which shows the image", param_hint="--image")
+        from probdice.report.image_layers import background_images_of
+
+        pair = panel.several.pair(*panel.names[:2])
+        (layer,) = background_images_of(pair, options, [self.image])
+        return layer
+
+    def write(
+        self,
+        result: "Agreement | Consensus",
+        agreement: "Agreement",
+        consensus: "Callable[[], Consensus]",
+        layer: "BackgroundImage | None",
+        display: Progress,
+    ) -> list[str]:
+        """Write the report, the JSON file and the CSV file; return a line about each."""
+        written = []
+        if self.report is not None:
+            from probdice.report.rater_pages import write_consensus
+
+            display.begin("writing the report")
+            write_consensus(consensus(), self.report, words="command", image=layer)
+            written.append(f"{self.report}: report")
+        if self.json is not None and self.json != "-":
+            write_text(self.json, result.to_json() + "\n")
+            written.append(f"{self.json}: all numbers")
+        if self.csv is not None:
+            write_text(self.csv, agreement.to_csv())
+            written.append(f"{self.csv}: one row per region and pair of raters")
+        return written
+
+    def print(
+        self,
+        result: "Agreement | Consensus",
+        agreement: "Agreement",
+        parts: "list[RenderableType]",
+        written: Sequence[str],
+    ) -> None:
+        """Print the JSON, the score or these parts, as the options request."""
+        if self.json == "-":
+            print_text(result.to_json() + "\n")
+        elif self.quiet:
+            print_text(f"{decimal(agreement.mean_score)}\n")
+        else:
+            from probdice.cli.display import show
+
+            show(*parts, *(f"wrote {line}" for line in written))
+
+
+def names_of(files: Sequence[str]) -> list[str]:
+    """Return a short, unique name for every rater: the file name or, if needed, the path."""
+    if len(set(files)) < len(files):
+        raise typer.BadParameter("a file occurs twice; give every rater once", param_hint="FILES")
+    file_names = [PurePath(file).name for file in files]
+    for names in ([name.split(".")[0] for name in file_names], file_names):
+        if len(set(names)) == len(names) and all(names):
+            return names
+    return list(files)
+
+
+def region_table(agreement: "Agreement") -> "list[RenderableType]":
+    """Return a table of Dice and volumes per region, and the number of regions left out."""
+    from probdice.cli.terminal_tables import plain_table
+
+    known = any(region.pixel_volume is not None for region in agreement.regions)
+    unit = "mL" if known else "pixels"
+    table = plain_table("region", ">mean Dice", ">lowest Dice", f"volume of each rater, {unit}")
+    for region in agreement.regions[:MAX_REGIONS]:
+        volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
+        dice = decimal(region.mean_dice), decimal(region.lowest_dice)
+        table.add_row(str(region.label), *dice, volumes)
+    hidden = len(agreement.regions) - MAX_REGIONS
+    rest = [f"… and {hidden} more regions; --csv and --json list all"] if hidden > 0 else []
+    return [table, *rest]

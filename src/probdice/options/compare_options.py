@@ -1,0 +1,291 @@
+"""The options of a comparison."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+from probdice.data.resampling import Interpolation, as_interpolation
+from probdice.errors import InputError, Option
+from probdice.method.background import Background
+from probdice.method.matching import RULES, Fixed, Given, Rule, is_given
+from probdice.method.merging import MERGING, Merging
+from probdice.method.region_labels import Label
+from probdice.method.sides import SIDES, Both
+from probdice.method.similarity import (
+    NAMES,
+    Absolute,
+    Similarity,
+    as_similarity,
+    similarity_from_dict,
+)
+from probdice.options.checks import (
+    TOLERANCE,
+    Names,
+    OneOf,
+    as_background,
+    as_components,
+    as_connected,
+    as_penalty,
+    as_rule,
+    as_tolerance,
+    numbers_in,
+    rule_from_dict,
+)
+from probdice.options.declaration import Form, flag, option
+from probdice.options.derived_regions import as_derived
+from probdice.options.read_options import ALL_IMAGES, COMPARING, ReadOptions
+
+__all__ = ["CompareOptions", "Correspondence"]
+
+Correspondence = Literal["case", "set"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(ReadOptions):
+    """All options that change a comparison. The images and the mask are not options."""
+
+    similarity: Similarity = option(
+        Absolute,
+        as_similarity,
+        Form("Comparison", "NAME", ("compare", "evaluate", "agree"), choices=NAMES),
+        "absolute (the default) compares differences of probabilities, aitchison compares their "
+        "ratios.",
+    )
+    match: Rule = option(
+        "overlap",
+        as_rule,
+        Form("Comparison", "HOW", COMPARING),
+        f"How regions are matched: {', '.join(f'{name} ({r.help})' for name, r in RULES.items())}, "
+        "pairs of labels prediction=reference such as 0=csf,1=grey (other regions by overlap), or "
+        "a .json file from an earlier compare --json.",
+    )
+    merge: Merging = option(
+        "none",
+        OneOf("merge", MERGING),
+        Form("Comparison", "SIDE", COMPARING),
+        "Merge unmatched regions of this side into matched ones: none (the default), prediction, "
+        "reference or both.",
+    )
+    background: Background | None = option(
+        None,
+        as_background,
+        Form(
+            *("Comparison", "LABEL", ALL_IMAGES),
+            by_side="If the sides differ: reference:{0} and prediction:{0}.",
+        ),
+        "Label of the background, or its name. It is matched with itself, nothing is merged into "
+        "it, and foreground numbers leave it out. none: there is no background.",
+    )
+    # Whether regions are matched in every case, or once for all cases of a method.
+    correspondence: Correspondence = option(
+        "case",
+        OneOf("correspondence", get_args(Correspondence)),
+        Form("Comparison", "SCOPE", advanced=True),
+        "case (the default): match the regions of every case separately; set: match once for all "
+        "cases of a method, if labels (classes, clusters) mean the same in every case.",
+    )
+    boundaries: bool = flag(
+        "Metrics",
+        "Also measure distances between boundaries: Hausdorff (hd, hd95), average surface "
+        "distances (assd, masd) and, with --tolerance, surface Dice (nsd).",
+        "compare",
+    )
+    tolerance: tuple[float, ...] = option(
+        (),
+        lambda values: numbers_in("tolerance", values, "finite and at least 0"),
+        Form("Metrics", "MM", COMPARING, float, repeated=True, advanced=True),
+        "Tolerance of the surface Dice, in mm (in voxels for images without geometry). Needs "
+        "--boundaries. Can be repeated.",
+    )
+    infinite: float | None = option(
+        None,
+        as_penalty,
+        Form("Metrics", "MM", COMPARING, float, advanced=True),
+        "Distance of regions that one side lacks, in mm; infinite by default. Needs --boundaries.",
+    )
+    # The name of each derived region, and the labels or names of its members.
+    derived: tuple[tuple[str, tuple[Label, ...]], ...] = option(
+        (),
+        as_derived,
+        Form("Metrics", "NAME=LABELS", COMPARING, repeated=True, advanced=True),
+        "Also compare a union of regions, such as 'whole tumour=1,2,3', by labels or names; or all "
+        "unions of nnU-Net's dataset.json. Can be repeated.",
+    )
+    # The classes that are divided into components: none (None), all (empty), or these.
+    components: tuple[Label, ...] | None = option(
+        None,
+        as_components,
+        Form("Metrics", "LABELS", advanced=True),
+        "Divide both sides into connected components (lesions), match them within every class, and "
+        "count found, missed and false ones: all, or labels such as 1,2. Needs label maps, "
+        "--background and the extra 'instances'.",
+    )
+    connectivity: int | None = option(
+        None,
+        as_connected,
+        Form("Metrics", "N", kind=int, advanced=True),
+        "Neighbours of a voxel in a component: 6, 18 or 26 (the default), in 2-D 4 or 8 (the "
+        "default). Needs --components.",
+    )
+    minimum_size: float = option(
+        0.0,
+        lambda size: numbers_in("minimum_size", size, "finite and at least 0")[0],
+        Form("Metrics", "MM3", kind=float, advanced=True),
+        "Leave out smaller components of both sides, in mm³ (in voxels for images without geometry "
+        "and in 2-D). Needs --components.",
+    )
+    resample: Interpolation | None = option(
+        None,
+        as_interpolation,
+        Form("Reading", "HOW", ALL_IMAGES, choices=get_args(Interpolation)),
+        "Bring a prediction on another grid onto the grid of the reference: linear (labels become "
+        "probabilities) or nearest (labels stay labels). On the same lattice it is cropped or "
+        "padded without interpolation. By default, different grids are an error.",
+    )
+    ignore_geometry: bool = flag(
+        "Reading",
+        "Ignore image geometry; compare in array order.",
+        *("compare", "agree", "consensus"),
+        advanced=True,
+    )
+    geometry_tolerance: float = option(
+        TOLERANCE,
+        as_tolerance,
+        Form("Reading", "T", ALL_IMAGES, float, advanced=True),
+        "Largest allowed distance between the corners of two grids, in voxels; 0.1 by default.",
+    )
+
+    def check_combination(self, given: Mapping[str, Any]) -> None:
+        """Reject options that exclude each other, and options that have no effect."""
+        if self.components is not None and self.background is None:
+            raise InputError("components need a background; pass ", Option("background", 0))
+        boundaries = Option("boundaries", python="boundaries=True")
+        components = Option("components", "all", python="components=True")
+        needs = [
+            *(("tolerance", one, self.boundaries, boundaries) for one in self.tolerance),
+            ("infinite", self.infinite, self.boundaries, boundaries),
+            *(
+                (name, getattr(self, name, None) or None, self.components is not None, components)
+                for name in ("connectivity", "minimum_size", "strata")
+            ),
+        ]
+        for name, value, used, needed in needs:
+            if value is not None and not used:
+                raise InputError(
+                    *(Option(name, value), f" has no effect without {needed.name}. Add ", needed),
+                    ".",
+                )
+        if self.merge != "none" and is_given(self.match):
+            rule = self.match
+            raise InputError(
+                Option("merge", self.merge),
+                " cannot be combined with ",
+                Option("match", rule)
+                if isinstance(rule, str)
+                else "an earlier comparison as match",
+                ": the correspondence is fixed, so no region can be merged. Remove one of the two.",
+            )
+        for name in ("geometry_tolerance", "resample"):
+            if self.ignore_geometry and given.get(name) is not None:
+                raise InputError(
+                    Option(name, given[name]),
+                    " cannot be combined with ",
+                    Option("ignore_geometry", python="ignore_geometry=True"),
+                    ": geometry is then not compared. Remove one of the two.",
+                )
+
+    def given(self, groups: Given) -> Self:
+        """Return these options with a fixed correspondence."""
+        return replace(self, match=groups, merge="none")
+
+    def in_words(self) -> list[str]:
+        """Describe the similarity, and the matching if it is not the default."""
+        words = [f"{self.similarity} similarity"]
+        if isinstance(self.match, Fixed):
+            words.append("matched by given pairs of labels")
+        elif isinstance(self.match, Given):
+            words.append("matched as in an earlier comparison")
+        elif self.match != "overlap":
+            words.append(RULES[self.match].words)
+        if self.correspondence == "set":
+            words.append("one correspondence for all cases")
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as JSON data."""
+        match: Any = self.match
+        if isinstance(match, Fixed):
+            match = {"fixed": [list(pair) for pair in match.pairs]}
+        elif isinstance(match, Given):
+            match = {"given": [[list(labels) for labels in group] for group in match.groups]}
+        content = {
+            "similarity": self.similarity.to_dict(),
+            "match": match,
+            "merge": self.merge,
+            "ignore": list(self.ignore),
+            "sums": self.sums.to_dict(),
+            "scale": self.common_scale,
+            "scales": {side: self.scale_of(side) for side in SIDES},
+            "names": self.names.to_dict(),
+            "priority": {side: list(self.priority[side]) for side in SIDES},
+            "ignore_geometry": self.ignore_geometry,
+            "tolerance": self.geometry_tolerance,
+        }
+        if any(self.nested):
+            content["nested"] = {side: list(self.nested[side]) for side in SIDES}
+        if self.background is not None:
+            content["background"] = self.background.to_dict()
+        if self.resample is not None:
+            content["resample"] = self.resample
+        if self.correspondence != "case":
+            content["correspondence"] = self.correspondence
+        if self.boundaries:
+            content["boundaries"] = {
+                "tolerance": list(self.tolerance),
+                "infinite": self.infinite,
+            }
+        if self.components is not None:
+            content["components"] = {
+                "labels": list(self.components),
+                "connectivity": self.connectivity,
+                "minimum_size": self.minimum_size,
+            }
+        if self.derived:
+            content["derived"] = {name: list(members) for name, members in self.derived}
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Restore options from JSON data."""
+        scales = content["scales"]
+        by_side = any(scale is not None for scale in scales.values())
+        boundaries, components = content.get("boundaries"), content.get("components")
+        options = cls.of(
+            components=components and (components["labels"] or True),
+            connectivity=components and components["connectivity"],
+            minimum_size=components["minimum_size"] if components else 0,
+            boundaries=boundaries is not None,
+            **({} if boundaries is None else boundaries),
+            similarity=similarity_from_dict(content["similarity"]),
+            match=rule_from_dict(content["match"]),
+            merge=content["merge"],
+            ignore=content["ignore"],
+            sums=content["sums"],
+            scale=scales if by_side else content["scale"],
+            priority=content["priority"],
+            nested=content.get("nested", ()),
+            background=content.get("background"),
+            derived=content.get("derived"),
+            resample=content.get("resample"),
+            ignore_geometry=content["ignore_geometry"],
+            correspondence=content.get("correspondence", "case"),
+            geometry_tolerance=None if content["ignore_geometry"] else content["tolerance"],
+        )
+        return replace(options, names=Both(**content["names"]).map(_names_from_json))
+
+
+def _names_from_json(content: Any) -> Names | None:
+    """Restore names from JSON data. A path may be relative to the folder of the JSON file."""
+    if content is None or isinstance(content, str):
+        return content
+    return tuple((label, str(name)) for label, name in content)

@@ -1,0 +1,162 @@
+"""The options of an evaluation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from probdice.options.checks import (
+    OneOf,
+    as_files,
+    as_folder,
+    as_scheduler,
+    as_subjects,
+    as_workers,
+    numbers_in,
+    texts_in,
+)
+from probdice.options.compare_options import CompareOptions
+from probdice.options.declaration import Form, flag, option
+
+__all__ = ["SCHEMES", "EvaluateOptions", "MissingRule", "Scheme"]
+
+MissingRule = Literal["worst", "zero", "exclude"]
+Scheme = Literal["rank-then-aggregate", "aggregate-then-rank", "test-based"]
+SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(CompareOptions):
+    """All options of an evaluation. The folders of references, methods and raters are not options.
+
+    Patterns, measures and subjects are checked later, with the names of the methods and cases.
+    """
+
+    pattern: str | Mapping[str, str] | None = option(
+        None,
+        lambda pattern: pattern,
+        Form("Reading", "PATTERN", repeated=True, advanced=True),
+        "Position of the case name in file names, such as '{case}_seg.nii.gz'. For one side or "
+        "method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, name:PATTERN. "
+        "'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be repeated.",
+    )
+    mask: str | None = option(
+        None,
+        as_folder,
+        Form("Comparison", "DIR", path=True),
+        "Folder with one mask per case. Only voxels where it is not 0 are compared.",
+    )
+    image: str | None = option(
+        None,
+        as_folder,
+        Form("Output", "DIR", path=True),
+        "Folder with the segmented images, shown on the pages of cases.",
+    )
+    surface: tuple[str, ...] = option(
+        (),
+        as_files,
+        Form("Output", "FILE", repeated=True, path=True, advanced=True),
+        "Surface to show values at vertices on, such as lh.inflated or a .surf.gii file. Repeat "
+        "for the other hemisphere.",
+    )
+    probabilities: bool = flag(
+        "Reading",
+        "Read the .npz probabilities of nnU-Net instead of its label maps.",
+        advanced=True,
+    )
+    missing: MissingRule = option(
+        "worst",
+        OneOf("missing", get_args(MissingRule)),
+        Form("Ranking", "RULE"),
+        "How missing and failed cases of a method count. worst (the default): they rank last; "
+        "zero: they rank last and count as 0 in means; exclude: the ranking excludes these cases "
+        "for all methods.",
+    )
+    rank_by: tuple[str, ...] = option(
+        (),
+        texts_in("rank_by"),
+        Form("Ranking", "MEASURE", repeated=True),
+        "Measure that ranks methods: score (the default), adjusted_score (the default with "
+        "--merge), foreground_dice (the default with --background), another measure, a column of "
+        "cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
+        "Repeat to rank by several measures with equal weights.",
+    )
+    scheme: Scheme = option(
+        "rank-then-aggregate",
+        OneOf("scheme", SCHEMES),
+        Form("Ranking", "SCHEME", advanced=True),
+        "How methods are ordered. rank-then-aggregate (the default): by the mean rank within "
+        "cases; aggregate-then-rank: by the mean, or the median if a value is infinite; "
+        "test-based: by the number of methods that they beat significantly.",
+    )
+    column: tuple[str, ...] = option(
+        (),
+        texts_in("column"),
+        Form("Ranking", "NAME=FILE", repeated=True, path=True),
+        "Measure from a CSV file with the columns case, method and NAME, as NAME=FILE. Lower "
+        "values are better, or higher ones with NAME:higher=FILE. Can be repeated.",
+    )
+    subjects: str | Mapping[str, str] | None = option(
+        None,
+        as_subjects,
+        Form("Ranking", "PATTERN|FILE", advanced=True),
+        "Which cases belong to the same subject: a pattern of case names such as "
+        "'{subject}_{session}', or a TSV file with the columns case and subject. Confidence "
+        "intervals, tests and rank stability then resample subjects.",
+    )
+    indices: bool = flag(
+        "Metrics",
+        "Add other indices to cases.csv: Rand, variation of information, covering, mean IoU and "
+        "others.",
+        advanced=True,
+    )
+    component_threshold: float = option(
+        0.5,
+        lambda value: numbers_in("component_threshold", value, "from 0 to 1")[0],
+        Form("Metrics", "J", kind=float, advanced=True),
+        "Smallest Jaccard index of a found component; 0.5 by default.",
+    )
+    strata: tuple[float, ...] = option(
+        (),
+        lambda sizes: tuple(sorted(numbers_in("strata", sizes, "finite and at least 0"))),
+        Form("Metrics", "SIZES", advanced=True),
+        "Also count components by size in strata.csv: lower limits of the ranges, such as "
+        "0,100,1000, in the unit of --minimum-size. Needs --components.",
+    )
+    workers: int | None = option(
+        None,
+        as_workers,
+        Form("Comparison", "N", kind=int),
+        "Number of cores for processes and threads together; all by default.",
+    )
+    scheduler: str | None = option(
+        None,
+        as_scheduler,
+        Form("Comparison", "ADDRESS", advanced=True),
+        "Run on a Dask cluster (tcp://host:8786), with one task per case. The workers must have "
+        "the files at the same paths.",
+    )
+    verify: bool = flag(
+        "Reading",
+        "Identify finished cases by the content of their files, not by size and time.",
+        advanced=True,
+    )
+    parquet: bool = flag("Output", "Also write the tables as Parquet.", advanced=True)
+    columns: tuple[str, ...] = option(
+        (),
+        texts_in("columns", separator=","),
+        Form("Output", "NAMES", advanced=True),
+        "Columns of table.md and table.tex, separated by commas: place, mean_rank, stability, "
+        "wins, equal_labels, cases, or measures.",
+    )
+    booktabs: bool = flag(
+        "Output",
+        "Write table.tex with the rules of the LaTeX package booktabs.",
+        advanced=True,
+    )
+
+    @property
+    def comparison(self) -> CompareOptions:
+        """The options of the comparison of one case."""
+        return CompareOptions(
+            **{one.name: getattr(self, one.name) for one in fields(CompareOptions)}
+        )
