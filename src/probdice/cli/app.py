@@ -146,4 +146,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Options before the command."""
+    """Accept options before the command."""

@@ -116,7 +116,7 @@ def _is_path(key: str, value: Any) -> bool:
 
 
 def _joined(value: Any) -> Any:
-    """A list, such as the labels of a derived region, as one word."""
+    """Join a list, such as the labels of a derived region, to one word."""
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 

@@ -275,7 +275,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
 
 
 def _relative(difference: float) -> str:
-    """A signed share in per cent."""
+    """Return a signed share in per cent."""
     return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 
 

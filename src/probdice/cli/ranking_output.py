@@ -134,7 +134,7 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
 
 
 def _settings(summary: dict[str, Any]) -> str:
-    """The options, and the numbers of cases and methods, in a line."""
+    """Return one line with the options and the numbers of cases and methods."""
     options = CompareOptions.from_dict(summary["options"])
     merge = [] if options.merge == "none" else [f"merge {options.merge}"]
     mask = ["within masks"] if summary["mask"] is not None else []
@@ -148,7 +148,7 @@ def _settings(summary: dict[str, Any]) -> str:
 
 
 def _title(summary: dict[str, Any], measure: str | None) -> str:
-    """The title of the first table, with the scheme and the rule for missing cases."""
+    """Return the title of the first table, with the scheme and the rule for missing cases."""
     titles = [summary["titles"][one] for one in ([measure] if measure else summary["rank_by"])]
     by = joined(titles)
     if len(summary["methods"]) == 1:
@@ -161,7 +161,7 @@ def _title(summary: dict[str, Any], measure: str | None) -> str:
 def _methods(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
-    """The methods in the order of a ranking, with their numbers by one measure."""
+    """Return the methods in the order of a ranking, with their numbers by one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
@@ -197,7 +197,7 @@ def _methods(
 
 
 def _raters(agreement: dict[str, Any]) -> FittingTable:
-    """Methods and raters against each rater; methods beside inter-rater agreement.
+    """Return a table of methods and raters against each rater, with inter-rater agreement.
 
     Inter-rater agreement is over the cases of the method; in the last row it is over all cases.
     """
@@ -226,7 +226,7 @@ def _mean_and_interval(summary: dict[str, Any]) -> list[str]:
 
 
 def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
-    """The means of every method, the measure that ranks first."""
+    """Return a table of the means of every method. The measure that ranks comes first."""
     measures = _shown_measures(summary, chosen)
     means = [
         {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
@@ -239,7 +239,7 @@ def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
 
 
 def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
-    """The place of every method by every measure, with its stability."""
+    """Return the place of every method by every measure, with its stability."""
     measures = _shown_measures(summary, chosen)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
@@ -252,20 +252,20 @@ def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
 
 
 def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
-    """The measures, the chosen one first; without merging the matched score is the score."""
+    """Return the measures, the chosen one first, without a matched score that is the score."""
     merged = summary["options"]["merge"] != "none"
     others = [one for one in summary["measures"] if merged or one != "matched_score"]
     return list(dict.fromkeys([chosen, *others]))
 
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
-    """A column for every measure; the last ones are omitted first if the terminal is narrow."""
+    """Return one column per measure; a narrow terminal omits the last ones first."""
     heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
     return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
-    """The winners by every scheme, and Kendall's τ between rankings."""
+    """Return the winners by every scheme, and Kendall's τ between rankings."""
     ranking = summary["ranking"]
     winners = [
         f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
@@ -288,7 +288,7 @@ def _place(rank: dict[str, Any]) -> str:
 
 
 def _worst(measured: dict[str, Any], title: str) -> list[RenderableType]:
-    """The cases with the worst values of every method."""
+    """Return the cases with the worst values of every method."""
     named = [
         f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
         for row in measured["methods"]
@@ -315,7 +315,7 @@ def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
 
 
 def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions") -> FittingTable:
-    """One row per region or derived region, one column per method."""
+    """Return one row per region or derived region, one column per method."""
     table = plain_table("region", *summary["methods"])
     cells = {
         (row["method"], row["label"]): f"{decimal(row['mean'])} ({row['n']}) "
@@ -329,7 +329,7 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions
 
 
 def _component_heading(summary: dict[str, Any]) -> str:
-    """The title of the table of components, with connectivity, smallest size and threshold."""
+    """Return the heading of the components: connectivity, smallest size and threshold."""
     components = summary["options"]["components"]
     neighbours = components["connectivity"] or "all"
     return (
@@ -340,7 +340,7 @@ def _component_heading(summary: dict[str, Any]) -> str:
 
 
 def _components(summary: dict[str, Any]) -> FittingTable:
-    """One row per method, class and range of sizes."""
+    """Return one row per method, class and range of sizes."""
     names = ("found", "missed", "false", "f1", "sq", "pq", "dice")
     table = plain_table("method", "class", ">size from", *(f">{name}" for name in names))
     for row in summary["components"]:
@@ -365,7 +365,7 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
 
 
 def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
-    """Cases that lack a side, one line per method and side."""
+    """List the cases that lack a side, in one line per method and side."""
     cases: dict[tuple[str, str], list[str]] = {}
     for one in missing:
         cases.setdefault((one["method"], one["side"]), []).append(one["case"])
@@ -382,7 +382,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Why numbers are missing or unusual: every reason once, with the methods that it concerns."""
+    """Explain missing and unusual numbers: every reason once, with its methods."""
     measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}

@@ -40,7 +40,7 @@ def open_closed_streams() -> None:
 
 
 def is_plain() -> bool:
-    """Whether to print without colours: NO_COLOR (https://no-color.org) or TERM=dumb."""
+    """Return whether to print without colours: NO_COLOR (https://no-color.org) or TERM=dumb."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 

@@ -135,7 +135,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Both sides on one grid, or in array order if the geometry is ignored."""
+    """Bring both sides to one grid, or to array order if the geometry is ignored."""
     notes: tuple[Note, ...] = ()
     if options.ignore_geometry:
         if reference.geometry is not None or prediction.geometry is not None:
@@ -180,7 +180,7 @@ def compare_images(
 
 
 def _pixel_volume(geometry: Geometry | None) -> float | None:
-    """Volume of a pixel in mm³ if the image is three-dimensional and has a geometry."""
+    """Return the volume of a pixel in mm³ if the image is three-dimensional and has a geometry."""
     if geometry is None or len(geometry.shape) != 3:
         return None
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
@@ -244,7 +244,7 @@ def similarity_map(
     similarity: "str | Similarity" = "absolute",
     mask: "Comparable | None" = None,
 ) -> NDArray[np.float32]:
-    """The similarity f at every pixel of two segmentations with the same labels.
+    """Return the similarity f at every pixel of two segmentations with the same labels.
 
     If labels do not correspond, use ``compare(…).map()``.
 

@@ -32,7 +32,7 @@ def read_images(
     workers: int | None = None,
     one_of_many: bool = False,
 ) -> tuple[Images, Geometry | None]:
-    """Both sides on one grid, and the geometry of the reference even if it is ignored.
+    """Read both sides onto one grid; also return the geometry of the reference.
 
     With more than one worker, each side is read on its own thread: decompression takes most of the
     time and releases the GIL. `one_of_many` is for a case of a folder, as in `read_side`.
@@ -60,7 +60,7 @@ def read_images(
 def read_side(
     path: Paths, options: CompareOptions, side: Side, one_of_many: bool = False
 ) -> tuple[Segmentation, list[Note]]:
-    """One side, and a note if it was scaled.
+    """Read one side; return it with a note if it was scaled.
 
     A scale for both sides applies only to values above 1: the reference may be a label map while
     the prediction is in percent. With `one_of_many`, `priority` may name regions that this case
@@ -101,7 +101,7 @@ def read_side(
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
-    """The regions between nested channels, with these labels."""
+    """Return the regions between nested channels, with these labels."""
     single = segmentation.crisp or segmentation.reading == "foreground"
     channels = 1 if single else segmentation.array.shape[0]
     if single or channels != len(labels) - 1:

@@ -18,7 +18,7 @@ COLUMNS = ("group", *NUMBERS[:-1], *DIFFERENCES, *MILLILITRES, NUMBERS[-1])
 
 
 def group_rows(result: Comparison) -> list[dict[str, Any]]:
-    """One row per group. Columns in millilitres exist only if the pixel volume is known."""
+    """Return one row per group. Columns in millilitres exist only if the pixel volume is known."""
     rows = []
     for group in result.groups:
         row = {name: getattr(group, name) for name in (*NUMBERS, *DIFFERENCES)}
@@ -33,13 +33,13 @@ def group_rows(result: Comparison) -> list[dict[str, Any]]:
 
 
 def groups_as_csv(result: Comparison) -> str:
-    """The groups as CSV: one row per group, with boundary distances if they were computed."""
+    """Return one CSV row per group, with boundary distances if they were computed."""
     distances = dict.fromkeys(name for row in boundary_rows(result) for name in row)
     return as_csv(group_cells(result), (*COLUMNS, *distances))
 
 
 def group_cells(result: Comparison) -> list[dict[str, Any]]:
-    """One row per group, with its number and with the labels of a side in one text."""
+    """Return one row per group, with its number and with the labels of a side in one text."""
     return [
         _with_labels_joined(row) | {"group": number} | distances
         for number, (row, distances) in enumerate(
@@ -49,7 +49,7 @@ def group_cells(result: Comparison) -> list[dict[str, Any]]:
 
 
 def derived_cells(result: Comparison) -> list[dict[str, Any]]:
-    """One row per derived region that the options request, with its name instead of a number."""
+    """Return one row per requested derived region, with its name instead of a number."""
     derived = result.requested_derived()
     if derived is None:
         return []

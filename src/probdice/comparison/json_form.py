@@ -33,7 +33,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
-    """All numbers that need no further pass over the pixels."""
+    """Return all numbers that need no further pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
@@ -180,7 +180,7 @@ def _check(result: Comparison) -> None:
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """The groups, with stored numbers, some of which cannot be computed without the images."""
+    """Restore the groups with their stored numbers, since some numbers need the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()
@@ -208,14 +208,14 @@ def _read_boundaries(result: Comparison, content: dict[str, Any]) -> Boundaries:
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
-    """The notes, and the note on faint regions if the file was saved by an older version."""
+    """Return the notes, and the note on faint regions if the file was saved by an older version."""
     notes = tuple(Note.from_dict(note) for note in content)
     known = {note.kind for note in notes}
     return (*notes, *(note for note in faint_notes(result) if note.kind not in known))
 
 
 def _plain(value: Group | Merge) -> dict[str, Any]:
-    """A group or a merge as a dict, with lists instead of tuples."""
+    """Return a group or a merge as a dict, with lists instead of tuples."""
     plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
 
@@ -227,7 +227,7 @@ def _volume(value: Any) -> float | None:
 
 
 def _number(value: Any) -> float:
-    """A finite number, or NaN for null."""
+    """Return a finite number, or NaN for null."""
     if value is None:
         return nan
     if not isinstance(value, int | float) or not isfinite(value):

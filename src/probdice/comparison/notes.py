@@ -30,7 +30,7 @@ FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
-    """All notes on a comparison, in the order in which they are printed."""
+    """Return all notes on a comparison, in the order in which they are printed."""
     return (
         *result.input_notes,
         *_misread_notes(result),
@@ -43,7 +43,7 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
 
 
 def _misread_notes(result: Comparison) -> list[Note]:
-    """Notes on sides that were read as label maps but look like something else."""
+    """Return notes on sides that were read as label maps but look like something else."""
     notes = []
     for side in SIDES:
         regions = result.overlap.side(side)
@@ -89,7 +89,7 @@ def _misread_notes(result: Comparison) -> list[Note]:
 
 
 def faint_notes(result: Comparison) -> list[Note]:
-    """A note if the overlap does not record which regions are faint."""
+    """Return a note if the overlap does not record which regions are faint."""
     unknown = [
         side
         for side in SIDES
@@ -108,7 +108,7 @@ def faint_notes(result: Comparison) -> list[Note]:
 def intensities(
     segmentation: Segmentation, labels: NDArray[Any], volumes: NDArray[Any]
 ) -> str | None:
-    """The message if a label map with these labels looks like a scan, otherwise None.
+    """Return the message if a label map with these labels looks like a scan, otherwise None.
 
     Regions of a label map are compact: a region of volume V in d dimensions begins V^((d−1)/d)
     times along an axis, so V^(−1/d) of its voxels follow a voxel with another label. The values
@@ -144,7 +144,7 @@ def intensities(
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """A note if a pair may be an unnamed background, or if no side has the named background."""
+    """Return a note on a likely background without a name, or on a named one without pixels."""
     if result.options.background is not None:
         if any(place is not None for place in result.background_regions):
             return []
@@ -164,7 +164,7 @@ def _background_notes(result: Comparison) -> list[Note]:
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:
-    """Notes on unmatched regions, and the option that merges them."""
+    """Return notes on unmatched regions, and the option that merges them."""
     notes = []
     for side in SIDES:
         place = result.background_regions[side]
@@ -194,7 +194,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
 
 
 def _label_notes(result: Comparison) -> list[Note]:
-    """Notes on labels, depending on the matching rule."""
+    """Return notes on labels, depending on the matching rule."""
     rule = result.options.match
     notes = []
     if isinstance(rule, Given):
@@ -234,7 +234,7 @@ def _label_notes(result: Comparison) -> list[Note]:
 
 
 def _assumption_notes(result: Comparison) -> list[Note]:
-    """Notes on channels without labels, which are matched by channel number."""
+    """Return notes on channels without labels, which are matched by channel number."""
     notes = []
     for side in SIDES:
         if result.overlap.side(side).unlabelled:
@@ -246,7 +246,7 @@ def _assumption_notes(result: Comparison) -> list[Note]:
 
 
 def _difference_notes(result: Comparison) -> list[Note]:
-    """Notes on regions with the same number and different names, or the reverse."""
+    """Return notes on regions with the same number and different names, or the reverse."""
     reference, prediction = result.overlap.reference, result.overlap.prediction
     by_number = {
         number: (k, name)
@@ -279,7 +279,7 @@ def _difference_notes(result: Comparison) -> list[Note]:
 
 
 def _crossed(result: Comparison) -> list[Label]:
-    """Labels that exist on both sides and were matched, but to a different label."""
+    """Return labels that exist on both sides and were matched, but to a different label."""
     groups, table = result.correspondence.groups, result.overlap
     rows, columns = label_pairs(table)
     own, across = groups.reference[rows], groups.prediction[columns]
@@ -288,7 +288,7 @@ def _crossed(result: Comparison) -> list[Label]:
 
 
 def _apart(result: Comparison) -> int:
-    """Number of matched pairs that do not overlap."""
+    """Count the matched pairs that do not overlap."""
     meeting, groups = result.overlap.meeting, result.correspondence.matched
     numbers = groups.reference[meeting.rows]
     overlapping = np.unique(numbers[numbers == groups.prediction[meeting.columns]])
@@ -296,7 +296,7 @@ def _apart(result: Comparison) -> int:
 
 
 def infinite_notes(result: Comparison) -> list[Note]:
-    """A note if most pixels are infinitely far apart."""
+    """Return a note if most pixels are infinitely far apart."""
     try:
         share = result.measured.infinite / result.pixels
     except NeedsImages:

@@ -18,7 +18,7 @@ class Numbers:
         self._values: dict[str, Any] = dict(values or {})
 
     def get(self, name: str, compute: Callable[[], T]) -> T:
-        """The value of this name. The first call computes it."""
+        """Return the value of this name. The first call computes it."""
         if name not in self._values:
             self._values[name] = compute()
         value: T = self._values[name]
@@ -29,12 +29,12 @@ class Numbers:
         self._values[name] = value
 
     def known(self, name: str) -> Any:
-        """The value of this name, or None if it was not computed."""
+        """Return the value of this name, or None if it was not computed."""
         return self._values.get(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def copy(self) -> "Numbers":
-        """An independent copy with the same values."""
+        """Return an independent copy with the same values."""
         return Numbers(self._values)

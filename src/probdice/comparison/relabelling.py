@@ -32,7 +32,7 @@ def relabelled(
     images: Images,
     into: Target | None = None,
 ) -> Segmentation:
-    """The prediction with the reference's label for every group, over the whole image."""
+    """Return the prediction with the reference's label for every group, over the whole image."""
     matches = _matches(correspondence)
     if images.prediction.crisp:
         return _relabelled_map(overlap, matches, images, into)
@@ -55,7 +55,7 @@ def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
 def _relabelled_map(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """A label map with the labels of the reference."""
+    """Return a label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = reference_numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()
@@ -98,7 +98,7 @@ def _relabelled_map(
 def _new_labels(
     blocks: Blocks, block: Block, keys: NDArray[Any], values: NDArray[Any]
 ) -> NDArray[Any]:
-    """A block of the prediction with every key replaced by its value."""
+    """Return a block of the prediction with every key replaced by its value."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
@@ -111,7 +111,7 @@ def _new_labels(
 def _regrouped(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """Probabilities with the regions of each group added up."""
+    """Return probabilities with the regions of each group added up."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
     for k, match in enumerate(matches.tolist()):
@@ -138,7 +138,7 @@ def _regrouped(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """The number of every group, None if it has none, and the names by channel.
+    """Return the number of every group, None if it has none, and the names by channel.
 
     Each entry is (False, reference region) or (True, unmatched prediction region). An unmatched
     region keeps its number if the reference does not use it; otherwise it gets a new one.
@@ -162,7 +162,7 @@ def _labels_of_groups(
 
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
-    """A block of the prediction, with the regions of each group added up."""
+    """Return a block of the prediction, with the regions of each group added up."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Soft)
     rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when they are stored
@@ -173,7 +173,7 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
 
 
 def reference_numbers(overlap: Overlap) -> list[int]:
-    """A number for every region of the reference: its label, or an unused one if it has none."""
+    """Return the label of every reference region, or an unused number if it has none."""
     regions = overlap.reference
     if regions.crisp:
         keys: list[int] = regions.keys.tolist()
@@ -184,7 +184,7 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 
 
 def _free(used: set[int]) -> Iterator[int]:
-    """Unused numbers, above all used ones as long as they fit in 64 bits."""
+    """Return unused numbers, above all used ones as long as they fit in 64 bits."""
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:
         return count(above)
@@ -192,7 +192,7 @@ def _free(used: set[int]) -> Iterator[int]:
 
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """The given type if it can hold these labels, else a larger one; None if no type can."""
+    """Return the given type if it can hold these labels, else a larger one; None if no type can."""
     least, most = min(labels, default=0), max(labels, default=0)
     for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:

@@ -3,24 +3,25 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
-from math import isnan, nan
+from math import isnan
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.comparison.foreground import Foreground, check_named
 from probdice.comparison.numbers import Numbers
 from probdice.comparison.relabelling import Target, relabelled
+from probdice.comparison.result_groups import Group, Merge, groups_of, merges_of
 from probdice.data.segmentation import Segmentation
 from probdice.engine.pair import Images
-from probdice.errors import InputError, MissingExtraError, Note, Option
+from probdice.errors import InputError, MissingExtraError, Note
 from probdice.files.atomic_files import null_for_nan
-from probdice.method.background import Places, background_group, find_background, foreground_share
-from probdice.method.chance import Chance, chance_of
+from probdice.method.background import Places, find_background
+from probdice.method.chance import Chance, adjusted, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
-from probdice.method.groups import Groups, counted, group_volumes
+from probdice.method.groups import counted
 from probdice.method.matching import Fixed, Given, LabelsBy, labels_by
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
@@ -33,9 +34,8 @@ from probdice.method.scoring import (
     key_lists,
     measure,
 )
-from probdice.method.sides import SIDES, Both, Side, other
+from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
-from probdice.metrics.volumes import VolumeDifferences
 from probdice.options import CompareOptions
 
 if TYPE_CHECKING:
@@ -58,102 +58,6 @@ __all__ = ["FORMAT", "Comparison", "Group", "Merge"]
 FORMAT = 2  # version of the format of to_dict and to_json
 SHOWN = 12  # groups in a printed result
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
-UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is NaN
-
-
-@dataclass(frozen=True)
-class Group(VolumeDifferences):
-    """Corresponding regions of both sides, and their agreement.
-
-    Attributes
-    ----------
-    reference : tuple of int or str
-        Labels of the reference regions; empty for an unmatched prediction region.
-    prediction : tuple of int or str
-        Labels of the prediction regions; empty for an unmatched reference region.
-    similarity : float
-        D between the auxiliary segmentations of the two sides, by the similarity of the comparison.
-    dice : float
-        Fuzzy Dice coefficient, 2 Σ min(p, q) / (Σ p + Σ q).
-    jaccard : float
-        Fuzzy Jaccard index, Σ min(p, q) / Σ max(p, q).
-    reference_volume : float
-        Sum of the probabilities of the reference regions, in pixels.
-    prediction_volume : float
-        Sum of the probabilities of the prediction regions, in pixels.
-    volume_difference : float
-        `prediction_volume` − `reference_volume`, in pixels.
-    relative_volume_difference : float
-        The volume difference divided by `reference_volume`; NaN if that is 0.
-    faint : bool
-        Whether means over regions and counts of regions leave out the group. A group is faint if
-        it contains no region of a label map and none of its regions is the most probable
-        (within 1e-6) at any pixel.
-
-    Examples
-    --------
-    >>> import probdice
-    >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).groups[0]
-    Group(reference=(1,), prediction=(5,), dice=0.8)
-    """
-
-    reference: tuple[Label, ...]
-    prediction: tuple[Label, ...]
-    similarity: float
-    dice: float
-    jaccard: float
-    reference_volume: float
-    prediction_volume: float
-    faint: bool = False
-
-    def __repr__(self) -> str:
-        faint = ", faint=True" if self.faint else ""
-        return (
-            f"Group(reference={self.reference}, prediction={self.prediction}, "
-            f"dice={self.dice:g}{faint})"
-        )
-
-    def side(self, side: Side) -> tuple[Label, ...]:
-        """The labels of one side."""
-        return self.reference if side == "reference" else self.prediction
-
-    @property
-    def total_volume(self) -> float:
-        """Σ p + Σ q, in pixels."""
-        return self.reference_volume + self.prediction_volume
-
-    @property
-    def common_volume(self) -> float:
-        """Σ min(p, q), in pixels."""
-        return self.dice * self.total_volume / 2
-
-
-@dataclass(frozen=True)
-class Merge:
-    """An unmatched region that was merged into a group.
-
-    Attributes
-    ----------
-    side : {"reference", "prediction"}
-        The side of the region.
-    region : int or str
-        The label of the region.
-    into : tuple of int or str
-        The labels of the other side in the group.
-    gain : float
-        The increase of the group's similarity.
-
-    Examples
-    --------
-    >>> import probdice
-    >>> probdice.compare([1, 1, 1, 1, 2, 2, 2, 2], [7, 7, 5, 5, 5, 9, 9, 9], merge="both").merges
-    (Merge(side='prediction', region=5, into=(1,), gain=0.125),)
-    """
-
-    side: Side
-    region: Label
-    into: tuple[Label, ...]
-    gain: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,7 +164,7 @@ class Comparison:
     numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything except the images, which may be far larger than the rest."""
+        """Return everything except the images. They may be far larger than the rest."""
         return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -268,7 +172,7 @@ class Comparison:
             object.__setattr__(self, name, value)
 
     def detach(self) -> "Comparison":
-        """The same comparison without the images.
+        """Return the same comparison without the images.
 
         Examples
         --------
@@ -392,62 +296,19 @@ class Comparison:
         return self._chance().error
 
     def _chance(self) -> Chance:
-        return self.numbers.get("chance", lambda: self._chance_with(self.images))
-
-    def _chance_with(self, images: Images | None) -> Chance:
         options, matched = self.options, self.correspondence.matched
-        return chance_of(
-            self.overlap, options.match, options.merge, matched, images, options.background
+        return self.numbers.get(
+            "chance",
+            lambda: chance_of(
+                *(self.overlap, options.match, options.merge, matched, self.images),
+                options.background,
+            ),
         )
 
     @property
     def adjusted_score(self) -> float:
         """(score − chance) / (1 − chance): 1 if identical, about 0 if independent."""
-        return _adjusted(self.score, self.chance)
-
-    @property
-    def foreground_dice(self) -> float:
-        """Mean Dice of the foreground groups except faint ones; NaN if there are none."""
-        dice = [group.dice for group in self._counted_foreground("foreground_dice")]
-        return sum(dice) / len(dice) if dice else nan
-
-    @property
-    def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all foreground groups; NaN if none counts."""
-        if not self._counted_foreground("pooled_dice"):
-            return nan
-        volumes = sum(group.total_volume for group in self.foreground)
-        return 2 * sum(group.common_volume for group in self.foreground) / volumes
-
-    @property
-    def foreground_score(self) -> float:
-        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if none counts.
-
-        For label maps it is the share of agreeing pixels among those that are foreground on at
-        least one side. Overlaps are Σ min(p, q), as in Dice, for every similarity.
-        """
-        if not self._counted_foreground("foreground_score"):
-            return nan
-        common = np.array([group.common_volume for group in self.groups])
-        return foreground_share(common, self._background_group, self.pixels)
-
-    @property
-    def foreground_chance(self) -> float:
-        """The expected foreground score of the same comparison of independent segmentations."""
-        self._check_background("foreground_chance")
-        return self._chance().foreground
-
-    @property
-    def foreground_chance_error(self) -> float:
-        """The standard error of `foreground_chance`; 0 if it is exact."""
-        self._check_background("foreground_chance_error")
-        return self._chance().foreground_error
-
-    @property
-    def adjusted_foreground_score(self) -> float:
-        """(foreground_score − foreground_chance) / (1 − foreground_chance)."""
-        self._check_background("adjusted_foreground_score")
-        return _adjusted(self.foreground_score, self.foreground_chance)
+        return adjusted(self.score, self.chance)
 
     @property
     def explained(self) -> dict[Side, float]:
@@ -471,7 +332,7 @@ class Comparison:
         return explained_by_moments(self.images.moments(keys), self.pixels)
 
     def without_a_pass(self, name: str) -> Any:
-        """A number if it needs no further pass over the pixels, else None.
+        """Return a number if it needs no further pass over the pixels, else None.
 
         Parameters
         ----------
@@ -493,7 +354,7 @@ class Comparison:
         except NeedsImages:
             return None
 
-    # -- regions ---------------------------------------------------------------------------------
+    # -- foreground --------------------------------------------------------------------------------
 
     @property
     def background_regions(self) -> Places:
@@ -504,54 +365,66 @@ class Comparison:
         )
 
     @property
-    def _background_group(self) -> int | None:
-        return background_group(self.correspondence.groups, self.background_regions)
-
-    @property
     def foreground(self) -> tuple[Group, ...]:
         """All groups except the background; all groups if none was named."""
-        background = self._background_group
-        return tuple(group for k, group in enumerate(self.groups) if k != background)
+        return Foreground.of(self).groups
 
-    def _check_background(self, name: str) -> None:
-        if self.background is None:
-            raise InputError(
-                f"{name} needs a background, and this comparison has none. Compare with ",
-                Option("background", python="background=LABEL", command="--background LABEL"),
-                ".",
-            )
+    @property
+    def foreground_dice(self) -> float:
+        """Mean Dice of the foreground groups except faint ones; NaN if there are none."""
+        return Foreground.named(self, "foreground_dice").dice
 
-    def _counted_foreground(self, name: str) -> list[Group]:
-        """The foreground groups that are not faint."""
-        self._check_background(name)
-        return [group for group in self.foreground if not group.faint]
+    @property
+    def pooled_dice(self) -> float:
+        """2 Σ overlap / Σ volumes over all foreground groups; NaN if none counts."""
+        return Foreground.named(self, "pooled_dice").pooled_dice
+
+    @property
+    def foreground_score(self) -> float:
+        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if none counts.
+
+        For label maps it is the share of agreeing pixels among those that are foreground on at
+        least one side. Overlaps are Σ min(p, q), as in Dice, for every similarity.
+        """
+        return Foreground.named(self, "foreground_score").score
+
+    @property
+    def foreground_chance(self) -> float:
+        """The expected foreground score of the same comparison of independent segmentations."""
+        check_named(self, "foreground_chance")
+        return self._chance().foreground
+
+    @property
+    def foreground_chance_error(self) -> float:
+        """The standard error of `foreground_chance`; 0 if it is exact."""
+        check_named(self, "foreground_chance_error")
+        return self._chance().foreground_error
+
+    @property
+    def adjusted_foreground_score(self) -> float:
+        """(foreground_score − foreground_chance) / (1 − foreground_chance)."""
+        check_named(self, "adjusted_foreground_score")
+        return adjusted(self.foreground_score, self.foreground_chance)
+
+    # -- regions ---------------------------------------------------------------------------------
 
     @property
     def reference_labels(self) -> tuple[Label, ...]:
         """Labels of the non-empty reference regions: the rows of `weights`."""
-        return self._occupied("reference")
+        return self.overlap.reference.occupied_labels
 
     @property
     def prediction_labels(self) -> tuple[Label, ...]:
         """Labels of the non-empty prediction regions: the columns of `weights`."""
-        return self._occupied("prediction")
+        return self.overlap.prediction.occupied_labels
 
     def labels(self, side: Side) -> tuple[Label, ...]:
-        """Labels of the non-empty regions of one side."""
-        return self.reference_labels if side == "reference" else self.prediction_labels
+        """Return the labels of the non-empty regions of one side."""
+        return self.overlap.side(side).occupied_labels
 
     def counted(self, side: Side) -> int:
-        """Number of regions of one side, except those of faint groups."""
+        """Return the number of regions of one side, except those of faint groups."""
         return sum(len(group.side(side)) for group in self.groups if not group.faint)
-
-    def _occupied(self, side: Side) -> tuple[Label, ...]:
-        return self.numbers.get(f"{side}_labels", lambda: self._labels_in_use(side))
-
-    def _labels_in_use(self, side: Side) -> tuple[Label, ...]:
-        regions = self.overlap.side(side)
-        if regions.occupied.size == len(regions):
-            return regions.labels
-        return tuple(regions.labels[k] for k in regions.occupied.tolist())
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -561,21 +434,12 @@ class Comparison:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Corresponding regions, then unmatched regions."""
-        return self.numbers.get("groups", lambda: tuple(_groups(self)))
+        return self.numbers.get("groups", lambda: groups_of(self))
 
     @property
     def merges(self) -> tuple[Merge, ...]:
         """Unmatched regions that were merged, in order."""
-        labels = {side: self.overlap.side(side).labels for side in SIDES}
-        return tuple(
-            Merge(
-                join.side,
-                labels[join.side][join.region],
-                tuple(labels[other(join.side)][k] for k in join.into),
-                join.gain,
-            )
-            for join in self.correspondence.joins
-        )
+        return merges_of(self)
 
     @property
     def unmatched(self) -> dict[Side, tuple[Label, ...]]:
@@ -631,7 +495,7 @@ class Comparison:
     # -- other metrics -----------------------------------------------------------------------------
 
     def indices(self) -> "Indices":
-        """Rand index, variation of information, covering, mean IoU, κ and others.
+        """Compute the Rand index, variation of information, covering, mean IoU, κ and others.
 
         Examples
         --------
@@ -646,7 +510,7 @@ class Comparison:
         return indices_of(self, self.correspondence.groups)
 
     def detection(self, *, threshold: float = 0.5, by: "Measure" = "jaccard") -> "Detection":
-        """Detection metrics with the groups as instances.
+        """Compute detection metrics with the groups as instances.
 
         The background of the comparison is not an instance. Without one, every region is.
 
@@ -709,7 +573,7 @@ class Comparison:
         infinite: float | None = None,
         derived: "Members | None" = None,
     ) -> "Boundaries":
-        """Distances between the outlines of the groups: Hausdorff, average and surface Dice.
+        """Measure distances between the outlines of the groups: Hausdorff, average, surface Dice.
 
         Distances are exact, between surfaces halfway between voxels, in millimetres where the
         images have a geometry and in pixels otherwise. Probabilities are not hardened: every
@@ -745,99 +609,38 @@ class Comparison:
         >>> boundaries["hd95"].tolist()
         [1.0, 1.0]
         """
-        from probdice.metrics.boundaries import (
-            LEVELS,
-            ImageOutlines,
-            boundaries_of,
-            union_boundaries,
-        )
+        from probdice.comparison.requested_metrics import measured_boundaries
 
-        percentiles, tolerances = tuple(percentiles), tuple(tolerances)
-        levels = LEVELS if levels is None else tuple(levels)
-        if derived is not None:
-            from probdice.metrics.unions import check_members, unions_of
-
-            check_members(derived, [self.overlap])
-            return union_boundaries(
-                self.need_images("boundaries()"),
-                unions_of(self, derived),
-                self.overlap,
-                percentiles=percentiles,
-                tolerances=tolerances,
-                levels=levels,
-                infinite=infinite,
-            )
-        known: Boundaries | None = self.numbers.known("boundaries")
-        if known is not None and known.has(percentiles, tolerances, levels):
-            return replace(known, infinite=infinite)
-        images = self.need_images("boundaries()")
-        boundaries = boundaries_of(
-            ImageOutlines(images, key_lists(self.overlap, self.correspondence.groups)),
-            groups=Both(*([group.side(side) for group in self.groups] for side in SIDES)),
-            counted=np.array(
-                [
-                    not group.faint and k != self._background_group
-                    for k, group in enumerate(self.groups)
-                ]
-            ),
-            geometry=images.reference.geometry,
-            percentiles=percentiles,
-            tolerances=tolerances,
-            levels=levels,
+        return measured_boundaries(
+            self,
+            tolerances=tuple(tolerances),
+            percentiles=tuple(percentiles),
+            levels=None if levels is None else tuple(levels),
             infinite=infinite,
-            workers=images.workers,
+            derived=derived,
         )
-        self.numbers.put("boundaries", boundaries)
-        return boundaries
 
     def requested_boundaries(self) -> "Boundaries | None":
-        """The boundaries that the options of the comparison request, or None."""
+        """Return the boundaries that the options of the comparison request, or None."""
         if not self.options.boundaries:
             return None
         return self.boundaries(tolerances=self.options.tolerance, infinite=self.options.infinite)
 
     def requested_derived(self) -> "Derived | None":
-        """The derived regions that the options request, with boundaries if requested, or None.
+        """Return the derived regions that the options request, or None.
 
-        A member that this image lacks is empty, even if neither side has it.
+        If the options request boundaries too, their distances are computed and stored. A member
+        that this image lacks is empty, even if neither side has it.
         """
-        if not self.options.derived:
-            return None
-        from probdice.metrics.derived import derived_of
-        from probdice.metrics.unions import unions_of
+        from probdice.comparison.requested_metrics import requested_derived
 
-        unions = unions_of(self, dict(self.options.derived))
-        if self.options.boundaries:
-            from probdice.metrics.boundaries import union_boundaries
-
-            self.numbers.get(
-                "derived_boundaries",
-                lambda: union_boundaries(
-                    self.need_images("boundaries()"),
-                    unions,
-                    self.overlap,
-                    tolerances=self.options.tolerance,
-                    infinite=self.options.infinite,
-                ),
-            )
-        return self.numbers.get("derived", lambda: derived_of(self, unions))
+        return requested_derived(self) if self.options.derived else None
 
     def requested_components(self) -> "ComponentTable | None":
-        """The connected components that the options of the comparison request, or None."""
-        options = self.options
-        if options.components is None:
-            return None
-        from probdice.metrics.component_table import component_table
+        """Return the connected components that the options request, or None."""
+        from probdice.comparison.requested_metrics import requested_components
 
-        return self.numbers.get(
-            "components",
-            lambda: component_table(
-                self,
-                labels=options.components or (),
-                connectivity=options.connectivity,
-                minimum=options.minimum_size,
-            ),
-        )
+        return None if self.options.components is None else requested_components(self)
 
     def derived(self, regions: "Members") -> "Derived":
         """Compare unions of regions, which may overlap each other.
@@ -877,7 +680,7 @@ class Comparison:
         binning: "Binning" = "width",
         thresholds: Iterable[float] = THRESHOLDS,
     ) -> "Calibration":
-        """Calibration of the prediction's probabilities, per group.
+        """Measure the calibration of the prediction's probabilities, per group.
 
         One pass over the pixels computes reliability diagrams, expected and maximum calibration
         error and their values for a calibrated prediction, the Brier score and its decomposition,
@@ -908,7 +711,7 @@ class Comparison:
     # -- images ----------------------------------------------------------------------------------
 
     def need_images(self, method: str) -> Images:
-        """The images, or an error that names the method that needs them."""
+        """Return the images, or raise an error that names the method that needs them."""
         if self.images is None:
             raise NeedsImages(
                 f"{method} needs the images. This comparison has none: it was detached, unpickled, "
@@ -917,7 +720,7 @@ class Comparison:
         return self.images
 
     def map(self, *, into: Any = None) -> NDArray[np.float32]:
-        """The similarity f at every pixel, under the correspondence; NaN outside the mask.
+        """Return the similarity f at every pixel, under the correspondence; NaN outside the mask.
 
         If a side is a Dask array, the map is a Dask array too, and it is computed lazily.
 
@@ -938,7 +741,7 @@ class Comparison:
         return self.need_images("map()").map(self.similarity, lists, into)
 
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
-        """The prediction with the labels of the reference.
+        """Return the prediction with the labels of the reference.
 
         Every group gets the label of its matched reference region. An unmatched prediction region
         keeps its label if the reference does not use that label; otherwise it gets a new one. Its
@@ -1036,7 +839,7 @@ class Comparison:
     # -- storing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """All known numbers as plain types, with the version of the format.
+        """Return all known numbers as plain types, with the version of the format.
 
         Numbers that need another pass over the pixels (chance and explained shares of
         probabilities) are included only if they were computed before.
@@ -1103,7 +906,7 @@ class Comparison:
         return cls.from_dict(content)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The groups as a table with one row per group. Labels are tuples.
+        """Return the groups as a table with one row per group. Labels are tuples.
 
         Volumes and their differences (prediction − reference) are in pixels. If `pixel_volume` is
         known, the columns `reference_ml`, `prediction_ml` and `difference_ml` hold them in
@@ -1125,7 +928,7 @@ class Comparison:
         return pandas.DataFrame(group_rows(self))
 
     def to_csv(self) -> str:
-        """The groups as CSV with one row per group; labels of a side are separated by ";".
+        """Return the groups as CSV with one row per group; labels of a side are separated by ";".
 
         Examples
         --------
@@ -1141,7 +944,7 @@ class Comparison:
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """One line that computes nothing. `print` shows the numbers."""
+        """Return one line that computes nothing. `print` shows the numbers."""
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
@@ -1161,45 +964,3 @@ class Comparison:
         from probdice.comparison.text import as_html
 
         return as_html(self)
-
-
-def _adjusted(score: float, chance: float) -> float:
-    margin = 1 - chance
-    return (score - chance) / margin if margin >= UNDECIDED else nan
-
-
-def _groups(result: Comparison) -> list[Group]:
-    """The groups with their labels, Dice and volumes."""
-    table, groups = result.overlap, result.correspondence.groups
-    similarities = np.clip(1 - result.costs * (table.unit / table.pixels), 0, 1)
-    try:
-        measured = result.measured.differences
-        differences = result.costs if measured is None else measured
-    except NeedsImages:
-        differences = np.full(groups.count, nan)
-    volumes = Both(*(group_volumes(table, groups, side) for side in SIDES))
-    total = volumes.reference + volumes.prediction
-    shared = np.maximum(total - differences, 0)
-    shared[groups.matched :] = 0
-    return [
-        Group(*entry)
-        for entry in zip(
-            _group_labels(table, groups, "reference"),
-            _group_labels(table, groups, "prediction"),
-            similarities.tolist(),
-            (shared / total).tolist(),
-            (shared / (2 * total - shared)).tolist(),
-            volumes.reference.tolist(),
-            volumes.prediction.tolist(),
-            (~counted(table, groups)).tolist(),
-            strict=True,
-        )
-    ]
-
-
-def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Label, ...]]:
-    """The labels of one side in each group."""
-    starts, members = (part.tolist() for part in groups.members[side])
-    labels = table.side(side).labels
-    named = [labels[k] for k in members]
-    return [tuple(named[a:b]) for a, b in pairwise(starts)]

@@ -14,7 +14,7 @@ __all__ = ["as_html", "as_text"]
 
 
 def as_text(result: Comparison) -> str:
-    """The result as plain text, for a terminal."""
+    """Return the result as plain text, for a terminal."""
     lines = [
         _title(result),
         *(f"  {line}" for line in _lines(result)),
@@ -26,7 +26,7 @@ def as_text(result: Comparison) -> str:
 
 
 def as_html(result: Comparison) -> str:
-    """The result as HTML, for a notebook."""
+    """Return the result as HTML, for a notebook."""
     header, *rows = _rows(result)
     table = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -82,7 +82,7 @@ def _title(result: Comparison) -> str:
 
 
 def _lines(result: Comparison) -> list[str]:
-    """The headline with the numbers that are known, then the score."""
+    """Return the lines above the table: the numbers that are known, then the score."""
     score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
     if result.background is not None:
@@ -122,7 +122,7 @@ def _lines(result: Comparison) -> list[str]:
 
 
 def _foreground(result: Comparison) -> str:
-    """The other numbers of the foreground, and the mean Dice with the background."""
+    """Return the other numbers of the foreground, and the mean Dice with the background."""
     numbers = [
         f"pooled Dice {decimal(result.pooled_dice)}",
         f"mean Dice {decimal(result.mean_dice)}",
@@ -136,7 +136,7 @@ def _foreground(result: Comparison) -> str:
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    """The table of groups. If there are faint groups, the last column marks them."""
+    """Return the table of groups. If there are faint groups, the last column marks them."""
     shown = result.groups[:SHOWN]
     faint = any(group.faint for group in shown)
     mark = ("",) if faint else ()

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.arrays import Array, Chunks, Lazy, chunks_of, travels
-from probdice.data.value_checks import Reading, as_probabilities, invalid_values, whole_numbers
+from probdice.data.value_checks import (
+    Reading,
+    as_probabilities,
+    decoded_labels,
+    invalid_values,
+    whole_numbers,
+)
 
 __all__ = [
     "Complement",
@@ -349,8 +355,7 @@ class InterpolatedLabels(_Resampled):
 
     def _codes(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """The row of every label; −1 for values that are not whole numbers."""
-        if values.dtype.kind == "b":
-            values = values.view(np.uint8) != 0
+        values = decoded_labels(values)
         valid = None
         if values.dtype.kind == "f":
             valid = whole_numbers(values)

@@ -27,9 +27,9 @@ from probdice.data.value_checks import (
     Fault,
     Reading,
     Sums,
-    as_probabilities,
+    decoded,
+    decoded_labels,
     examine_labels,
-    examine_values,
 )
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.method.region_labels import (
@@ -498,9 +498,8 @@ class Segmentation:
                [1., 0., 1.]], dtype=float32)
         """
         array = np.asarray(self.array[(slice(None),) * len(self.array.shape)])
-        if array.dtype.kind == "b":  # any nonzero byte is true
-            array = array.view(np.uint8) != 0
         if self.crisp:
+            array = decoded_labels(array)
             flat = array.reshape(-1)
             fault = examine_labels(flat) if flat.dtype.kind == "f" else None
             self.refuse(fault)
@@ -509,8 +508,9 @@ class Segmentation:
             return np.asarray(rows, np.float32)
         dtype = np.result_type(array.dtype, np.float32)
         values = array.astype(dtype).reshape((array.shape[0] if self._rows else 1, -1))
-        self.refuse(examine_values(values, self.reading))
-        return as_probabilities(values, self.reading).reshape(-1, *self.shape)
+        probabilities, fault = decoded(values, self.reading)
+        self.refuse(fault)
+        return probabilities.reshape(-1, *self.shape)
 
     def to_ilr(self, *, floor: float = 0.0) -> NDArray[np.float64]:
         """Return the isometric log-ratio coordinates of every pixel; see `from_ilr` for the basis.

@@ -1,4 +1,4 @@
-"""Convert the stored values of an image to probabilities, and check labels and probabilities.
+"""Decode the stored values of an image: check them, and convert them to labels or probabilities.
 
 Values are checked in the pass that reads them. An error reports the pixel of an invalid value and a
 fix. No other module converts stored values to probabilities.
@@ -23,6 +23,8 @@ __all__ = [
     "Reading",
     "Sums",
     "as_probabilities",
+    "decoded",
+    "decoded_labels",
     "examine_labels",
     "examine_values",
     "invalid_values",
@@ -46,6 +48,19 @@ NORMALISE, BACKGROUND = (
     for how in ("normalise", "background")
 )
 MASK = Option("mask", "FILE", python="mask=…")
+
+
+def decoded(
+    values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
+) -> "tuple[NDArray[Any], Fault | None]":
+    """Check stored values, and convert them to probabilities as `as_probabilities` does."""
+    fault = examine_values(values, reading)
+    return as_probabilities(values, reading, into), fault
+
+
+def decoded_labels(values: NDArray[Any]) -> NDArray[Any]:
+    """Return stored labels; in a boolean array, any byte except 0 is true."""
+    return np.not_equal(values.view(np.uint8), 0) if values.dtype.kind == "b" else values
 
 
 def as_probabilities(

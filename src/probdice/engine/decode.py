@@ -1,8 +1,8 @@
-"""The decoder: converts the stored values of a segmentation to the input of kernels.
+"""The decoder of blocks: converts the stored values of a segmentation to the input of kernels.
 
-Values are labels, booleans, probabilities, logits or a single foreground, of any type, byte order
-and memory order, masked or not. They are used without a copy if possible, and otherwise copied into
-a buffer of the thread.
+`probdice.data.value_checks` decodes the values. They are labels, booleans, probabilities, logits or
+a single foreground, of any type, byte order and memory order, masked or not. They are used without
+a copy if possible, and otherwise copied into a buffer of the thread.
 """
 
 import threading
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Array, Segmentation, reordered
 from probdice.data.value_checks import (
     Fault,
-    as_probabilities,
+    decoded,
+    decoded_labels,
     examine_labels,
-    examine_values,
     whole_numbers,
 )
 from probdice.engine.grids import Block
@@ -141,12 +141,11 @@ class ProbabilityDecoder:
         rows = self._raw(block, inside)
         fault = None
         if self.reading != "error":
-            fault = examine_values(rows, self.reading)
             into = None
             if len(rows) < self.regions:
                 shape = self.regions, rows.shape[1]
                 into = self.scratch.array("probabilities", shape, self.dtype)
-            rows = as_probabilities(rows, self.reading, into)
+            rows, fault = decoded(rows, self.reading, into)
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
@@ -185,10 +184,7 @@ class LabelDecoder:
         return self.scratch.last(block, lambda: self._read(block))
 
     def _read(self, block: Block) -> NDArray[Any]:
-        values = np.asarray(self.array[block.box]).reshape(-1)
-        if values.dtype.kind == "b":  # any non-zero byte is true
-            return np.not_equal(values.view(np.uint8), 0)
-        return values
+        return decoded_labels(np.asarray(self.array[block.box]).reshape(-1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
         """Codes of the compared pixels, and the labels of all pixels of the block."""

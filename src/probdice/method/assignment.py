@@ -82,7 +82,9 @@ def largest_total(
 
 
 def least_total(table: NDArray[np.float64]) -> Integers:
-    """A different column for every row with the least total. Rows must not outnumber columns.
+    """Assign a different column to every row, with the least total.
+
+    Rows must not outnumber columns.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """The chosen pairs. The given pairs are grouped by row and are sorted in place."""
+    """Return the chosen pairs. The given pairs are grouped by row and are sorted in place."""
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))
@@ -164,7 +166,7 @@ def _augmented(
 
 
 def _starts(rows: Integers, count: int) -> Integers:
-    """The start of the pairs of each row, and the end of the last row."""
+    """Return the start of the pairs of each row, and the end of the last row."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
     return starts
@@ -172,7 +174,7 @@ def _starts(rows: Integers, count: int) -> Integers:
 
 @cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The compiled function. Numba is imported on first use because importing it is slow."""
+    """Return the compiled function. Numba is imported on first use because importing it is slow."""
     from probdice.compiler.jit import kernel
 
     return kernel(function)

@@ -30,7 +30,7 @@ NO_BACKGROUND: Places = Both(None, None)
 
 
 def find_background(overlap: Overlap, background: Background | None) -> Places:
-    """The index of the background region of each side; None if the side has no such region.
+    """Return the index of the background region of each side; None if the side has no such region.
 
     A side without names has the background name of the other side by its number, and a side
     without numbers has the background number of the other side by its name.
@@ -55,7 +55,7 @@ def check_background(background: Background | None, overlaps: Sequence[Overlap])
 
 
 def named_background(background: Background) -> Option:
-    """The background as a message writes it."""
+    """Return the background as a message writes it."""
     if background.reference == background.prediction:
         return Option("background", background.reference)
     words = " ".join(f"--background {side}:{background[side]}" for side in SIDES)
@@ -63,7 +63,7 @@ def named_background(background: Background) -> Option:
 
 
 def without_background(overlap: Overlap, places: Places) -> Overlap:
-    """The overlap without the pairs that contain a background region."""
+    """Return the overlap without the pairs that contain a background region."""
     if places == NO_BACKGROUND:
         return overlap
     meeting = overlap.meeting
@@ -75,7 +75,7 @@ def without_background(overlap: Overlap, places: Places) -> Overlap:
 
 
 def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
-    """The two background regions if both sides have one that is not empty."""
+    """Return the two background regions if both sides have one that is not empty."""
     row, column = places
     if row is None or column is None:
         return None
@@ -84,7 +84,7 @@ def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
 
 
 def background_group(groups: Groups, places: Places) -> int | None:
-    """The number of the group of the background; None if no side has one."""
+    """Return the number of the group of the background; None if no side has one."""
     for side in SIDES:
         place = places[side]
         if place is not None and groups.numbers(side)[place] >= 0:
@@ -93,7 +93,7 @@ def background_group(groups: Groups, places: Places) -> int | None:
 
 
 def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
-    """The overlap of the foreground groups, divided by |Ω| − the overlap of the background.
+    """Return the overlap of the foreground groups, divided by |Ω| − the overlap of the background.
 
     `common` holds the overlap of every group, and `group` is the group of the background.
     """

@@ -30,7 +30,7 @@ from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
 from probdice.method.sides import SIDES, Both, other
 
-__all__ = ["Chance", "chance_of"]
+__all__ = ["Chance", "adjusted", "chance_of"]
 
 SORTED = 2**11  # up to this many pixels, values are sorted; otherwise they are binned
 BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is too coarse
@@ -38,6 +38,7 @@ ACCURATE = 5e-6  # largest error of the binned result
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # values of both sides held in memory at once
 SEED = 0
+UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is NaN
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class Chance:
     foreground_error: float = 0.0
 
 
+def adjusted(score: float, chance: float) -> float:
+    """Return (score − chance) / (1 − chance), or NaN if chance is almost 1."""
+    margin = 1 - chance
+    return (score - chance) / margin if margin >= UNDECIDED else nan
+
+
 @dataclass(frozen=True)
 class _Agreement:
     """The expected agreement of the foreground groups and of the background, as shares of Ω."""
@@ -61,7 +68,7 @@ class _Agreement:
     background: float = 0.0
 
     def chance(self, unit: float, *, named: bool) -> Chance:
-        """The chance levels of label maps. `unit` is the cost of a pixel that disagrees."""
+        """Return the chance levels of label maps. `unit` is the cost of a pixel that disagrees."""
         level = 1 - unit * (1 - self.foreground - self.background)
         rest = 1 - self.background
         share = self.foreground / rest if named and rest > 0 else nan
@@ -76,7 +83,7 @@ def chance_of(
     images: Passes | None,
     background: Background | None = None,
 ) -> Chance:
-    """The expected scores of the same comparison if the two sides were independent.
+    """Return the expected scores of the same comparison if the two sides were independent.
 
     `matched` is the correspondence before merging. It is kept if the rule gives the groups.
     """
@@ -103,7 +110,7 @@ def chance_of(
 
 
 def _largest_with_largest(overlap: Overlap, merge: Merging, places: Places) -> _Agreement:
-    """The agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
+    """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
@@ -119,7 +126,7 @@ def _largest_with_largest(overlap: Overlap, merge: Merging, places: Places) -> _
 
 
 def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
-    """The volumes of the non-empty foreground regions as shares of Ω, in descending order."""
+    """Return the volumes of non-empty foreground regions as shares of Ω, largest first."""
     foreground = regions.occupied
     if background is not None:
         foreground = foreground[foreground != background]
@@ -128,7 +135,7 @@ def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
 
 
 def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agreement:
-    """The agreement of two independent label maps with given groups."""
+    """Return the agreement of two independent label maps with given groups."""
     shares = Both(*(group_volumes(overlap, groups, side) / overlap.pixels for side in SIDES))
     agreement = shares.reference * shares.prediction
     group = background_group(groups, places)
@@ -143,7 +150,7 @@ def _from_table(
     given: Groups | None,
     background: Background | None,
 ) -> Chance:
-    """The scores of an overlap, without pixels."""
+    """Return the scores of an overlap, without pixels."""
     if given is None:
         result = correspond(independent, match, merge, None, background)
         groups, losses = result.groups, result.costs
@@ -160,7 +167,7 @@ def _from_table(
 
 
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
-    """The expected overlap of independent sides, in which every pair overlaps."""
+    """Return the expected overlap of independent sides, in which every pair overlaps."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
@@ -193,7 +200,7 @@ def _floating(regions: Regions) -> Regions:
 
 
 def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
-    """E min(p_i(X), q_j(Y)) over independent pixels X and Y, from the values of each region."""
+    """Return E min(p_i(X), q_j(Y)) of every pair of regions, for independent pixels X and Y."""
     pixels = overlap.pixels
     if pixels > SORTED:
         for bins in BINS:
@@ -208,7 +215,7 @@ def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
 
 
 def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
-    """E min(X, Y) of independent X and Y, each one of the values of a sorted row."""
+    """Return E min(X, Y) of independent X and Y, each one of the values of a sorted row."""
     below = np.searchsorted(q, p)
     sums = np.concatenate([[0.0], np.cumsum(q, dtype=np.float64)])
     total = sums[below] + p.astype(np.float64) * (q.size - below)
@@ -216,7 +223,7 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _uncertain(distribution: Distribution, pixels: int) -> Floats:
-    """A bound on the effect of the positions of the values within each bin.
+    """Return a bound on the effect of the positions of the values within each bin.
 
     For two values at relative positions a and b (0 to 1) within a bin,
     min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
@@ -227,7 +234,7 @@ def _uncertain(distribution: Distribution, pixels: int) -> Floats:
 
 
 def _survival(distribution: Distribution, pixels: int) -> Floats:
-    """The mean of P(value > t) over each bin.
+    """Return the mean of P(value > t) over each bin.
 
     E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means approximates the
     mean of the product.
@@ -246,7 +253,7 @@ def _sampled(
     images: Passes,
     background: Background | None,
 ) -> Chance:
-    """The scores of randomly paired pixels: one half finds the groups, the other half is scored."""
+    """Score randomly paired pixels: one half finds the groups, the other half is scored."""
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -279,7 +286,7 @@ def _sampled(
 def _sampled_foreground(
     samples: Both[NDArray[Any]], lists: Both[Lists], background: int | None
 ) -> tuple[float, float]:
-    """The foreground score of sampled pixels, and its standard error (of a ratio of means)."""
+    """Return the foreground score of sampled pixels, and the standard error of this ratio."""
     pixels = samples.reference.shape[-1]
     foreground, rest = np.zeros(pixels), np.ones(pixels)
     for group, members in enumerate(zip(*lists, strict=True)):
@@ -298,7 +305,7 @@ def _sampled_foreground(
 
 
 def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
-    """The summed probability of some regions at sampled pixels: labels, or rows of channels."""
+    """Sum the probabilities of some regions at sampled pixels (labels, or rows of channels)."""
     if sample.ndim == 1:
         return np.isin(sample, keys).astype(np.float64)
     total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)
@@ -306,7 +313,7 @@ def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
 
 
 def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
-    """The rule for a sample of the pixels, which may lack rare labels of a label map."""
+    """Return the rule for a sample of the pixels, which may lack rare labels of a label map."""
     if rule == "labels":
         return Given(_labelled(overlap, matched))
     if isinstance(rule, Fixed):
@@ -318,7 +325,7 @@ def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups)
 def _labelled(
     overlap: Overlap, groups: Groups
 ) -> tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]:
-    """The labels of the matched groups."""
+    """Return the labels of the matched groups."""
     labels = Both(overlap.reference.labels, overlap.prediction.labels)
     return tuple(
         (

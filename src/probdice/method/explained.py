@@ -33,7 +33,7 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
 
 
 def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
-    """R² of the least-squares regression of each side on the other."""
+    """Return R² of the least-squares regression of each side on the other."""
     shares: dict[Side, float] = {}
     for side in SIDES:
         across = other(side)
@@ -57,13 +57,13 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
 
 
 def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
-    """tr C of one side. For a label map, Σ p² equals Σ p."""
+    """Return tr C of one side. For a label map, Σ p² equals Σ p."""
     squares = volumes if products is None else np.diag(products)
     return float(np.sum(squares - volumes**2 / pixels))
 
 
 def _determined(covariance: Floats, own: Floats) -> float:
-    """tr(C_qp C_pp⁺ C_pq)."""
+    """Return tr(C_qp C_pp⁺ C_pq)."""
     values, vectors = np.linalg.eigh(own)
     positive = values > DROPPED * max(float(values.max(initial=0)), 0.0)
     projected: NDArray[Any] = covariance @ vectors[:, positive]

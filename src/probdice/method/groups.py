@@ -27,7 +27,7 @@ class Groups:
 
     @classmethod
     def of_pairs(cls, overlap: Overlap, rows: Integers, columns: Integers) -> "Groups":
-        """Pairs of one region per side, sorted by row. All other regions are unmatched."""
+        """Return pairs of one region per side, sorted by row. All other regions are unmatched."""
         reference = np.full(len(overlap.reference), -1, np.int64)
         prediction = np.full(len(overlap.prediction), -1, np.int64)
         matched = len(rows)
@@ -45,7 +45,7 @@ class Groups:
 
     @classmethod
     def of_numbers(cls, overlap: Overlap, reference: Integers, prediction: Integers) -> "Groups":
-        """Groups from arbitrary group numbers. A negative number means an unmatched region."""
+        """Create groups from any group numbers. A negative number means an unmatched region."""
         numbers = Both(reference.copy(), prediction.copy())
         next_group = max((int(side.max(initial=-1)) for side in numbers), default=-1) + 1
         for side in SIDES:
@@ -75,7 +75,7 @@ class Groups:
         return 1 + max(int(side.max(initial=-1)) for side in (self.reference, self.prediction))
 
     def numbers(self, side: Side) -> Integers:
-        """The group of every region of one side."""
+        """Return the group of every region of one side."""
         return self.reference if side == "reference" else self.prediction
 
     @cached_property
@@ -84,19 +84,19 @@ class Groups:
         return Both(*(_listed(self.numbers(side), self.count) for side in SIDES))
 
     def regions(self, side: Side, group: int) -> Integers:
-        """The regions of one side in a group."""
+        """Return the regions of one side in a group."""
         starts, members = self.members[side]
         return members[starts[group] : starts[group + 1]]
 
     def unmatched(self, side: Side) -> Integers:
-        """The unmatched regions of one side."""
+        """Return the unmatched regions of one side."""
         return np.flatnonzero(self.numbers(side) >= self.matched)
 
 
 def counted(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Which groups count in means over regions and in counts of regions. The others are faint.
+    """Return which groups count in means over regions and in counts; the others are faint.
 
     A group counts if at least one of its regions is present (`Regions.present`). Regions in
     `left_out`, such as the background, are ignored.
@@ -112,7 +112,7 @@ def counted(
 
 
 def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.float64]:
-    """The volume of one side of each group, in pixels."""
+    """Return the volume of one side of each group, in pixels."""
     regions = overlap.side(side)
     total = np.zeros(groups.count)
     np.add.at(total, groups.numbers(side)[regions.occupied], regions.volumes[regions.occupied])
@@ -120,7 +120,7 @@ def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.fl
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
-    """Σ (1 − f) between both sides of each group, in units, computed from the overlap table.
+    """Return Σ (1 − f) between both sides of each group, in units, computed from the overlap table.
 
     The result is not exact for groups of several soft regions, which share pixels: see
     `known_from_table`.
@@ -140,7 +140,7 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
 
 
 def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
-    """Which groups have costs that follow from the overlap table alone."""
+    """Return which groups have costs that follow from the overlap table alone."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
     sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
@@ -155,7 +155,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Regions by group: where each group starts, and all regions in that order."""
+    """Return regions by group: where each group starts, and all regions in that order."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

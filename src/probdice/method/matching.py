@@ -49,7 +49,7 @@ class Fixed:
     pairs: tuple[tuple[Label, Label], ...]
 
     def partners(self, label: Label | None) -> tuple[Label, ...]:
-        """The prediction labels that correspond to a reference label."""
+        """Return the prediction labels that correspond to a reference label."""
         return tuple(prediction for prediction, reference in self.pairs if reference == label)
 
 
@@ -60,7 +60,7 @@ class Given:
     groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
 
     def partners(self, label: Label | None) -> tuple[Label, ...]:
-        """The prediction labels that correspond to a reference label."""
+        """Return the prediction labels that correspond to a reference label."""
         return tuple(
             one for reference, several in self.groups if label in reference for one in several
         )
@@ -134,7 +134,7 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
 
 
 def within_classes(overlap: Overlap) -> Overlap:
-    """The overlap, restricted to pairs of components of corresponding classes.
+    """Return the overlap, restricted to pairs of components of corresponding classes.
 
     An overlap of regions that are not components is returned as it is. Classes with equal labels
     correspond. If the two sides have no class label in common, the
@@ -165,7 +165,7 @@ def within_classes(overlap: Overlap) -> Overlap:
 
 
 def _classes(regions: Regions) -> tuple[Integers, list[str]]:
-    """The class code of every region, and the label of every code; 0 means no component."""
+    """Return the class code of every region, and the label of every code; 0 means no component."""
     labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
     code_of = {label: code for code, label in enumerate(labels)}
     keys: list[int] = regions.keys.tolist()
@@ -174,7 +174,7 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 
 
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
-    """The column of every row, or −1, after replacing matches with better unmatched regions.
+    """Return the column of every row, or −1, after replacing matches with better unmatched regions.
 
     If two regions overlap a third one equally, the one that costs less alone is matched.
     Every exchange lowers the total weight, so the loop terminates.
@@ -230,7 +230,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """The paper's minimum-weight matching, which includes every region of one side."""
+    """Choose the pairs of least total weight, as the paper does; one side is matched completely."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -252,7 +252,7 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
 
 
 def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
-    """The pairs of least total that use every row or every column, sorted by row."""
+    """Return the pairs of least total that use every row or every column, sorted by row."""
     small = table if table.shape[0] <= table.shape[1] else table.T
     best = small.argmin(axis=1)
     if np.unique(best).size == best.size:  # no conflict: the best columns are the solution
@@ -266,7 +266,7 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
 
 
 def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
-    """The cost of every pair of non-empty regions, in units; integers for label maps."""
+    """Return the cost of every pair of non-empty regions, in units; integers for label maps."""
     alone, meeting = overlap.alone, overlap.meeting
     table: NDArray[Any] = np.add.outer(alone.reference[rows], alone.prediction[columns])
     row_places = np.zeros(len(overlap.reference), np.int64)
@@ -308,7 +308,7 @@ RULES = {
 
 
 def labels_by(overlap: Overlap) -> LabelsBy:
-    """Whether regions correspond by name or by number.
+    """Return whether regions correspond by name or by number.
 
     They correspond by name if both sides have names that identify a region. A name that two
     regions of a side share does not identify either.
@@ -318,7 +318,7 @@ def labels_by(overlap: Overlap) -> LabelsBy:
 
 
 def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
-    """The pairs of regions with equal labels, including empty regions, sorted by row.
+    """Return the pairs of regions with equal labels, including empty regions, sorted by row.
 
     If regions correspond by name, a region without a unique name corresponds by its number.
     """
@@ -342,7 +342,7 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
 
 
 def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, Integers]:
-    """The pairs of regions with equal numbers, sorted by row."""
+    """Return the pairs of regions with equal numbers, sorted by row."""
     (p, i), (q, j) = _numbers(reference), _numbers(prediction)
     if p.dtype != q.dtype:  # NumPy would compare int64 and uint64 as floating-point numbers
         p, i = p[p >= 0].astype(np.uint64), i[p >= 0]
@@ -357,7 +357,7 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
 
 
 def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
-    """The numbers of the regions that have one, ascending, and the indices of these regions.
+    """Return the numbers of the regions that have one, ascending, and the indices of these regions.
 
     A channel that has neither number nor name uses its channel index as number.
     """
@@ -411,7 +411,7 @@ def _check_labels(overlap: Overlap) -> None:
 
 
 def _common_label(overlap: Overlap) -> bool:
-    """Whether the two sides have a label in common, including labels without pixels."""
+    """Return whether the two sides have a label in common, including labels without pixels."""
     own, others = overlap.reference, overlap.prediction
     by_name = labels_by(overlap) == "name"
     if by_name and own.unique_names.keys() & others.unique_names.keys():
@@ -425,7 +425,7 @@ def _common_label(overlap: Overlap) -> bool:
 
 
 def _known_numbers(regions: Regions) -> dict[int, int]:
-    """The labels or channels by number, including labels without pixels."""
+    """Return the labels or channels by number, including labels without pixels."""
     keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
     unlabelled = set(regions.unlabelled)
     numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)
@@ -433,12 +433,12 @@ def _known_numbers(regions: Regions) -> dict[int, int]:
 
 
 def knows(overlap: Overlap, label: Label) -> bool:
-    """Whether either side has a label, even if its region is empty."""
+    """Return whether either side has a label, even if its region is empty."""
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
 def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
-    """The given pairs whose regions exist, and the remaining regions by overlap."""
+    """Return the given pairs whose regions exist, and the remaining regions by overlap."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[Label, int] = {}
     for prediction_label, reference_label in fixed.pairs:
@@ -490,7 +490,7 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
 
 
 def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
-    """The groups of an earlier comparison. A label that it lacks stays unmatched."""
+    """Return the groups of an earlier comparison. A label that it lacks stays unmatched."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     for number, group in enumerate(given.groups):
         members: dict[Side, list[int | None]] = {

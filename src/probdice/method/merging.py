@@ -28,7 +28,7 @@ Joined = Callable[
 
 
 def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
-    """The sides whose unmatched regions may be merged."""
+    """Return the sides whose unmatched regions may be merged."""
     return tuple(side for side in SIDES if merge in (side, "both"))
 
 
@@ -132,7 +132,7 @@ class _Joining:
         heapify(self.heap)
 
     def run(self) -> list[Join]:
-        """All merges, the largest gain first."""
+        """Return all merges, the largest gain first."""
         overlap, joins = self.overlap, []
         scale = overlap.unit / overlap.pixels
         while (best := self._best()) is not None:
@@ -145,7 +145,7 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """The merge with the largest gain.
+        """Return the merge with the largest gain.
 
         Ties: the prediction first, then the lower region, then the lower group.
         Merges that tie with the best one are stored in `ready`, so that they are not compared
@@ -216,7 +216,7 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Whether gains follow from the overlap table (if the side is a label map)."""
+        """Return whether gains follow from the overlap table (if the side is a label map)."""
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True
@@ -233,7 +233,7 @@ class _Joining:
         heappush(self.heap, (-gain, *key))
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
-        """The regions of the other side that each unmatched region overlaps, and the savings."""
+        """Return the regions that each unmatched region overlaps, and the savings."""
         meeting = self.overlap.meeting
         ends, others = meeting.rows, meeting.columns
         if side == "prediction":

@@ -105,23 +105,23 @@ class Regions:
         return len(self.keys)
 
     def label(self, index: int) -> Label:
-        """The label of a region: its name, else its number, else its channel index."""
+        """Return the label of a region: its name, else its number, else its channel index."""
         return self.label_of(int(self.keys[index]))
 
     def label_of(self, key: int) -> Label:
-        """The label of the region with this key."""
+        """Return the label of the region with this key."""
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """The number of a region: its label in the label map, or the label of its channel."""
+        """Return the number of a region: its label, or the label of its channel."""
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
-        """The number of a label or channel, or None."""
+        """Return the number of a label or channel, or None."""
         return key if self.crisp else self.numbers.get(key)
 
     def name(self, index: int) -> str | None:
-        """The name of a region, which other regions may share, or None."""
+        """Return the name of a region, which other regions may share, or None."""
         return self.names.get(int(self.keys[index]))
 
     @cached_property
@@ -129,17 +129,17 @@ class Regions:
         return shown_names(self.names, self.number_of)
 
     def find(self, label: Label) -> int | None:
-        """The index of the region with this number, name or label, or None."""
+        """Return the index of the region with this number, name or label, or None."""
         key = self._key_of(label)
         return None if key is None else self._places.get(key)
 
     def knows(self, label: Label) -> bool:
-        """Whether a region has this number, name or label, even if it has no pixels."""
+        """Return whether a region has this number, name or label, even if it has no pixels."""
         key = self._key_of(label)
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
     def counterpart(self, label: Label) -> Label | None:
-        """The number of the region with this name, or the name of the region with this number."""
+        """Return the number of the region with this name, or the name of that with this number."""
         key = self._key_of(label)
         if key is None:
             return None
@@ -197,7 +197,7 @@ class Regions:
         return tuple(key for key in keys if key not in self.numbers and key not in self.names)
 
     def colour(self, index: int) -> str | None:
-        """The colour of a region in its source, or None."""
+        """Return the colour of a region in its source, or None."""
         return self.colours.get(int(self.keys[index]))
 
     @cached_property
@@ -212,6 +212,13 @@ class Regions:
     def occupied(self) -> Integers:
         """The indices of the non-empty regions."""
         return np.flatnonzero(self.volumes)
+
+    @cached_property
+    def occupied_labels(self) -> tuple[Label, ...]:
+        """The labels of the non-empty regions."""
+        if self.occupied.size == len(self):
+            return self.labels
+        return tuple(self.labels[k] for k in self.occupied.tolist())
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
@@ -238,7 +245,7 @@ class Regions:
         return tuple(empty)
 
     def to_dict(self) -> dict[str, Any]:
-        """The regions as plain types."""
+        """Return the regions as plain types."""
         return {
             "crisp": self.crisp,
             "keys": self.keys.tolist(),
@@ -331,7 +338,7 @@ class Overlap:
     meeting: Pairs
 
     def side(self, side: Side) -> Regions:
-        """The regions of one side."""
+        """Return the regions of one side."""
         return self.reference if side == "reference" else self.prediction
 
     @property
@@ -368,7 +375,7 @@ class Overlap:
         return self.meeting.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
-        """The costs of pairs, in units, never below 0."""
+        """Return the costs of pairs, in units, never below 0."""
         alone = self.alone
         costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
         return np.asarray(np.maximum(costs, 0))
@@ -451,7 +458,7 @@ class Overlap:
         return self.compare(background=background).indices()
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A table with one row per pair of overlapping regions.
+        """Return a table with one row per pair of overlapping regions.
 
         Examples
         --------
@@ -492,7 +499,7 @@ class Overlap:
 
     @classmethod
     def total(cls, overlaps: Iterable["Overlap"]) -> "Overlap":
-        """The sum of many overlaps, added in their order.
+        """Return the sum of many overlaps, added in their order.
 
         Examples
         --------
@@ -514,7 +521,7 @@ class Overlap:
         return pending[0] if len(pending) == 1 else _added(pending)
 
     def to_dict(self) -> dict[str, Any]:
-        """The overlap as plain types, with the version of the format.
+        """Return the overlap as plain types, with the version of the format.
 
         Examples
         --------
@@ -676,7 +683,7 @@ class Overlap:
 
 
 def _stored(stream: BinaryIO) -> dict[str, Any]:
-    """The content of a file written by `save`, for `from_dict`.
+    """Return the content of a file written by `save`, for `from_dict`.
 
     A small file may decompress to huge arrays, so the sizes are checked first. Keys and names are
     all different, so their compression ratio is limited. The number of regions then limits the
@@ -712,7 +719,7 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
 
 
 def _added(overlaps: Sequence[Overlap]) -> Overlap:
-    """The sum of one or more overlaps."""
+    """Return the sum of one or more overlaps."""
     first = overlaps[0]
     for overlap in overlaps[1:]:
         if overlap.similarity != first.similarity:
@@ -743,7 +750,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
 
 
 def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
-    """All regions of one side of several overlaps, and the indices of those of each overlap."""
+    """Unite the regions of one side of several overlaps; return their indices in the union."""
     first = several[0]
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
@@ -788,7 +795,7 @@ def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integ
 
 
 def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All keys, ascending, as integers (NumPy would convert mixed types to floating point)."""
+    """Unite keys as ascending integers; NumPy would convert mixed types to floating point."""
     if len({keys.dtype for keys in several}) > 1:
         several = [_integers(keys.tolist()) for keys in several]
         if len({keys.dtype for keys in several}) > 1:
@@ -801,7 +808,7 @@ def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _integers(keys: Any) -> NDArray[Any]:
-    """Labels as int64, or as uint64 if a label is at least 2⁶³."""
+    """Return labels as int64, or as uint64 if a label is at least 2⁶³."""
     array = np.asarray(keys)
     if array.size == 0:
         return np.zeros(0, np.int64)
@@ -816,19 +823,19 @@ def _integers(keys: Any) -> NDArray[Any]:
 
 
 def _places(count: int, occupied: Integers) -> Integers:
-    """The position of each region among the non-empty regions, or −1."""
+    """Return the position of each region among the non-empty regions, or −1."""
     places = np.full(count, -1, np.int64)
     places[occupied] = np.arange(occupied.size)
     return places
 
 
 def _as_long(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Whether all arrays are one-dimensional and have the same length."""
+    """Return whether all arrays are one-dimensional and have the same length."""
     return all(array.shape == (arrays[0].size,) for array in arrays)
 
 
 def _counts_fit(regions: Regions, pixels: int) -> bool:
-    """Whether the counts in `likeliest` are possible for this number of pixels."""
+    """Return whether the counts in `likeliest` are possible for this number of pixels."""
     counts = regions.likeliest
     if counts is None:
         return True
@@ -844,7 +851,7 @@ def _within(indices: Integers, count: int) -> bool:
 
 
 def _column(regions: Regions, indices: Integers) -> Any:
-    """Labels for a table: an array of numbers, or a list of labels if there are names."""
+    """Return labels for a table: an array of numbers, or a list of labels if there are names."""
     if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels

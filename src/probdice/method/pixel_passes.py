@@ -92,7 +92,7 @@ class Passes(Protocol):
     """Two segmentations of one image, with passes over their pixels."""
 
     def overlap(self, similarity: Similarity) -> Overlap:
-        """The overlap of both sides."""
+        """Return the overlap of both sides."""
 
     def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
         """Compare the groups of both sides at every pixel."""
@@ -105,19 +105,19 @@ class Passes(Protocol):
         across: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Σ (1 − f) of each group with each unmatched region of `side` added."""
+        """Return Σ (1 − f) of each group with each unmatched region of `side` added."""
 
     def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
-        """The similarity f between the groups of both sides at every pixel."""
+        """Return the similarity f between the groups of both sides at every pixel."""
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """The moments of both sides, in the order of these labels or channels."""
+        """Return the moments of both sides, in the order of these labels or channels."""
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """The histogram of every region of two soft sides."""
+        """Return the histogram of every region of two soft sides."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """The pixels of these ascending ranks: columns of probabilities, or labels."""
+        """Return the pixels of these ascending ranks: columns of probabilities, or labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
-        """Images made of sampled pixels."""
+        """Return images made of sampled pixels."""

@@ -20,7 +20,7 @@ COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 def shown_names(
     names: Mapping[int, str], number_of: Callable[[int], int | None]
 ) -> Mapping[int, str]:
-    """The names of regions as shown to users: with the number if two regions share a name.
+    """Return the names of regions as shown to users: with the number if two regions share a name.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def _numbered(names: Mapping[int, str], number_of: Callable[[int], int | None]) 
 
 
 def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tuple[Label, ...]:
-    """The labels of channels: the name, else the number, else the channel index.
+    """Return the labels of channels: the name, else the number, else the channel index.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """The number of every channel, or None, and the names by channel.
+    """Return the number of every channel, or None, and the names by channel.
 
     Without labels and names, the numbers are 0, 1, …. An integer among the names is a label.
     """
@@ -94,7 +94,7 @@ def as_channels(
 
 
 def whole_number(value: object, what: str) -> int:
-    """The value as an integer, or an error that names the argument `what`."""
+    """Return the value as an integer, or an error that names the argument `what`."""
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:

@@ -89,7 +89,7 @@ def correspond(
 def measure(
     overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
-    """The score of some groups. `losses` are their costs, if known."""
+    """Return the score of some groups. `losses` are their costs, if known."""
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
@@ -112,7 +112,7 @@ def measure(
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Whether the overlap table gives the costs of groups, except for sums that exceed 1.
+    """Return whether the overlap table gives the costs of groups, except for sums that exceed 1.
 
     For sums up to 1, min(p, 1) is p. This approximation is used if there are no images, as for a
     sum of overlaps.
@@ -121,7 +121,7 @@ def nearly_additive(overlap: Overlap) -> bool:
 
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
-    """The channels or labels of the regions of each group, as passes expect them."""
+    """Return the channels or labels of the regions of each group, as passes expect them."""
 
     def lists(side: Side) -> Lists:
         starts, members = groups.members[side]
@@ -132,7 +132,7 @@ def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
 
 
 def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDArray[Any]:
-    """Σ (1 − f) between both sides of each group, in units."""
+    """Return Σ (1 − f) between both sides of each group, in units."""
     total = costs(overlap, groups)
     if overlap.crisp:
         return total
@@ -167,7 +167,7 @@ def joined_losses(
     across: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
+    """Return Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
     if images is None:
         raise NeedsImages(
             f"Merging regions of a {side} of probabilities needs the images. Compare the "

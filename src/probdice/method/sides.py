@@ -14,7 +14,7 @@ U = TypeVar("U")
 
 
 def other(side: Side) -> Side:
-    """The other side."""
+    """Return the other side."""
     return "prediction" if side == "reference" else "reference"
 
 
@@ -36,5 +36,5 @@ class Both(Generic[T]):
         return Both(function(self.reference), function(self.prediction))
 
     def to_dict(self) -> dict[Side, T]:
-        """The values by the name of the side."""
+        """Return the values by the name of the side."""
         return {"reference": self.reference, "prediction": self.prediction}

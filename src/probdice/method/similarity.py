@@ -74,7 +74,7 @@ class Similarity(ABC):
 
     @abstractmethod
     def __call__(self, p: NDArray[Any], q: NDArray[Any], *, axis: int = 0) -> NDArray[np.float64]:
-        """The similarity f of the vectors of `p` and `q` along `axis`."""
+        """Return the similarity f of the vectors of `p` and `q` along `axis`."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -102,7 +102,7 @@ class Similarity(ABC):
         return 1 - float(self(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and the parameters, as JSON stores them."""
+        """Return the name and the parameters, as JSON stores them."""
         return {"name": self.name, **self.parameters}
 
     def __eq__(self, other: object) -> bool:
@@ -217,7 +217,7 @@ NAMES: tuple[str, ...] = (Absolute.name, Aitchison.name)  # values of ``--simila
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:
-    """The similarity itself, or the similarity of this name with default parameters."""
+    """Return the similarity itself, or the similarity of this name with default parameters."""
     if isinstance(similarity, Similarity):
         return similarity
     if isinstance(similarity, str) and similarity in _KNOWN:
@@ -289,7 +289,7 @@ def aitchison_distance(
 
 
 def ilr_basis(regions: int) -> NDArray[np.float64]:
-    """The orthonormal basis of isometric log-ratio coordinates, one row per coordinate.
+    """Return the orthonormal basis of isometric log-ratio coordinates, one row per coordinate.
 
     .. math:: z_k = \\sqrt{\\tfrac{k}{k+1}} \\,
               \\log \\frac{(p_1 \\cdots p_k)^{1/k}}{p_{k+1}}, \\quad k = 1, …, K - 1
@@ -341,7 +341,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
 def _vectors(
     p: ArrayLike, q: ArrayLike, axis: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both arrays as float64 of one shape with the regions first; rejects negative values and NaN.
+    """Check both arrays, and return them as float64 of one shape with the regions first.
 
     The other axes broadcast, so that one vector can be compared with an image.
     """

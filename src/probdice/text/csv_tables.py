@@ -10,7 +10,7 @@ __all__ = ["as_csv"]
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """The rows as CSV. Numbers keep full precision, and NaN is an empty cell.
+    """Return the rows as CSV. Numbers keep full precision, and NaN is an empty cell.
 
     Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
 

@@ -1,0 +1,80 @@
+"""The numbers of the foreground: all groups of a comparison except its background."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from probdice.comparison.result_groups import Group
+from probdice.errors import InputError, Option
+from probdice.method.background import background_group, foreground_share
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["Foreground", "check_named"]
+
+
+def check_named(result: "Comparison", number: str) -> None:
+    """Raise an error that names the number if the comparison has no background."""
+    if result.background is None:
+        raise InputError(
+            f"{number} needs a background, and this comparison has none. Compare with ",
+            Option("background", python="background=LABEL", command="--background LABEL"),
+            ".",
+        )
+
+
+@dataclass(frozen=True)
+class Foreground:
+    """The groups of a comparison, and which of them is the background, if any."""
+
+    all_groups: tuple[Group, ...]
+    background: int | None
+    pixels: int
+
+    @classmethod
+    def of(cls, result: "Comparison") -> Self:
+        """Find the background among the groups of a comparison."""
+        background = background_group(result.correspondence.groups, result.background_regions)
+        return cls(result.groups, background, result.pixels)
+
+    @classmethod
+    def named(cls, result: "Comparison", number: str) -> Self:
+        """Find the background, or raise an error if none was named, which `number` needs."""
+        check_named(result, number)
+        return cls.of(result)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups except the background."""
+        return tuple(group for k, group in enumerate(self.all_groups) if k != self.background)
+
+    @cached_property
+    def counted(self) -> list[Group]:
+        """The groups that are not faint."""
+        return [group for group in self.groups if not group.faint]
+
+    @property
+    def dice(self) -> float:
+        """Mean Dice of the groups that count; NaN if there are none."""
+        dice = [group.dice for group in self.counted]
+        return sum(dice) / len(dice) if dice else nan
+
+    @property
+    def pooled_dice(self) -> float:
+        """2 Σ overlap / Σ volumes over all groups; NaN if none counts."""
+        if not self.counted:
+            return nan
+        volumes = sum(group.total_volume for group in self.groups)
+        return 2 * sum(group.common_volume for group in self.groups) / volumes
+
+    @property
+    def score(self) -> float:
+        """Σ overlap / (pixels − overlap of the background); NaN if no group counts."""
+        if not self.counted:
+            return nan
+        common = np.array([group.common_volume for group in self.all_groups])
+        return foreground_share(common, self.background, self.pixels)
