@@ -91,14 +91,21 @@ def agree(
 
 
 def _show(agreement: "Agreement", written: list[str]) -> None:
-    from probdice.cli.display import show
+    from probdice.cli.display import note_line, show
     from probdice.cli.terminal_tables import plain_table
+    from probdice.errors import in_command
 
     parts: list[object] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
     ]
+    foreground = agreement.foreground_dice is not None
+    if foreground:
+        parts.append(
+            f"foreground: Dice {decimal(agreement.mean_foreground_dice)}, adjusted score "
+            f"{decimal(agreement.mean_adjusted_foreground_score)}"
+        )
     names = agreement.names
     if len(names) <= MAX_MATRIX:
         # Columns are numbered because names are too long for headings.
@@ -107,13 +114,13 @@ def _show(agreement: "Agreement", written: list[str]) -> None:
             cells = ["–" if i == j else decimal(agreement.score[i, j]) for j in agreement.order]
             matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
-    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained")
+    headings = [">foreground Dice"] if foreground else []
+    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained", *headings)
     for rater in agreement.others:
-        others.add_row(
-            rater.name,
-            decimal(rater.score),
-            decimal(rater.adjusted_score),
-            decimal(rater.explained),
-        )
-    written_lines = (f"wrote {line}" for line in written)
-    show(*parts, others, *region_table(agreement), *written_lines)  # type: ignore[arg-type]
+        numbers = [rater.score, rater.adjusted_score, rater.explained]
+        if foreground:
+            numbers.append(rater.foreground_dice)
+        others.add_row(rater.name, *map(decimal, numbers))
+    parts += [others, *region_table(agreement)]
+    parts += [note_line(in_command(note.message)) for note in agreement.notes]
+    show(*parts, *(f"wrote {line}" for line in written))  # type: ignore[arg-type]

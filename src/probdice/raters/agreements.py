@@ -85,7 +85,7 @@ class Agreement:
     adjusted_foreground_score : ndarray or None
         The adjusted foreground score of every pair; None without a background.
     notes : tuple of Note
-        Notes on raters that were resampled.
+        Notes on raters that were resampled, and on a background that no rater has.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def agreement_of(panel: Panel) -> Agreement:
         others=others,
         pixels=comparison.pixels,
         regions=regions_of(panel),
-        notes=panel.several.notes,
+        notes=panel.notes,
         **matrices,
     )
 

@@ -372,7 +372,7 @@ def consensus_of(
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
-    common, notes = panel.common_regions, panel.several.notes
+    common, notes = panel.common_regions, panel.notes
     model = Model(np.array([given[name] for name in common.names]), len(common.labels))
     iterations, joint = 0, None
     if method == "staple":

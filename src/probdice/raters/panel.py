@@ -23,8 +23,9 @@ from probdice.comparison.result import Comparison
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
 from probdice.engine.several import Content, Several
-from probdice.errors import InputError, Option
+from probdice.errors import InputError, Note, Option
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
+from probdice.method.background import named_background
 from probdice.method.matching import TIE, find_groups
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
@@ -113,6 +114,16 @@ class Panel:
             pair: compare_images(self.several.pair(*pair), self.options)
             for pair in combinations(self.names, 2)
         }
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes on the images, and one if no rater has the named background."""
+        notes = self.several.notes
+        background = self.options.background
+        if background is None or any(self.background_key(name) is not None for name in self.names):
+            return notes
+        text = ": no rater has this background, so every region is foreground."
+        return (*notes, Note("background", (named_background(background), text)))
 
     def score(self, first: str, second: str) -> float:
         """The score of two raters."""
