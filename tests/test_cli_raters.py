@@ -50,6 +50,21 @@ def test_agree_prints_the_matrix_and_each_rater_vs_the_others(files):
     assert ["ben", *numbers] in [line.split() for line in done.out.splitlines()]
 
 
+def test_agree_prints_the_foreground_dice_and_a_note_on_a_missing_background(tmp_path):
+    raters = {"anna": [0, 17, 17, 53], "ben": [0, 0, 17, 53]}
+    files = [tmp_path / f"{name}.npy" for name in raters]
+    for file, labels in zip(files, raters.values(), strict=True):
+        np.save(file, np.array(labels, np.uint8))
+    done = run("agree", *files, "--match", "labels", "--background", "0")
+    # Dice: 2/3 for label 17, 1 for label 53.
+    assert "foreground: Dice 0.8333" in done.out
+    assert "note" not in done.out
+    missing = run("agree", *files, "--match", "labels", "--background", "9")
+    assert "--background 9: no rater has this background" in " ".join(missing.out.split())
+    notes = probdice.consensus(raters, match="labels", background=9).notes
+    assert [note.kind for note in notes] == ["background"]
+
+
 def test_agree_prints_json_or_only_the_score(files):
     agreement = probdice.agreement(RATERS)
     assert json.loads(run("agree", *files, "--json", "-").out) == json.loads(agreement.to_json())

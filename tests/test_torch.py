@@ -19,6 +19,7 @@ import torch
 from torchmetrics import MetricCollection
 
 from probdice.torch import RegionDice, batches
+from probdice.torch.sums import sums_in_torch, sums_of
 
 IMAGES, CLASSES, CLUSTERS, SHAPE = 7, 3, 5, (6, 9)
 EXACT = "score", "matched_score", "chance", "adjusted_score"
@@ -474,7 +475,7 @@ def test_masks_that_do_not_fit_are_rejected(mask, found, correspondence):
 
 
 def test_activations_that_do_not_fit_are_rejected():
-    with pytest.raises(InputError, match=r'activation must be "softmax" or .*found True'):
+    with pytest.raises(InputError, match=r"activation must be one of 'softmax', .*found True"):
         RegionDice(2, activation=True)
     target = torch.tensor([[0, 1]])
     with pytest.raises(InputError, match=r'preds has 2 channels, .*Use activation="softmax"'):
@@ -660,10 +661,10 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
         batches.as_batch(preds, "preds", CLUSTERS, activation="softmax"),
         batches.as_batch(target, "target", CLASSES, ignored=ignored),
     )
-    by_kernels, by_torch = batches.sums_of(*sides), batches.sums_in_torch(*sides)
+    by_kernels, by_torch = sums_of(*sides), sums_in_torch(*sides)
     assert by_kernels.pixels == by_torch.pixels
     error = 0 if p == t == "labels" else 1e-12 if dtype == torch.float64 else 1e-4
-    for name in ("reference", "prediction", "savings"):
+    for name in ("reference_volumes", "prediction_volumes", "savings"):
         one, other = getattr(by_kernels, name), getattr(by_torch, name)
         assert one.dtype == other.dtype == torch.float64
         assert torch.allclose(one, other, rtol=0, atol=error), name
@@ -672,9 +673,9 @@ def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
 def test_equal_sides_score_1_in_torch_as_well():
     values = made()[1]["soft"].float()
     side = batches.as_batch(values, "preds", CLASSES)
-    sums = batches.sums_in_torch(side, side)
-    assert torch.equal(sums.savings.diagonal(), sums.reference)
-    assert torch.equal(sums.reference, sums.prediction)
+    sums = sums_in_torch(side, side)
+    assert torch.equal(sums.savings.diagonal(), sums.reference_volumes)
+    assert torch.equal(sums.reference_volumes, sums.prediction_volumes)
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -687,7 +688,7 @@ def test_equal_sides_score_1_in_torch_as_well():
             {"similarity": "aitchison"},
             r'needs the pixels.* Use correspondence="image"',
         ),
-        ({"correspondence": "case"}, "correspondence must be 'set' or 'image', found 'case'"),
+        ({"correspondence": "case"}, "correspondence must be one of 'set', 'image', found 'case'"),
         ({"background": 3}, r"background must be one of the classes \(0, 1, 2\), found 3"),
         ({"names": ["a", "a", "b"]}, "names must be 3 different names"),
         ({"names": "abc"}, "names must be 3 different names"),
@@ -763,7 +764,7 @@ def test_invalid_values_are_rejected_with_their_pixel(preds, target, message, in
         batches.as_batch(target, "target", CLASSES),
     )
     with pytest.raises(InputError, match=message):
-        (batches.sums_in_torch if in_torch else batches.sums_of)(*sides)
+        (sums_in_torch if in_torch else sums_of)(*sides)
 
 
 @pytest.mark.parametrize(

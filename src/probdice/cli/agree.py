@@ -71,13 +71,21 @@ def agree(
 
 def _parts(agreement: "Agreement") -> "list[RenderableType]":
     """Return the mean of all pairs, and tables of pairs, raters and regions."""
+    from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
+    from probdice.errors import in_command
 
     parts: list[RenderableType] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
     ]
+    foreground = agreement.foreground_dice is not None
+    if foreground:
+        parts.append(
+            f"foreground: Dice {decimal(agreement.mean_foreground_dice)}, adjusted score "
+            f"{decimal(agreement.mean_adjusted_foreground_score)}"
+        )
     names = agreement.names
     if len(names) <= MAX_MATRIX:
         # Columns are numbered because names are too long for headings.
@@ -86,8 +94,12 @@ def _parts(agreement: "Agreement") -> "list[RenderableType]":
             cells = ["–" if i == j else decimal(agreement.score[i, j]) for j in agreement.order]
             matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
-    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained")
+    headings = [">foreground Dice"] if foreground else []
+    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained", *headings)
     for rater in agreement.others:
-        numbers = rater.score, rater.adjusted_score, rater.explained
+        numbers = [rater.score, rater.adjusted_score, rater.explained]
+        if foreground:
+            numbers.append(rater.foreground_dice)
         others.add_row(rater.name, *map(decimal, numbers))
-    return [*parts, others, *region_table(agreement)]
+    notes = [note_line(in_command(note.message)) for note in agreement.notes]
+    return [*parts, others, *region_table(agreement), *notes]

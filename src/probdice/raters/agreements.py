@@ -15,6 +15,7 @@ from probdice.engine.pair import Images
 from probdice.errors import MissingExtraError, Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
+from probdice.method.sides import SIDES, Side
 from probdice.raters.fused_array import mean_of
 from probdice.raters.panel import Panel
 from probdice.raters.region_agreement import COLUMNS, RegionAgreement, regions_of
@@ -84,7 +85,7 @@ class Agreement:
     adjusted_foreground_score : ndarray or None
         The adjusted foreground score of every pair; None without a background.
     notes : tuple of Note
-        Notes on raters that were resampled.
+        Notes on raters that were resampled, and on a background that no rater has.
 
     Examples
     --------
@@ -276,16 +277,22 @@ class Agreement:
             f"Agreement of {len(self.names)} raters over {self.pixels} pixels",
             f"  mean over all pairs: score {decimal(self.mean_score)}   adjusted "
             f"{decimal(self.mean_adjusted_score)}   explained {decimal(self.mean_explained)}",
-            *self._foreground_lines(),
-            "  each rater vs the mean of the others:",
         ]
+        foreground = self.foreground_dice is not None
+        if foreground:
+            lines.append(
+                f"  foreground: Dice {decimal(self.mean_foreground_dice)}   adjusted score "
+                f"{decimal(self.mean_adjusted_foreground_score)}"
+            )
+        lines.append("  each rater vs the mean of the others:")
         width = max(len(name) for name in self.names)
-        lines += [
-            f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
-            f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
-            f"{self._foreground_of(one)}"
-            for one in self.others
-        ]
+        for one in self.others:
+            line = (
+                f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
+                f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
+            )
+            dice = f"   foreground Dice {decimal(one.foreground_dice)}" if foreground else ""
+            lines.append(line + dice)
         lines += self._region_lines()
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
@@ -306,19 +313,6 @@ class Agreement:
             lines.append(f"    … and {len(self.regions) - LISTED} more regions")
         return lines
 
-    def _foreground_lines(self) -> list[str]:
-        if self.foreground_dice is None:
-            return []
-        return [
-            f"  foreground: Dice {decimal(self.mean_foreground_dice)}   adjusted score "
-            f"{decimal(self.mean_adjusted_foreground_score)}"
-        ]
-
-    def _foreground_of(self, one: AgainstOthers) -> str:
-        if self.foreground_dice is None:
-            return ""
-        return f"   foreground Dice {decimal(one.foreground_dice)}"
-
 
 def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
     """A data frame, or an error that names the method that needs pandas."""
@@ -332,40 +326,32 @@ def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
 def agreement_of(panel: Panel) -> Agreement:
     """Compare all pairs, and each rater with the mean of the others."""
     names = panel.names
-    score, adjusted, explained, dice, foreground = (np.eye(len(names)) for _ in range(5))
-    named = panel.options.background is not None
+    others = tuple(
+        AgainstOthers(name, **_numbers(against_mean(panel, name), "prediction")) for name in names
+    )
+    matrices: dict[str, Floats] = {}
     for (first, second), comparison in panel.comparisons.items():
         i, j = names.index(first), names.index(second)
-        score[i, j] = score[j, i] = comparison.score
-        adjusted[i, j] = adjusted[j, i] = comparison.adjusted_score
-        explained[i, j] = comparison.explained["reference"]
-        explained[j, i] = comparison.explained["prediction"]
-        if named:
-            dice[i, j] = dice[j, i] = comparison.foreground_dice
-            foreground[i, j] = foreground[j, i] = comparison.adjusted_foreground_score
-    pixels = next(iter(panel.comparisons.values())).pixels
-    others = tuple(_against_others(panel, name) for name in names)
+        for place, side in (((i, j), SIDES[0]), ((j, i), SIDES[1])):
+            for name, value in _numbers(comparison, side).items():
+                matrices.setdefault(name, np.eye(len(names)))[place] = value
     return Agreement(
-        names,
-        score,
-        adjusted,
-        explained,
-        others,
-        pixels,
-        regions_of(panel),
-        foreground_dice=dice if named else None,
-        adjusted_foreground_score=foreground if named else None,
-        notes=panel.several.notes,
+        names=names,
+        others=others,
+        pixels=comparison.pixels,
+        regions=regions_of(panel),
+        notes=panel.notes,
+        **matrices,
     )
 
 
-def _against_others(panel: Panel, name: str) -> AgainstOthers:
-    comparison = against_mean(panel, name)
-    numbers = (comparison.score, comparison.adjusted_score, comparison.explained["prediction"])
-    if panel.options.background is None:
-        return AgainstOthers(name, *numbers)
-    foreground = comparison.foreground_dice, comparison.adjusted_foreground_score
-    return AgainstOthers(name, *numbers, *foreground)
+def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
+    """Return the numbers of a pair by name. `side` is the side that is explained."""
+    names: tuple[str, ...] = ("score", "adjusted_score")
+    if comparison.background is not None:
+        names += ("foreground_dice", "adjusted_foreground_score")
+    numbers = {name: getattr(comparison, name) for name in names}
+    return {**numbers, "explained": comparison.explained[side]}
 
 
 def against_mean(panel: Panel, name: str) -> Comparison:

@@ -127,13 +127,8 @@ class Consensus:
     @cached_property
     def volumes(self) -> Floats:
         """The mean volume of each common region over the raters, in pixels."""
-        total = np.zeros(len(self._common.labels))
-        for name in self.names:
-            regions = self._panel.regions(name)
-            for key, volume in zip(regions.keys.tolist(), regions.volumes.tolist(), strict=True):
-                if key in self._common.of(name):
-                    total[self._common.of(name)[key]] += volume
-        return np.asarray(total[list(self._common.channels)] / len(self.names))
+        volumes = self._panel.volumes(self._common).mean(axis=1)
+        return np.asarray(volumes[list(self._common.channels)])
 
     @cached_property
     def _pixels(self) -> Floats:
@@ -377,27 +372,17 @@ def consensus_of(
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
-    common = panel.common_regions
-    mean = Model(np.array([given[name] for name in common.names]), len(common.labels))
-    if method == "mean":
-        segmentation = fused(panel, common, mean, common.channels)
-        return Consensus(method, segmentation, 0, panel.several.notes, panel, common, mean, None)
-    result = staple(Evidence(panel.several.only(common.names), common), mean)
-    notes = panel.several.notes
-    if not result.converged:
-        text = f"STAPLE did not converge within {result.iterations} iterations"
-        notes = (*notes, Note("unsettled", (text,)))
-    segmentation = fused(panel, common, result.model, common.channels)
-    return Consensus(
-        method,
-        segmentation,
-        result.iterations,
-        notes,
-        panel,
-        common,
-        result.model,
-        result.joint,
-    )
+    common, notes = panel.common_regions, panel.notes
+    model = Model(np.array([given[name] for name in common.names]), len(common.labels))
+    iterations, joint = 0, None
+    if method == "staple":
+        result = staple(Evidence(panel.several.only(common.names), common), model)
+        model, iterations, joint = result.model, result.iterations, result.joint
+        if not result.converged:
+            text = f"STAPLE did not converge within {iterations} iterations"
+            notes = (*notes, Note("unsettled", (text,)))
+    segmentation = fused(panel, common, model, common.channels)
+    return Consensus(method, segmentation, iterations, notes, panel, common, model, joint)
 
 
 def _weights(

@@ -23,16 +23,17 @@ from probdice.comparison.result import Comparison
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
 from probdice.engine.several import Content, Several
-from probdice.errors import InputError, Option
+from probdice.errors import InputError, Note, Option
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
+from probdice.method.background import named_background
 from probdice.method.matching import TIE, find_groups
-from probdice.method.overlap import Integers, Overlap, Pairs, Regions
+from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
 from probdice.method.sides import Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE, CompareOptions, as_workers
 
-__all__ = ["Common", "Panel", "RaterMatch", "Raters", "climb", "panel_of"]
+__all__ = ["Common", "Panel", "RaterMatch", "Raters", "by_name", "climb", "panel_of"]
 
 Raters = Sequence[Comparable] | Mapping[str, Comparable]
 RaterMatch = Literal["overlap", "labels"]
@@ -114,6 +115,16 @@ class Panel:
             for pair in combinations(self.names, 2)
         }
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes on the images, and one if no rater has the named background."""
+        notes = self.several.notes
+        background = self.options.background
+        if background is None or any(self.background_key(name) is not None for name in self.names):
+            return notes
+        text = ": no rater has this background, so every region is foreground."
+        return (*notes, Note("background", (named_background(background), text)))
+
     def score(self, first: str, second: str) -> float:
         """The score of two raters."""
         pair = (first, second) if (first, second) in self.comparisons else (second, first)
@@ -170,6 +181,15 @@ class Panel:
         """The index in `regions` of the rater's region in every common region that it has."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
+
+    def volumes(self, common: Common) -> Floats:
+        """Return the volume of every common region (rows) of every rater, in pixels."""
+        volumes = np.zeros((len(common.labels), len(self.names)))
+        for i, name in enumerate(self.names):
+            of_regions = self.regions(name).volumes
+            for k, place in self.places(name, common).items():
+                volumes[k, i] = of_regions[place]
+        return volumes
 
     def background_key(self, name: str) -> int | None:
         """The background region of a rater, or None if it has none."""
@@ -375,6 +395,15 @@ def _place_of(regions: Regions, key: int) -> int:
     return int(np.searchsorted(regions.keys, np.array(key, regions.keys.dtype)))
 
 
+def by_name(raters: Raters) -> dict[str, Comparable]:
+    """Return raters by their names, or by the names 1, 2, … if they have none."""
+    if isinstance(raters, Mapping):
+        return {str(name): rater for name, rater in raters.items()}
+    if isinstance(raters, str | PathLike | np.ndarray | Segmentation):
+        raise InputError(f"raters must be a list or a mapping by name, found {raters!r:.60}")
+    return {str(k): rater for k, rater in enumerate(raters, start=1)}
+
+
 def panel_of(
     raters: Raters,
     *,
@@ -389,12 +418,7 @@ def panel_of(
     """Check the raters given by the user."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
-    if isinstance(raters, Mapping):
-        named = {str(name): rater for name, rater in raters.items()}
-    elif isinstance(raters, str | PathLike | np.ndarray | Segmentation):
-        raise InputError(f"raters must be a list or a mapping by name, found {raters!r:.60}")
-    else:
-        named = {str(k): rater for k, rater in enumerate(raters, start=1)}
+    named = by_name(raters)
     if len(named) < FEWEST:
         raise InputError(f"raters: expected at least {FEWEST}, found {len(named)}")
     sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}

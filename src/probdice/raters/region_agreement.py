@@ -126,14 +126,11 @@ def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
     """The agreement on every common region, in the order of the regions of the consensus."""
     common, names = panel.common_regions, panel.names
     count = len(common.labels)
-    dice = np.full((count, len(names), len(names)), nan)
-    volumes = np.zeros((count, len(names)))
+    volumes = panel.volumes(common)
     places = {name: panel.places(name, common) for name in names}
+    dice = np.full((count, len(names), len(names)), nan)
     for i, name in enumerate(names):
-        of_regions = panel.regions(name).volumes
-        for k, place in places[name].items():
-            volumes[k, i] = of_regions[place]
-            dice[k, i, i] = 1
+        dice[list(places[name]), i, i] = 1
     for (first, second), comparison in panel.comparisons.items():
         i, j = names.index(first), names.index(second)
         unions = [

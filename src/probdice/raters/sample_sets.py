@@ -6,7 +6,7 @@ the background. If neither has any region, their IoU is 1. IoU is fuzzy, Σ min 
 usual IoU for label maps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from probdice.errors import InputError
 from probdice.files.inputs import Comparable
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
-from probdice.raters.panel import Common, Panel, RaterMatch, Raters, panel_of
+from probdice.raters.panel import RaterMatch, Raters, by_name, panel_of
+from probdice.raters.region_agreement import RegionAgreement, regions_of
 from probdice.text.formatting import decimal
 
 __all__ = ["SetComparison", "compare_sets"]
@@ -128,90 +129,56 @@ def compare_sets(
     SetComparison of 2 raters and 2 samples: energy distance 0.3333, matched IoU 0.6667
       diversity: raters 0.1667, samples 0.2500
     """
-    named = {("rater", name): one for name, one in _named(raters).items()}
-    named |= {("sample", name): one for name, one in _named(samples).items()}
-    for kind in ("rater", "sample"):
-        if not any(key[0] == kind for key in named):
+    sets = {"rater": by_name(raters), "sample": by_name(samples)}
+    for kind, members in sets.items():
+        if not members:
             raise InputError(f"{kind}s: expected at least one segmentation, found none")
     panel = panel_of(
-        {f"{kind} {name}": one for (kind, name), one in named.items()},
+        {f"{kind} {name}": one for kind, members in sets.items() for name, one in members.items()},
         match=match,
         mask=mask,
         workers=workers,
     )
-    common = panel.common(panel.names)
-    counted = _counted_regions(common, background)
-    iou = _ious(panel, common, counted)
-    first = sum(kind == "rater" for kind, _ in named)
+    regions = _without_background(regions_of(panel), background)
+    iou = _mean_ious(regions, len(panel.names))
+    first = len(sets["rater"])
     distance = 1 - iou
     between = float(distance[:first, first:].mean())
     within = float(distance[:first, :first].mean()), float(distance[first:, first:].mean())
-    volumes = _volumes(panel, common, counted)
     return SetComparison(
         2 * between - within[0] - within[1],
         _best_matching(iou[:first, first:]),
         iou[:first, first:],
         *within,
-        {common.labels[k]: _ranked(volumes[:first, c], volumes[first:, c])
-         for c, k in enumerate(counted)},
-        tuple(common.labels[k] for k in counted),
-    )  # fmt: skip
+        {
+            region.label: _ranked(region.volumes[:first], region.volumes[first:])
+            for region in regions
+        },
+        tuple(region.label for region in regions),
+    )
 
 
-def _named(given: Raters) -> dict[str, Comparable]:
-    if isinstance(given, Mapping):
-        return {str(name): one for name, one in given.items()}
-    return {str(k): one for k, one in enumerate(given, start=1)}
-
-
-def _counted_regions(common: Common, background: Label | None) -> list[int]:
-    """The common regions without the background, in the order of their labels."""
-    names = [str(label) for label in common.labels]
+def _without_background(
+    regions: Sequence[RegionAgreement], background: Label | None
+) -> list[RegionAgreement]:
+    """Return the common regions except the background."""
+    names = [str(region.label) for region in regions]
     if background is not None and str(background) not in names:
         raise InputError(
             f"background must be the label of a common region, found {background!r}; the labels "
             f"are {', '.join(sorted(names))}"
         )
-    return [k for k in common.channels if background is None or names[k] != str(background)]
+    return [region for region in regions if str(region.label) != str(background)]
 
 
-def _volumes(panel: Panel, common: Common, counted: list[int]) -> Floats:
-    """The volumes, segmentation × counted common region."""
-    volumes = np.zeros((len(panel.names), len(common.labels)))
-    for i, name in enumerate(panel.names):
-        regions, number_of = panel.regions(name), common.of(name)
-        for key, volume in zip(regions.keys.tolist(), regions.volumes.tolist(), strict=True):
-            if key in number_of:
-                volumes[i, number_of[key]] += volume
-    return volumes[:, counted]
-
-
-def _ious(panel: Panel, common: Common, counted: list[int]) -> Floats:
-    """The mean IoU of every pair."""
-    names = panel.names
-    volumes = np.zeros((len(names), len(common.labels)))
-    volumes[:, counted] = _volumes(panel, common, counted)
-    is_counted = np.zeros(len(common.labels), np.bool_)
-    is_counted[counted] = True
-    result = np.eye(len(names))
-    for (first, second), comparison in panel.comparisons.items():
-        i, j = names.index(first), names.index(second)
-        overlap = comparison.overlap
-        rows = _numbers(common.of(first), overlap.reference.keys.tolist())
-        columns = _numbers(common.of(second), overlap.prediction.keys.tolist())
-        meeting = overlap.meeting
-        matched = rows[meeting.rows] == columns[meeting.columns]
-        shared = np.zeros(len(common.labels))
-        np.add.at(shared, rows[meeting.rows[matched]], meeting.savings[matched])
-        union = volumes[i] + volumes[j] - shared
-        present = is_counted & (volumes[i] + volumes[j] > 0)
-        ious = shared[present] / union[present]
-        result[i, j] = result[j, i] = float(ious.mean()) if ious.size else 1.0
-    return result
-
-
-def _numbers(number_of: Mapping[int, int], keys: list[int]) -> "np.ndarray[Any, Any]":
-    return np.array([number_of.get(key, -1) for key in keys], np.int64)
+def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
+    """Return the mean IoU of every pair over the regions that at least one of the two has."""
+    dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
+    present = ~np.isnan(dice)
+    total = np.where(present, dice / (2 - dice), 0).sum(axis=0)
+    count_of_regions = present.sum(axis=0)
+    ones = np.ones_like(total)  # for pairs without any region
+    return np.asarray(np.divide(total, count_of_regions, out=ones, where=count_of_regions > 0))
 
 
 def _best_matching(iou: Floats) -> float:

@@ -5,13 +5,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from probdice.comparison.comparing import overlap as overlap_of_images
 from probdice.method.background import Background, find_background
 from probdice.method.matching import find_groups
 from probdice.method.overlap import Overlap
 from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
-from probdice.torch.batches import Batch, image_of, overlap_of_sums, renormalised, sums_of, within
+from probdice.torch.batches import Batch, renormalised
+from probdice.torch.sums import overlap_of, sums_of
 
 __all__ = ["align", "target_regions"]
 
@@ -47,12 +47,9 @@ def target_regions(
     parts = [slice(None)] if batch else [slice(k, k + 1) for k in range(len(p))]
     rows = []
     for part in parts:
-        preds, target = (
-            side[part] if inside is None else within(inside[part], side[part]) for side in sides
-        )
-        row = np.full(p.shape[1], -1)
-        if preds.values.shape[2]:
-            row = _matches(_overlap(preds, target, similarity), both)
+        preds, target = (side[part] for side in sides)
+        overlap = _overlap(preds, target, None if inside is None else inside[part], similarity)
+        row = np.full(p.shape[1], -1) if overlap is None else _matches(overlap, both)
         if background is not None and background < q.shape[1]:
             row[background] = background  # even if one side lacks it
         rows.append(row)
@@ -74,19 +71,15 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     return aligned, q * ~has_channel[:, :-1, None]
 
 
-def _overlap(preds: Batch, target: Batch, similarity: Similarity) -> Overlap:
-    """The overlap of a batch: sums on its device if separable, otherwise image by image."""
-    if similarity.separable:
-        names = range(target.regions), range(preds.regions)
-        return overlap_of_sums(sums_of(preds, target), (False, False), names, similarity)
-    images = (slice(k, k + 1) for k in range(len(preds)))
-    overlaps = [
-        overlap_of_images(
-            image_of(target[one], None), image_of(preds[one], None), similarity=similarity
-        )
-        for one in images
-    ]
-    return sum(overlaps[1:], start=overlaps[0])
+def _overlap(
+    preds: Batch, target: Batch, inside: Tensor | None, similarity: Similarity
+) -> Overlap | None:
+    """Return the overlap of a batch; None if no pixel is left. Sums stay on the device."""
+    if not similarity.separable:
+        return overlap_of(preds, target, inside, similarity)
+    sums = sums_of(preds, target, inside)
+    names = range(target.regions), range(preds.regions)
+    return sums.overlap((False, False), names, similarity) if int(sums.pixels) else None
 
 
 def _matches(overlap: Overlap, background: Background | None) -> NDArray[np.int64]:

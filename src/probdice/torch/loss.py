@@ -1,7 +1,7 @@
 """`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, also for soft targets."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError
 from probdice.method.similarity import Aitchison, Similarity, as_similarity
-from probdice.torch.batches import Activation, as_activation, check_channels, uncompiled
+from probdice.torch.batches import Activation, check_channels, one_of, uncompiled
 from probdice.torch.channel_matching import align, target_regions
 from probdice.torch.measures import (
     aitchison_similarity,
@@ -105,7 +105,7 @@ class RegionDiceLoss(nn.Module):
         similarity: str | Similarity = "absolute",
         measure: Measure = "dice",
         match: Matching = "labels",
-        activation: Activation | None = "softmax",
+        activation: Activation = "softmax",
         batch: bool = False,
         background: int | None = None,
         ignore_index: Iterable[int] | int | None = None,
@@ -114,15 +114,15 @@ class RegionDiceLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.similarity = as_similarity(similarity)
-        self.measure = _one_of(Measure, measure, "measure")
-        self.match = _one_of(Matching, match, "match")
-        self.activation = as_activation(activation)
+        self.measure = one_of(Measure, measure, "measure")
+        self.match = one_of(Matching, match, "match")
+        self.activation = one_of(Activation, activation, "activation")
         self.batch = bool(batch)
         self.background = background
         self.ignored = () if ignore_index is None else several_labels(ignore_index, "ignore_index")
         weights = None if class_weights is None else _as_weights(class_weights, background)
         self.register_buffer("class_weights", weights, persistent=False)
-        self.reduction = _one_of(Reduction, reduction, "reduction")
+        self.reduction = one_of(Reduction, reduction, "reduction")
         self._check_options()
 
     def _check_options(self) -> None:
@@ -319,7 +319,7 @@ def region_dice_loss(
     similarity: str | Similarity = "absolute",
     measure: Measure = "dice",
     match: Matching = "labels",
-    activation: Activation | None = "softmax",
+    activation: Activation = "softmax",
     batch: bool = False,
     background: int | None = None,
     ignore_index: Iterable[int] | int | None = None,
@@ -362,14 +362,6 @@ def region_dice_loss(
         reduction=reduction,
     )
     return loss(preds, target, mask)
-
-
-def _one_of(kind: Any, value: Any, name: str) -> Any:
-    """The value if it belongs to a literal type."""
-    if value not in get_args(kind):
-        known = ", ".join(repr(option) for option in get_args(kind))
-        raise InputError(f"{name} must be one of {known}, found {value!r}")
-    return value
 
 
 def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:

@@ -1,9 +1,10 @@
 """`RegionDice`: the comparison as a torchmetrics.Metric."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from hashlib import sha256
-from math import floor, isnan, nan
+from math import floor, isnan, nan, prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -13,7 +14,6 @@ from torchmetrics import Metric
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.data.segmentation import several_labels
-from probdice.engine.pair import Images
 from probdice.errors import InputError, Option, TooLargeError
 from probdice.method.matching import Fixed, Given
 from probdice.method.merging import Merging
@@ -25,19 +25,16 @@ from probdice.options import CompareOptions, GivenBackground, Match
 from probdice.torch.batches import (
     Activation,
     Batch,
-    Sums,
-    as_activation,
     as_batch,
     check_alike,
     check_mask,
-    check_values,
-    image_of,
-    overlap_of_sums,
-    sums_of,
+    check_side,
+    compared_pixels,
+    one_of,
     uncompiled,
-    within,
 )
 from probdice.torch.scalars import keys, scalars
+from probdice.torch.sums import Sums, images_of, sums_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionDice"]
 
+Correspondence = Literal["set", "image"]
 STEP = 2**30  # scores are added up as integer multiples of 2⁻⁶⁰, so the order does not matter
 
 
@@ -155,11 +153,11 @@ class RegionDice(Metric):
         num_classes: int,
         num_clusters: int | None = None,
         *,
-        activation: Activation | None = None,
+        activation: Activation = None,
         similarity: str | Similarity = "absolute",
         match: Match = "overlap",
         merge: Merging = "none",
-        correspondence: Literal["set", "image"] = "set",
+        correspondence: Correspondence = "set",
         ignore_index: Iterable[int] | int | None = None,
         background: GivenBackground = None,
         names: Sequence[str] | None = None,
@@ -173,7 +171,7 @@ class RegionDice(Metric):
             raise TooLargeError(
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
-        self.activation = as_activation(activation)
+        self.activation = one_of(Activation, activation, "activation")
         self.match = match
         self.classes = _classes(names, self.regions[0])
         self.clusters = _clusters(self.classes if match == "labels" else (), self.regions[1])
@@ -182,9 +180,7 @@ class RegionDice(Metric):
         self.options = CompareOptions.of(
             similarity=similarity, match=match, merge=merge, background=self.background
         )
-        if correspondence not in ("set", "image"):
-            raise InputError(f"correspondence must be 'set' or 'image', found {correspondence!r}")
-        self.correspondence = correspondence
+        self.correspondence = one_of(Correspondence, correspondence, "correspondence")
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
                 f"similarity {self.options.similarity.name} needs the pixels of every image, which "
@@ -199,20 +195,17 @@ class RegionDice(Metric):
         self._add_states()
 
     def _add_states(self) -> None:
-        whole, real = torch.int64, torch.float64
-        states: dict[str, Tensor] = {}
+        states: dict[str, Tensor]
         if self.correspondence == "set":
-            states["pixels"] = torch.zeros((), dtype=whole)
-            states["kinds"] = torch.zeros(2, 2, dtype=whole)  # images by side, soft or label map
-            states["reference_volumes"] = torch.zeros(self.regions[0], dtype=real)
-            states["prediction_volumes"] = torch.zeros(self.regions[1], dtype=real)
-            states["reference_likeliest"] = torch.zeros(self.regions[0], dtype=whole)
-            states["prediction_likeliest"] = torch.zeros(self.regions[1], dtype=whole)
-            states["savings"] = torch.zeros(self.regions, dtype=real)
+            # The number of images by side, soft or label map.
+            states = {"kinds": torch.zeros(2, 2, dtype=torch.int64)}
+            states |= Sums.zeros(self.regions).by_name()
         else:
             size = len(self.keys)
-            states["totals"] = torch.zeros(size, 2, dtype=whole)
-            states["counts"] = torch.zeros(size, dtype=whole)
+            states = {
+                "totals": torch.zeros(size, 2, dtype=torch.int64),
+                "counts": torch.zeros(size, dtype=torch.int64),
+            }
         for name, default in states.items():
             self.add_state(name, default, dist_reduce_fx="sum")
         # torchmetrics shares one state between metrics of a collection whose states are equal after
@@ -278,17 +271,16 @@ class RegionDice(Metric):
         check_alike(prediction, reference)
         images = len(reference)
         if mask is not None:
-            check_mask(mask, (images, *reference.shape))
+            mask = check_mask(mask, (images, *reference.shape)).reshape(
+                images, prod(reference.shape)
+            )
         if self.correspondence == "image":
             for k in range(images):
                 one = slice(k, k + 1)
-                sides = prediction[one], reference[one]
-                if mask is not None:
-                    sides = within(mask[one], sides[0]), within(mask[one], sides[1])
-                self._add_image(*sides)
+                self._add_image(
+                    prediction[one], reference[one], None if mask is None else mask[one]
+                )
             return
-        if mask is not None:
-            prediction, reference = within(mask, prediction), within(mask, reference)
         if not self._from_sums(prediction, reference):
             raise InputError(
                 "preds and target are both probabilities: groups of several regions then need the "
@@ -298,14 +290,9 @@ class RegionDice(Metric):
                 Option("merge", "none"),
                 ", or labels on one side.",
             )
-        sums = sums_of(prediction, reference)
-        device = self.savings.device
-        self.pixels += sums.pixels.to(device)
-        self.reference_volumes += sums.reference.to(device)
-        self.prediction_volumes += sums.prediction.to(device)
-        self.reference_likeliest += sums.reference_likeliest.to(device)
-        self.prediction_likeliest += sums.prediction_likeliest.to(device)
-        self.savings += sums.savings.to(device)
+        for name, part in sums_of(prediction, reference, mask).by_name().items():
+            state = getattr(self, name)
+            state += part.to(state.device)
         for side, batch in enumerate((reference, prediction)):
             self.kinds[side, int(batch.crisp)] += images
 
@@ -323,9 +310,9 @@ class RegionDice(Metric):
             return all(len(labels) < 2 for group in rule.groups for labels in group)
         return self.options.merge == "none"
 
-    def _add_image(self, prediction: Batch, reference: Batch) -> None:
+    def _add_image(self, prediction: Batch, reference: Batch, mask: Tensor | None) -> None:
         """Score one image by its own correspondence and add its numbers to the totals."""
-        result = self._compare_image(prediction, reference)
+        result = self._compare_image(prediction, reference, mask)
         if result is None:
             return
         values = scalars(result, self.classes)
@@ -339,26 +326,26 @@ class RegionDice(Metric):
         self.totals += totals.to(self.totals.device)
         self.counts += counts.to(self.counts.device)
 
-    def _compare_image(self, prediction: Batch, reference: Batch) -> Comparison | None:
-        """The comparison of one image; None if no pixels are left."""
+    def _compare_image(
+        self, prediction: Batch, reference: Batch, mask: Tensor | None
+    ) -> Comparison | None:
+        """Compare one image; return None if no pixels are left."""
         if self._from_sums(prediction, reference):
-            sums = sums_of(prediction, reference)
+            sums = sums_of(prediction, reference, mask)
             return self._compare(sums, (reference.crisp, prediction.crisp))
-        if not check_values(prediction, reference):
+        inside = compared_pixels(reference, mask)
+        for side in (reference, prediction):
+            check_side(side.probabilities(), inside)
+        if not bool(inside.any()):
             return None
-        images = Images.of(
-            image_of(reference, self.classes if self._named else None),
-            image_of(prediction, self.clusters if self._named else None),
-            workers=torch.get_num_threads(),
-        )
-        return compare_images(images, self.options)
+        names = (self.classes, self.clusters) if self._named else ((), ())
+        return compare_images(images_of(prediction, reference, mask, names), self.options)
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
-        """The comparison from sums over pixels; None if there are no pixels."""
+        """Compare by sums over pixels; return None if there are no pixels."""
         if not int(sums.pixels):
             return None
-        labels = self.classes, self.clusters
-        overlap = overlap_of_sums(sums, crisp, labels, self.options.similarity)
+        overlap = sums.overlap(crisp, (self.classes, self.clusters), self.options.similarity)
         return overlap.compare(
             match=self.match, merge=self.options.merge, background=self.background
         )
@@ -397,14 +384,7 @@ class RegionDice(Metric):
                     f"{name} held labels in {crisp} images and probabilities in {soft}, which "
                     f"cannot be added. Reset the metric, and use either labels or probabilities."
                 )
-        sums = Sums(
-            self.pixels,
-            self.reference_volumes,
-            self.prediction_volumes,
-            self.reference_likeliest,
-            self.prediction_likeliest,
-            self.savings,
-        )
+        sums = Sums(*(getattr(self, entry.name) for entry in fields(Sums)))
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:

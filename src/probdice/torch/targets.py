@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from probdice.errors import InputError
-from probdice.torch.batches import check_mask
+from probdice.torch.batches import check_mask, labels_remedy, no_ignored_labels
 
 __all__ = ["averaged", "read_target"]
 
@@ -41,9 +41,11 @@ def read_target(
     if target.is_floating_point():
         return _read_probabilities(target, mask, axes, regions, ignored, dtype)
     if target.dim() != 1 + axes:
+        one_axis_more = target.dim() == 2 + axes
+        remedy = labels_remedy("target", target.shape[1], regions) if one_axis_more else ""
         raise InputError(
             f"target must hold labels of shape (N, …) with {axes} axes after the first, found "
-            f"shape {tuple(target.shape)}{_remedy(target, axes, regions)}"
+            f"shape {tuple(target.shape)}{remedy}"
         )
     inside = None if mask is None else check_mask(mask, target.shape)
     for label in ignored:
@@ -82,11 +84,7 @@ def _read_probabilities(
             f"target must hold probabilities (N, C, …) with {expected}, found shape "
             f"{tuple(target.shape)}. For labels, use an integer type: target.long()."
         )
-    if ignored:
-        raise InputError(
-            f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, but "
-            f"target holds probabilities. Use a mask."
-        )
+    no_ignored_labels(ignored, "target")
     target = target.to(dtype)
     q = torch.cat([1 - target, target], dim=1) if foreground else target
     inside = None
@@ -105,13 +103,3 @@ def _check_labels(labels: Tensor, regions: int) -> None:
                 f"target: found label {int(label)}, but preds has channels for the labels 0 to "
                 f"{regions - 1} only. To leave out its pixels, use ignore_index."
             )
-
-
-def _remedy(target: Tensor, axes: int, regions: int | None) -> str:
-    if target.dim() != 2 + axes:
-        return ""
-    if target.shape[1] == 1:
-        return ". Remove the channel axis: target.squeeze(1)."
-    if target.shape[1] == regions:
-        return ". Convert one-hot integers to labels: target.argmax(1)."
-    return ""

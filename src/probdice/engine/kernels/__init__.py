@@ -4,7 +4,6 @@ from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (
     absolute,
     aitchison,
-    class_counts,
     distribution,
     forecast,
     information,
@@ -19,7 +18,6 @@ from probdice.engine.kernels import (
 __all__ = [
     "absolute",
     "aitchison",
-    "class_counts",
     "distribution",
     "forecast",
     "information",

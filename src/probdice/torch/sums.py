@@ -1,0 +1,210 @@
+"""Sums over the pixels of a batch, and the overlap that they form.
+
+The engine reads CPU tensors. On other devices, torch computes the same sums there, so that only the
+sums are copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from probdice.data.segmentation import Segmentation
+from probdice.engine.executors import executor_for
+from probdice.engine.overlap_pass import overlap_pass
+from probdice.engine.pair import Images
+from probdice.method.overlap import Overlap, Pairs, Regions
+from probdice.method.region_labels import Label
+from probdice.method.similarity import Absolute, Similarity
+from probdice.torch.batches import Batch, check_side, compared_pixels, reject
+
+__all__ = ["Sums", "images_of", "overlap_of", "sums_in_torch", "sums_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums that form an overlap.
+
+    Attributes
+    ----------
+    pixels : Tensor
+        Number of pixels.
+    reference_volumes : Tensor
+        Volumes of the reference regions.
+    prediction_volumes : Tensor
+        Volumes of the prediction regions.
+    reference_likeliest : Tensor
+        Number of pixels at which each reference region is the most probable; for label maps, the
+        volumes.
+    prediction_likeliest : Tensor
+        The same for the prediction regions.
+    savings : Tensor
+        Savings of every pair of regions.
+    """
+
+    pixels: Tensor
+    reference_volumes: Tensor
+    prediction_volumes: Tensor
+    reference_likeliest: Tensor
+    prediction_likeliest: Tensor
+    savings: Tensor
+
+    @classmethod
+    def zeros(cls, regions: tuple[int, int]) -> "Sums":
+        """Return the sums over no pixels."""
+        whole = [torch.zeros(count, dtype=torch.int64) for count in regions]
+        real = [torch.zeros(count, dtype=torch.float64) for count in regions]
+        pixels = torch.zeros((), dtype=torch.int64)
+        savings = torch.zeros(regions, dtype=torch.float64)
+        return cls(pixels, real[0], real[1], whole[0], whole[1], savings)
+
+    def by_name(self) -> dict[str, Tensor]:
+        """Return every sum by the name of its attribute."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def overlap(
+        self,
+        crisp: tuple[bool, bool],
+        labels: tuple[Sequence[Label], Sequence[Label]],
+        similarity: Similarity,
+    ) -> Overlap:
+        """Return the overlap, reference first. Label maps have no empty regions."""
+        sides = []
+        volumes = self.reference_volumes, self.prediction_volumes
+        likeliest = self.reference_likeliest, self.prediction_likeliest
+        for values, counts, whole, shown in zip(volumes, likeliest, crisp, labels, strict=True):
+            array = values.cpu().numpy()
+            keys = np.flatnonzero(array) if whole else np.arange(array.size)
+            sides.append(
+                Regions(
+                    keys,
+                    array[keys].astype(np.int64 if whole else np.float64),
+                    whole,
+                    {k: label for k, label in enumerate(shown) if isinstance(label, str)},
+                    likeliest=None if whole else counts.cpu().numpy(),
+                    numbers={k: k for k in range(array.size)},
+                )
+            )
+        savings = self.savings.cpu().numpy()[np.ix_(sides[0].keys, sides[1].keys)]
+        if all(crisp):
+            savings = savings.astype(np.int64)
+        rows, columns = savings.nonzero()
+        pairs = Pairs(rows, columns, savings[rows, columns])
+        return Overlap(similarity, int(self.pixels), sides[0], sides[1], pairs)
+
+
+def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
+    """Return the sums of a batch over the pixels (images, pixels) inside the mask."""
+    if preds.values.device.type != "cpu":
+        return sums_in_torch(preds, target, mask)
+    sums = Sums.zeros((target.regions, preds.regions))
+    overlap = overlap_of(preds.probabilities(), target.probabilities(), mask, Absolute())
+    if overlap is None:
+        return sums
+    sums.pixels.fill_(overlap.pixels)
+    volumes = sums.reference_volumes, sums.prediction_volumes
+    likeliest = sums.reference_likeliest, sums.prediction_likeliest
+    sides = overlap.reference, overlap.prediction
+    for regions, into, counts in zip(sides, volumes, likeliest, strict=True):
+        used = regions.volumes > 0  # an ignored label has no pixels, and may be no region
+        into.numpy()[regions.keys[used]] = regions.volumes[used]
+        several = regions.volumes if regions.likeliest is None else regions.likeliest
+        counts.numpy()[regions.keys[used]] = several[used]
+    meeting = overlap.meeting
+    places = sides[0].keys[meeting.rows], sides[1].keys[meeting.columns]
+    sums.savings.numpy()[places] = meeting.savings
+    return sums
+
+
+def overlap_of(
+    preds: Batch, target: Batch, mask: Tensor | None, similarity: Similarity
+) -> Overlap | None:
+    """Return the overlap of a batch, computed by the engine; None if no pixel is left."""
+    images = images_of(preds, target, mask)
+    blocks = images.blocks
+    if not blocks.blocks:
+        return None
+    checked = executor_for(blocks, images.workers).run(overlap_pass(similarity), blocks)
+    overlap = checked.overlap
+    sides = target, preds
+    regions = overlap.reference, overlap.prediction
+    for side, fault, own in zip(sides, checked.faults, regions, strict=True):
+        if fault is not None:
+            reject(side, fault, *blocks.place(fault.first))
+        used = own.keys[own.volumes > 0]
+        if used.size and not 0 <= used[0] <= used[-1] < side.regions:
+            check_side(side, compared_pixels(target, mask))
+    return overlap if overlap.pixels else None
+
+
+def images_of(
+    preds: Batch,
+    target: Batch,
+    mask: Tensor | None,
+    names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
+) -> Images:
+    """Return a batch as one image whose first axis numbers the images of the batch."""
+    reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
+    array = None if mask is None else mask.cpu().numpy()
+    return Images(reference, prediction, array, torch.get_num_threads())
+
+
+def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
+    """Return a batch as a segmentation. The engine applies a softmax, which is then never 0."""
+    name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
+    logits = batch.activation == "softmax"
+    array = (batch if logits else batch.probabilities()).values.contiguous().cpu().numpy()
+    if batch.crisp:
+        return Segmentation.from_labels(array, ignore=batch.ignored, names=name_of)
+    read = Segmentation.from_logits if logits else Segmentation.from_probabilities
+    return replace(read(array, axis=1), names=name_of)
+
+
+def sums_in_torch(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
+    """Return the sums of a batch, computed on the device of the tensors."""
+    p, q = target.probabilities(), preds.probabilities()
+    inside = compared_pixels(p, mask)
+    for side in (p, q):
+        check_side(side, inside)
+    if p.crisp and q.crisp:
+        joint = (p.values.to(torch.int64) * q.regions + q.values)[inside]
+        table = torch.bincount(joint, minlength=p.regions * q.regions)
+        table = table.reshape(p.regions, q.regions)
+        rows, columns, real = table.sum(dim=1), table.sum(dim=0), table.to(torch.float64)
+        return Sums(table.sum(), real.sum(dim=1), real.sum(dim=0), rows, columns, real)
+    p, q = (
+        side if side.crisp else replace(side, values=torch.where(inside[:, None], side.values, 0))
+        for side in (p, q)
+    )
+    savings = _minima(q, p.values).T if q.crisp else _minima(p, q.values)
+    volumes = _volumes(p, inside), _volumes(q, inside)
+    likeliest = _likeliest(p, inside), _likeliest(q, inside)
+    return Sums(inside.sum(), *volumes, *likeliest, savings)
+
+
+def _minima(side: Batch, across: Tensor) -> Tensor:
+    """Return Σ min(p_i, q_j), computed for one region of the first side at a time."""
+    rows = []
+    for i in range(side.regions):
+        row = (side.values == i).to(across.dtype) if side.crisp else side.values[:, i]
+        rows.append(torch.minimum(row[:, None], across).sum(dim=(0, 2), dtype=torch.float64))
+    return torch.stack(rows)
+
+
+def _volumes(side: Batch, inside: Tensor) -> Tensor:
+    if side.crisp:
+        counts = torch.bincount(side.values[inside].to(torch.int64), minlength=side.regions)
+        return counts.to(torch.float64)
+    return side.values.sum(dim=(0, 2), dtype=torch.float64)
+
+
+def _likeliest(side: Batch, inside: Tensor) -> Tensor:
+    """Count the pixels at which each region is the most probable, as the kernels do."""
+    from probdice.engine.kernels.rows import TIED
+
+    if side.crisp:
+        return _volumes(side, inside).to(torch.int64)
+    tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIED
+    return (tied & inside[:, None]).sum(dim=(0, 2))
