@@ -5,9 +5,13 @@ After a change to a shared function, tests would run outdated compiled code.
 """
 
 import hashlib
+import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
@@ -19,3 +23,42 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _version))
 
 settings.register_profile("probdice", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("probdice")
+
+
+class LocalWorker:
+    """Scores cases of `evaluate` in this process. Starting a worker process takes a second.
+
+    Requests pass through JSON, as on their way to a worker process.
+    """
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.process = self
+
+    def answer(self, request: Any, threads: int, compiling: Callable[[], None]) -> str:
+        from probdice.evaluation.case_scoring import Request, scored
+
+        return scored(Request.from_dict(json.loads(json.dumps(request.to_dict()))), threads)
+
+    def kill(self) -> None:
+        """Ignore the end of the run: the case finishes."""
+
+    def stop(self) -> None:
+        self.alive = False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def worker_class() -> Iterator[type]:
+    """Let `evaluate` use `LocalWorker`, and return the class of worker processes."""
+    from probdice.evaluation import running
+
+    original = running._Worker
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_Worker", LocalWorker)
+        yield original
+
+
+@pytest.fixture
+def worker_processes(worker_class: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `evaluate` start worker processes, as outside the tests."""
+    monkeypatch.setattr("probdice.evaluation.running._Worker", worker_class)

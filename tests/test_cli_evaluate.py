@@ -14,6 +14,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from commands import probdice
 
 from probdice import compare
 from probdice.evaluation import Evaluation, evaluate
@@ -35,18 +36,6 @@ def watch(event, arguments):
         os.abort()
 sys.addaudithook(watch)
 """
-
-
-def probdice(*words: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "probdice", *map(str, words)]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ | variables,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -211,15 +200,18 @@ def test_the_report_is_written_for_one_constant_image(tmp_path: Path) -> None:
     assert "2 scored, 0 missing, 0 failed" in page
 
 
-def test_a_file_that_kills_the_process_fails_only_its_own_case(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("worker_processes")
+def test_a_file_that_kills_the_process_fails_only_its_own_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     truth, net = save_folders(tmp_path, truth=[REFERENCE] * 4, net=[SPLIT] * 4)
     (net / "case1.npy").rename(net / "aborting1.npy")
     (truth / "case1.npy").rename(truth / "aborting1.npy")
     (tmp_path / "sitecustomize.py").write_text(ABORTING)
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     out = tmp_path / "out"
     for _ in range(2):  # the second run tries the case again
-        done = probdice("evaluate", truth, net, "-o", out, PYTHONPATH=paths)
+        done = probdice("evaluate", truth, net, "-o", out)
         assert done.returncode == 1
         summary = json.loads((out / "summary.json").read_text())
         assert summary["failures"] == [

@@ -21,6 +21,8 @@ from probdice.evaluation.case_scoring import Request
 from probdice.evaluation.pairing import ROLES, Job
 from probdice.options import CompareOptions
 
+pytestmark = pytest.mark.usefixtures("worker_processes")
+
 CASES = 24
 FINAL = (
     *("cases.csv", "regions.csv", "files.csv", "ranking.csv", "table.md", "table.tex", "how.md"),
