@@ -1,12 +1,8 @@
-"""Set up all tests: one Numba cache per version of the kernel sources, and one BLAS thread.
+"""Set up all tests: one cache of compiled kernels, one BLAS thread, and no worker processes."""
 
-Numba checks only the source file of the called function, not the files of functions that it calls.
-After a change to a shared function, tests would run outdated compiled code.
-"""
-
-import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +11,13 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
-_sources = sorted((ROOT / "src" / "probdice" / "engine" / "kernels").glob("*.py"))
-_version = hashlib.sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 # Test processes share the cores, and threads of BLAS and torch would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _version))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache"))
+
+# A background job of a script ignores interrupts, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("probdice", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("probdice")
@@ -62,3 +60,9 @@ def worker_class() -> Iterator[type]:
 def worker_processes(worker_class: type, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `evaluate` start worker processes, as outside the tests."""
     monkeypatch.setattr("probdice.evaluation.running._Worker", worker_class)
+
+
+@pytest.fixture
+def short_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the child process that parses files spend 1 s of CPU time per file instead of 5."""
+    monkeypatch.setattr("probdice.files.containment.SECONDS", 1.0)
