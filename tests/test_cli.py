@@ -15,6 +15,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from commands import probdice as probdice_in_process
 
 import probdice
 
@@ -246,6 +247,6 @@ def test_demo_writes_files_and_prints_a_command_that_repeats_it(tmp_path: Path) 
     assert names == {"reference.nii.gz", "prediction.nii.gz", "similarity.nii.gz", "page.html"}
     command = shlex.split(done.stdout.strip().splitlines()[-1])
     assert command[0] == "probdice"
-    repeated = run(*command[1:])
+    repeated = probdice_in_process(*command[1:])
     assert repeated.returncode == 0
     assert repeated.stdout.strip() == done.stdout[: done.stdout.index("\nto repeat")].strip()
