@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
+# Tests, documentation and commands share compiled kernels.
+export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache
 # Tests of test-lowest: numbers, then files.
 LOWEST := arrays assignment boundaries calibration cases chance components detection explained groups \
 	indices label_matching matching merging method numbers overlaps scoring segmentation similarity \
@@ -26,13 +28,13 @@ demo: .venv/.base
 	$(BIN)/probdice demo -o demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # Warnings are not errors, because old versions of libraries warn about each other. Before zarr 3.1.4,
 # other threads decompress chunks.
 test-lowest: .venv-lowest/.done
 	PYTHONPATH=src NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest \
-		-n auto --dist loadfile -p no:cacheprovider -W default --disable-warnings \
+		-n auto --dist loadfile --no-loadscope-reorder -p no:cacheprovider -W default --disable-warnings \
 		--deselect tests/test_files_zarr.py::test_local_chunks_are_decompressed_on_the_calling_thread \
 		$(LOWEST:%=tests/test_%.py)
 
@@ -56,8 +58,7 @@ torture: .venv/.test
 kills: .venv/.test
 	$(BIN)/python -m fuzz.kills
 
-audit: .venv/.test
-	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+audit: .venv/.audit
 	$(BIN)/python -m fuzz.advisories
 
 docs: .venv/.docs
@@ -98,6 +99,16 @@ $(BIN)/python:
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python -r .venv-lowest/versions.txt \
 		google-crc32c hypothesis mpmath pandas pytest pytest-timeout pytest-xdist
 	@touch $@
+
+.venv/.audit: .venv/.test
+	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	@touch $@
+
+# Everything that .ci/run needs, in one installation.
+.venv/.ci: $(BIN)/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all,test,lint,docs]' pip-audit \
+		torch==2.13.0 torchmetrics lightning monai pytorch-ignite pymeshmetrics 'napari[pyqt6]' pytest-qt
+	@touch .venv/.base .venv/.test .venv/.lint .venv/.docs .venv/.audit $@
 
 # Atheris, for coverage-guided fuzzing, is not available on every platform.
 .venv/.fuzz: .venv/.test

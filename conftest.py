@@ -1,4 +1,4 @@
-"""Skip the doctests of integrations that are not installed, except in CI; set up napari."""
+"""Order test files, skip doctests of missing integrations except in CI, and set up napari."""
 
 import os
 from importlib.util import find_spec
@@ -13,6 +13,22 @@ if not os.environ.get("CI"):
         collect_ignore.append("src/probdice/monai.py")
     if not (find_spec("napari") and find_spec("qtpy")):
         collect_ignore.append("src/probdice/napari")
+
+# Files that take long. They start in this order, so that no worker gets one at the end, and the
+# first ones compile different kernels, so that no kernel is compiled twice.
+LONG = [
+    *("test_boundaries", "test_browser", "test_cases", "test_clusters", "test_distribution"),
+    *("test_paper_run", "test_torch_processes", "test_torch_loss", "test_torch"),
+    *("test_napari_window", "test_portability", "test_evaluation_running", "test_browser_sheets"),
+    *("test_cli_evaluate", "test_cli", "test_cli_compare", "test_report", "test_round_trips"),
+    *("test_pictures", "test_fuzz", "test_engine_dask", "test_evaluation"),
+    *("test_files_containment", "test_properties"),
+]
+
+
+def pytest_collection_modifyitems(items):
+    places = {f"{name}.py": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def pytest_configure(config):

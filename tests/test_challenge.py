@@ -6,32 +6,19 @@ one shifted its images.
 
 import csv
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
+from commands import probdice
 from numpy.typing import NDArray
 
 TEAMS = ("right", "easy", "broken", "swapped", "shifted")
 CASES, HARD = 10, 6  # cases from 6 on are hard
 RULES = ("worst", "zero", "exclude")
-
-
-def probdice(*words: str | Path, folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "probdice", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        env=os.environ,
-    )
 
 
 def save(path: Path, labels: NDArray[np.int64]) -> None:

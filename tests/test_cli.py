@@ -15,6 +15,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from commands import probdice as probdice_in_process
 
 import probdice
 
@@ -27,7 +28,7 @@ def run(
     *words: str | Path, command: tuple[str, ...] = (COMMAND,)
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*command, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
+        [*command, *map(str, words)], capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -91,7 +92,7 @@ def test_shell_completion_lists_commands() -> None:
         [COMMAND],
         env=os.environ | {"_PROBDICE_COMPLETE": "complete_bash", "COMP_WORDS": "probdice co",
                           "COMP_CWORD": "1"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["compare", "consensus"]
 
@@ -109,12 +110,6 @@ def test_a_closed_pipe_is_not_an_error(pair: tuple[Path, Path]) -> None:
         assert process.returncode == 0
 
 
-PRINTING = pytest.mark.parametrize(
-    "words", [["compare"], ["compare", "--json", "-"], ["compare", "-q"], ["info"], ["--version"],
-              ["--help"], ["compare", "--help"]],
-)  # fmt: skip
-
-
 def with_files(words: list[str], pair: tuple[Path, Path]) -> list[str]:
     """Insert the files that a command needs after its name."""
     files = {"compare": pair, "info": pair[:1]}.get(words[0], ())
@@ -122,12 +117,12 @@ def with_files(words: list[str], pair: tuple[Path, Path]) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@PRINTING
+@pytest.mark.parametrize("words", [["compare"], ["compare", "--json", "-"], ["--help"]])
 def test_full_standard_output_is_reported(pair: tuple[Path, Path], words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [COMMAND, *with_files(words, pair)], stdout=full, stderr=subprocess.PIPE, text=True,
-            timeout=60, check=False,
+            timeout=240, check=False,
         )  # fmt: skip
     reason = "No space left on device"
     assert done.stderr == f"error: cannot write to standard output: {reason}\n"
@@ -135,7 +130,9 @@ def test_full_standard_output_is_reported(pair: tuple[Path, Path], words: list[s
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-@PRINTING
+@pytest.mark.parametrize(
+    "words", [["compare"], ["compare", "-q"], ["info"], ["--version"], ["compare", "--help"]]
+)
 def test_closed_standard_output_is_reported(pair: tuple[Path, Path], words: list[str]) -> None:
     command = shlex.join([COMMAND, *with_files(words, pair)])
     done = run("-c", f"{command} >&-", command=("sh",))
@@ -157,14 +154,7 @@ def test_files_are_complete_if_all_streams_are_closed(
 
 @pytest.mark.parametrize(
     "module",
-    [
-        "numpy",
-        "typer",
-        "rich.table",
-        "probdice.cli.compare",
-        "probdice.comparison.from_files",
-        "numba",
-    ],
+    ["typer", "probdice.cli.compare", "numpy", "numba"],
 )
 def test_an_interrupt_during_an_import_exits_with_130(pair: tuple[Path, Path], module: str) -> None:
     code = f"""
@@ -194,7 +184,7 @@ def test_a_slow_step_is_shown_on_a_terminal_and_can_be_interrupted(
     code = """
 import time
 import probdice.files
-probdice.files.read = lambda *_, **__: time.sleep(60)
+probdice.files.read = lambda *_, **__: time.sleep(600)
 from probdice.cli import main
 main()
 """
@@ -215,15 +205,15 @@ main()
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
     try:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while b"reading" not in b"".join(output) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=240)
     finally:
         process.kill()
         process.wait()
-        watching.join(5)
+        watching.join(60)
         os.close(screen)
     assert (process.returncode, out) == (130, b"")
     assert b"reading" in b"".join(output)
@@ -239,7 +229,7 @@ def test_a_named_pipe_is_rejected_without_waiting(
     os.mkfifo(pipe)
     words = [command, *([pair[0]] if command == "compare" else []), pipe]
     done = subprocess.run(
-        [COMMAND, *words], capture_output=True, text=True, timeout=60, check=False
+        [COMMAND, *words], capture_output=True, text=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {pipe}: is a pipe")
@@ -257,6 +247,6 @@ def test_demo_writes_files_and_prints_a_command_that_repeats_it(tmp_path: Path) 
     assert names == {"reference.nii.gz", "prediction.nii.gz", "similarity.nii.gz", "page.html"}
     command = shlex.split(done.stdout.strip().splitlines()[-1])
     assert command[0] == "probdice"
-    repeated = run(*command[1:])
+    repeated = probdice_in_process(*command[1:])
     assert repeated.returncode == 0
     assert repeated.stdout.strip() == done.stdout[: done.stdout.index("\nto repeat")].strip()

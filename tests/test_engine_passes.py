@@ -76,11 +76,11 @@ def test_thousands_of_regions_are_counted_by_the_pairs_that_occur():
     rng = np.random.default_rng(0)
     a = rng.permutation(100_000)[np.arange(400_000) // 4] * 5000
     b = np.arange(400_000) // 400_000
-    start = time.perf_counter()
+    start = time.process_time()
     result = compare(a, b, merge="both")
     assert result.score == 1
     assert len(result.merges) == 99_999
-    assert time.perf_counter() - start < 30  # a few seconds where nothing else runs
+    assert time.process_time() - start < 30  # a few seconds of CPU time
 
 
 def test_many_crisp_regions_are_quick():
@@ -88,10 +88,10 @@ def test_many_crisp_regions_are_quick():
     centres = rng.integers(0, 1000, (91, 109, 91))
     permuted = rng.permutation(1000)[centres]
     compare(centres[:2], permuted[:2])
-    start = time.perf_counter()
+    start = time.process_time()
     result = compare(centres, permuted)
     assert result.score == 1
-    assert time.perf_counter() - start < 10  # about half a second where nothing else runs
+    assert time.process_time() - start < 10  # about half a second of CPU time
 
 
 @pytest.mark.parametrize("mask", [None, np.arange(5000) % 3 > 0])

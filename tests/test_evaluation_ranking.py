@@ -2,13 +2,12 @@
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import probdice
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
@@ -210,14 +209,14 @@ def test_the_picture_of_schemes_has_the_place_by_every_scheme(root: Path) -> Non
 
 def test_the_command_line_counts_missing_cases_and_strict_fails(root: Path) -> None:
     (root / "c" / "s3_2.npy").unlink()
-    words = [sys.executable, "-m", "probdice", "evaluate", "truth", "a", "b", "c", "-o", "out"]
+    words = ["evaluate", "truth", "a", "b", "c", "-o", "out"]
     words += ["--match", "labels", "--background", "0", "--reports", "none"]
     words += ["--rank-by", "dice:1", "--rank-by", "runtime", "--column", "runtime=times.csv"]
     words += ["--subjects", "{subject}_{session}", "--scheme", "test-based"]
-    done = subprocess.run([*words, "--strict"], cwd=root, capture_output=True, text=True)
+    done = probdice(*words, "--strict", folder=root)
     assert done.returncode == 1, done.stderr
     assert "17 scored, 1 missing, 0 failed" in done.stdout
     assert "ranking by Dice of 1 and runtime (test-based)" in done.stdout
     assert "6 cases of 3 subjects" in done.stdout
-    again = subprocess.run(words, cwd=root, capture_output=True, text=True)
+    again = probdice(*words, folder=root)
     assert again.returncode == 0, again.stderr

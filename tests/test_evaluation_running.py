@@ -21,6 +21,8 @@ from probdice.evaluation.case_scoring import Request
 from probdice.evaluation.pairing import ROLES, Job
 from probdice.options import CompareOptions
 
+pytestmark = pytest.mark.usefixtures("worker_processes")
+
 CASES = 24
 FINAL = (
     *("cases.csv", "regions.csv", "files.csv", "ranking.csv", "table.md", "table.tex", "how.md"),
@@ -151,7 +153,7 @@ def test_the_next_case_starts_before_the_last_is_recorded(monkeypatch: pytest.Mo
     Recorder.now, Recorder.taken = 0, []
     lines = running.run([request_of(case) for case in ("c0", "c1", "c2")], workers=1)
     assert next(lines) == "c0"
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while len(Recorder.taken) < 2 and time.monotonic() < end:
         time.sleep(0.001)
     assert len(Recorder.taken) == 2
@@ -246,7 +248,7 @@ def test_workers_exit_when_the_run_is_killed(tmp_path: Path) -> None:
     assert workers
     run.kill()
     run.communicate()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while any(alive(worker) for worker in workers) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(alive(worker) for worker in workers)
@@ -261,7 +263,7 @@ def test_an_interrupted_run_stops_its_workers_and_continues_later(tmp_path: Path
             break
     workers = children(run.pid)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=60)
+    run.communicate(timeout=240)
     assert run.returncode != 0
     assert not any(alive(worker) for worker in workers)
     kept = (folder / "out" / "cases.jsonl").read_bytes().count(b"\n")
@@ -275,15 +277,10 @@ def test_a_run_killed_at_random_points_ends_with_the_same_files(tmp_path: Path) 
     pages = [name for name in whole if "report_cases" in str(name)]
     assert len(whole) == len(FINAL) + 1 + len(pages) and len(pages) == 11
     chance = random.Random(0)
-    deadline = time.monotonic() + 10  # `make kills` runs longer
-    kills = 0
-    ended = False
-    while kills < 4 or (time.monotonic() < deadline and kills < 30):
+    for number in range(4):  # `make kills` runs longer
         # Every third run uses several worker processes, the others one.
-        run = started(folder, tiny=0 if kills % 3 == 2 else 2**40)
-        ended = killed_somewhere(run, chance)
-        kills += not ended
-        if ended:  # start a new run until the time is over
+        run = started(folder, tiny=0 if number % 3 == 2 else 2**40)
+        if killed_somewhere(run, chance):  # the run had ended
             assert everything(folder / "out") == whole
             shutil.rmtree(folder / "out")
     score(folder).report(reports="worst:3")

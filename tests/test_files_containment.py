@@ -46,7 +46,7 @@ def is_running(pid):
         return False
 
 
-def ends(pid, seconds=10.0):
+def ends(pid, seconds=60.0):
     deadline = time.monotonic() + seconds
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.02)

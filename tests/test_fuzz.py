@@ -13,6 +13,8 @@ from fuzz.execution import executed, lines_of
 from fuzz.kills import Disturber, Goal
 from fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.usefixtures("short_time_limit")
+
 REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
 MUTANTS = {"dicom": 40, "journal": 60}  # fewer for slow targets
 

@@ -163,9 +163,9 @@ def test_label_maps_merge_without_a_pass_over_the_pixels(similarity, monkeypatch
 def test_merging_thousands_of_equal_gains_is_fast():
     """An earlier version compared all ties again after every merge."""
     labels = np.arange(80_000) // 4
-    start = time.perf_counter()
+    start = time.process_time()
     result = compare(np.full((2, labels.size), 0.5), labels, merge="prediction")
-    assert time.perf_counter() - start < 30  # a second where nothing else runs
+    assert time.process_time() - start < 30  # a second of CPU time
     assert [merge.region for merge in result.merges] == sorted(
         merge.region for merge in result.merges
     )

@@ -17,6 +17,7 @@ import h5py
 import nibabel
 import numpy as np
 import pytest
+from commands import probdice as run_command
 
 import probdice
 from probdice import InputError, evaluate, read
@@ -166,7 +167,8 @@ def test_affected_tests_pass_without_the_modules_of_a_system(tmp_path, system, t
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_evaluate_gives_the_same_scores_on_every_system(folders, system):
-    words = "evaluate", folders / "truth", folders / "mine", "-o", folders / "out", "--workers", "2"
+    words = "evaluate", folders / "truth", folders / "mine", "-o", folders / "out"
+    words += "--workers", "2", "--reports", "none"
     done = run("-m", "probdice", *words, start=SYSTEMS[system], folder=folders)
     assert done.returncode == 0, done.stderr
     assert scores(folders / "out") == {"a": 0.75, "b": 0.75}  # 6 of 8 pixels agree
@@ -385,16 +387,18 @@ warnings.filterwarnings("error", category=EncodingWarning, module=r"probdice\\b"
 NOT_UTF_8 = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "NO_COLOR": "1"}
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_files_are_the_same_in_every_default_encoding_and_with_both_line_ends(folders, newline):
-    table = newline.join(["index\tname", "1\tmatière grise", "2\t脑", ""])
-    (folders / "names.tsv").write_bytes(table.encode())
-    settings = ["# é", 'names = "names.tsv"', 'background = "脑"', 'reports = "all"', ""]
-    (folders / "run.toml").write_bytes(newline.join(settings).encode())
-    words = "evaluate", folders / "truth", f"net={folders / 'mine'}", "-o", folders / "out"
+def test_files_are_the_same_in_every_default_encoding_and_with_both_line_ends(folders):
+    def write_inputs(newline):
+        table = newline.join(["index\tname", "1\tmatière grise", "2\t脑", ""])
+        (folders / "names.tsv").write_bytes(table.encode())
+        settings = ["# é", 'names = "names.tsv"', 'background = "脑"', 'reports = "all"', ""]
+        (folders / "run.toml").write_bytes(newline.join(settings).encode())
+        options = "--config", folders / "run.toml", "--save-config", folders / "saved.toml"
+        return "evaluate", folders / "truth", f"net={folders / 'mine'}", *options
+
     done = run(
-        *("-X", "warn_default_encoding", "-m", "probdice", *words),
-        *("--config", folders / "run.toml", "--save-config", folders / "saved.toml"),
+        *("-X", "warn_default_encoding", "-m", "probdice"),
+        *(*write_inputs("\r\n"), "-o", folders / "out"),
         start=STRICT,
         folder=folders,
         **NOT_UTF_8,
@@ -406,6 +410,9 @@ def test_files_are_the_same_in_every_default_encoding_and_with_both_line_ends(fo
         assert "脑" in content.decode() or "\\u8111" in content.decode(), name
     assert '"脑"' in (folders / "saved.toml").read_text(encoding="utf-8")
     assert b"\r" not in (folders / "saved.toml").read_bytes()
+    assert run_command(*write_inputs("\n"), "-o", folders / "utf8").returncode == 0
+    for name in ("cases.csv", "regions.csv", "table.md"):
+        assert (folders / "utf8" / name).read_bytes() == (folders / "out" / name).read_bytes()
 
 
 def test_name_tables_may_have_the_line_ends_of_any_system(tmp_path):

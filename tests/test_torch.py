@@ -16,27 +16,13 @@ from probdice import Aitchison, InputError, ProbdiceWarning, Segmentation, TooLa
 require("torch", "torchmetrics", "lightning")
 
 import torch
+from torch_data import CLASSES, CLUSTERS, IMAGES, SHAPE, fed, made, metric_for
 from torchmetrics import MetricCollection
 
 from probdice.torch import RegionDice, batches
 from probdice.torch.sums import sums_in_torch, sums_of
 
-IMAGES, CLASSES, CLUSTERS, SHAPE = 7, 3, 5, (6, 9)
 EXACT = "score", "matched_score", "chance", "adjusted_score"
-
-
-def made(seed=0):
-    """Labels of targets and predictions that somewhat agree, and logits and soft targets."""
-    random = torch.Generator().manual_seed(seed)
-    target = torch.randint(CLASSES, (IMAGES, *SHAPE), generator=random)
-    noise = torch.randint(CLUSTERS, target.shape, generator=random)
-    agree = torch.rand(target.shape, generator=random) < 0.6
-    preds = torch.where(agree, (target + 2) % CLUSTERS, noise)
-    logits = torch.randn(IMAGES, CLUSTERS, *SHAPE, generator=random, dtype=torch.float64)
-    logits += 2 * torch.nn.functional.one_hot(preds, CLUSTERS).movedim(-1, 1)
-    soft = torch.randn(IMAGES, CLASSES, *SHAPE, generator=random, dtype=torch.float64)
-    soft += 2 * torch.nn.functional.one_hot(target, CLASSES).movedim(-1, 1)
-    return {"labels": preds, "logits": logits}, {"labels": target, "soft": soft.softmax(1)}
 
 
 def concatenated(preds, target, ignore=()):
@@ -51,17 +37,6 @@ def concatenated(preds, target, ignore=()):
         return Segmentation.concatenate(images)
 
     return side(target, ignore), side(preds)
-
-
-def metric_for(**options):
-    return RegionDice(CLASSES, CLUSTERS, activation="softmax", **options)
-
-
-def fed(metric, preds, target, size=3):
-    """The metric after all batches of a size."""
-    for p, t in zip(preds.split(size), target.split(size), strict=True):
-        metric.update(p, t)
-    return metric
 
 
 def known(result):
@@ -604,44 +579,6 @@ def test_the_state_does_not_grow():
         metric.update(preds, target)
         sizes.append(sum(state.numel() for state in metric.metric_state.values()))
     assert sizes == [CLASSES * CLUSTERS + 2 * (CLASSES + CLUSTERS) + 13] * 3
-
-
-CASES = [
-    ("labels", "labels", {"merge": "both"}),
-    ("labels", "labels", {"correspondence": "image"}),
-    ("logits", "labels", {"merge": "prediction"}),
-    ("logits", "soft", {}),
-]
-
-
-def one_of_two(rank, folder):
-    """A process that sees every other image, one at a time."""
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
-    )
-    try:
-        values = []
-        for p, t, options in CASES:
-            metric = fed(metric_for(**options), made()[0][p][rank::2], made()[1][t][rank::2], 1)
-            values.append({key: value.item() for key, value in metric.compute().items()})
-            if "correspondence" not in options:
-                assert metric.result.pixels == IMAGES * SHAPE[0] * SHAPE[1]
-        torch.save(values, f"{folder}/values{rank}.pt")
-    finally:
-        torch.distributed.destroy_process_group()
-
-
-def test_two_processes_give_the_numbers_of_one(tmp_path):
-    torch.multiprocessing.spawn(one_of_two, args=(str(tmp_path),), nprocs=2)
-    several = [torch.load(tmp_path / f"values{rank}.pt") for rank in (0, 1)]
-    for case, (p, t, options) in enumerate(CASES):
-        alone = fed(metric_for(**options), made()[0][p], made()[1][t]).compute()
-        for values in (ranks[case] for ranks in several):
-            assert list(values) == list(alone)
-            error = 0 if (p, t) == ("labels", "labels") else 1e-12
-            assert list(values.values()) == pytest.approx(
-                [value.item() for value in alone.values()], abs=error, rel=0, nan_ok=True
-            )
 
 
 # -- devices -------------------------------------------------------------------------------------

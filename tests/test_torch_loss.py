@@ -17,6 +17,7 @@ require("torch", "torchmetrics", "lightning", "monai", "ignite")
 
 import torch
 from monai.losses import DiceLoss
+from torch_data import network, stripes
 
 from probdice.torch import RegionDice, RegionDiceLoss, region_dice_loss
 
@@ -673,21 +674,6 @@ def test_the_representation_shows_the_options():
 # -- training ------------------------------------------------------------------------------------
 
 
-def stripes(count=8, seed=0):
-    """Noisy images of three stripes, and their labels."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = (torch.arange(24) // 8).expand(count, 24, 24)
-    images = labels[:, None] / 2 + 0.2 * torch.randn(count, 1, 24, 24, generator=generator)
-    return images, labels
-
-
-def network():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(1, 8, 5, padding=2), torch.nn.ReLU(), torch.nn.Conv2d(8, 3, 1)
-    )
-
-
 def mean_dice(model, match="labels"):
     images, labels = stripes(seed=1)
     metric = RegionDice(3, match=match, activation="softmax")
@@ -826,35 +812,3 @@ def test_the_recipe_for_nnunet_builds_a_loss(monkeypatch):
         cross_entropy = -(np.log(p) * q).sum() / q.shape[1]
         expected += weight * (expected_loss(p, q, "dice", 0) + cross_entropy)
     assert loss(outputs, targets).item() == pytest.approx(expected, abs=1e-9)
-
-
-def one_of_two(rank, folder):
-    """A process that trains on every other image."""
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
-    )
-    try:
-        model = torch.nn.parallel.DistributedDataParallel(network())
-        trained(model, *(side[rank::2] for side in stripes()))
-        torch.save(model.module.state_dict(), f"{folder}/weights{rank}.pt")
-    finally:
-        torch.distributed.destroy_process_group()
-
-
-def trained(model, images, labels, steps=5):
-    loss = RegionDiceLoss()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(steps):
-        optimiser.zero_grad()
-        loss(model(images), labels).backward()
-        optimiser.step()
-
-
-def test_two_processes_train_like_one(tmp_path):
-    torch.multiprocessing.spawn(one_of_two, args=(str(tmp_path),), nprocs=2)
-    model = network()
-    trained(model, *stripes())
-    several = [torch.load(tmp_path / f"weights{rank}.pt") for rank in (0, 1)]
-    for name, weights in model.state_dict().items():
-        assert torch.equal(several[0][name], several[1][name])
-        assert torch.allclose(several[0][name], weights, atol=1e-5)
