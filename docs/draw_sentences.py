@@ -20,6 +20,7 @@ OPENING = r"(?=[A-Z`*\"“(\[…])"
 END = re.compile(
     rf"(?<!\bal\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?])\s+{OPENING}|(?<=[.!?]\))\s+{OPENING}"
 )
+NOT_PROSE = r"^(?: {4}.*|[#!].*|:::.*|:\w.*|--[\w-]+|\(.*\)=|\|[-|]+)$"  # lines of Markdown
 CODE = re.compile(r"[=;{}]{2}|[{};]$|^[.#<@]|^probdice [a-z]+ |\\[bdsw]")
 BLOCKS = re.compile(r"</?(?:p|div|li|ul|ol|td|th|tr|h\d|section|figure|br|option|button)\b[^>]*>")
 
@@ -86,7 +87,7 @@ def docstring_text(text: str) -> str:
 def markdown_text(text: str) -> str:
     """Prose, list items and table rows of a page, each as a paragraph."""
     text = re.sub(r"^(`{3,})(?!\{command-ref).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^(?: {4}.*|#.*|:::.*|:\w.*|\(.*\)=|\|[-|]+)$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(NOT_PROSE, "\n", text, flags=re.MULTILINE)
     text = re.sub(r"^> ", "", text, flags=re.MULTILINE)
     text = re.sub(r"^ *(?:[-*:]|\d+\.) |^\|", "\n", text, flags=re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\([^)]*\)|\{[\w:]+\}", r"\1", text)
