@@ -86,11 +86,11 @@ def docstring_text(text: str) -> str:
 
 def markdown_text(text: str) -> str:
     """Prose, list items and table rows of a page, each as a paragraph."""
-    text = re.sub(r"^(`{3,})(?!\{command-ref).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *(`{3,})(?!\{command-ref).*?^ *\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(NOT_PROSE, "\n", text, flags=re.MULTILINE)
     text = re.sub(r"^> ", "", text, flags=re.MULTILINE)
     text = re.sub(r"^ *(?:[-*:]|\d+\.) |^\|", "\n", text, flags=re.MULTILINE)
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)|\{[\w:]+\}", r"\1", text)
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)|\{py:obj\}", r"\1", text)
 
 
 def html_text(text: str) -> str:
