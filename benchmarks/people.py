@@ -6,8 +6,9 @@ FOLDER and its subfolders contain the human segmentations of the Berkeley data s
 .mat file per photograph. For every index, the first table shows the area under the ROC curve for
 pairs of raters of one photograph and pairs of raters of two photographs of the same size, with a 95
 % CI from a bootstrap over photographs, and the 10 %, 50 % and 90 % quantiles of both kinds of pairs
-(errors and distances with a minus sign). The second table shows the score of one rater against the
-mean of 1, 2, … others, and the score of the best label map.
+(errors and distances with a minus sign). Then follow the pairs of regions that the paper's rule
+makes although they share no pixel. The second table shows the score of one rater against the mean
+of 1, 2, … others, and the score of the best label map.
 """
 
 import argparse
@@ -39,6 +40,7 @@ SHOWN = (
     "mean_iou",
     "kappa",
     "rand",
+    "adjusted_score, merged",
 )
 
 
@@ -61,6 +63,8 @@ def main() -> None:
         )
         interval = f"[{row['low']:.4f}, {row['high']:.4f}]"
         print(f"{row['index']:28} {row['auc']:6.4f}   {interval}   {spread}")
+    apart, made = paper_pairs(photographs)
+    print(f"\n{apart} of {made} pairs by the paper's rule ({apart / made:.0%}) share no pixel")
     reached = by_number(photographs)
     print(
         f"\none rater against the mean of others, {reached[0]['photographs']} photographs; best is"
@@ -70,7 +74,7 @@ def main() -> None:
     for row in reached:
         print(f"{row['others']:6} {row['score']:8.4f} {row['best']:8.4f} {row['explained']:10.4f}")
     if options.json is not None:
-        content = {"told": told, "reached": reached}
+        content = {"told": told, "apart": apart, "pairs": made, "reached": reached}
         options.json.write_text(json.dumps(content, indent=2) + "\n")
 
 
@@ -89,6 +93,7 @@ def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
         "explained, the higher": max(result.explained.values()),
         "score": result.score,
         "adjusted_score": result.adjusted_score,
+        "adjusted_score, merged": probdice.compare(first, second, merge="both").adjusted_score,
         "covering": (indices["covering_reference"] + indices["covering_prediction"]) / 2,
     }
     for name in SHOWN:
@@ -138,6 +143,21 @@ def area(alike: NDArray[Any], unlike: NDArray[Any]) -> float:
     ordered = np.sort(unlike)
     below = np.searchsorted(ordered, alike, "left") + np.searchsorted(ordered, alike, "right")
     return float(below.mean() / (2 * unlike.size))
+
+
+def paper_pairs(photographs: dict[str, list[NDArray[Any]]]) -> tuple[int, int]:
+    """How many pairs of regions share no pixel by the paper's rule, and how many pairs there are.
+
+    Each pair of raters of one photograph is compared.
+    """
+    apart = made = 0
+    for people in photographs.values():
+        for first, second in combinations(people, 2):
+            groups = probdice.compare(first, second, match="paper").groups
+            matched = [group for group in groups if group.reference and group.prediction]
+            made += len(matched)
+            apart += sum(group.dice == 0 for group in matched)
+    return apart, made
 
 
 def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]]:

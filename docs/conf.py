@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 
 from probdice import __version__
 
@@ -40,6 +41,7 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 highlight_language = "none"  # each block sets its language
+smartquotes = False  # quotation marks and dashes of options stay as they are typed
 
 # -- reference -----------------------------------------------------------------------------------
 
@@ -137,6 +139,9 @@ def _docstring(
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the event handlers."""
+    """Connect the event handlers, and give the list of attributes its usual title."""
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

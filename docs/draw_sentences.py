@@ -1,6 +1,8 @@
 """Draw random sentences from messages, pages, documentation and docstrings, for proofreading.
 
 python docs/draw_sentences.py SEED [COUNT]
+
+A message that the code puts together is one text, with … for values that are known later.
 """
 
 import ast
@@ -12,33 +14,103 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SHORTEST = 5  # words in a sentence
-END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])|\n\s*\n|\n\s*[-*|>#]|\s\|\s")
+VALUE = "…"  # stands for a value in a message
+MESSAGES = ("Error", "Warning", "BadParameter", "Note", "Problem", "warn")  # ends of their names
+OPENING = r"(?=[A-Z`*\"“(\[…])"
+END = re.compile(
+    rf"(?<!\bal\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?])\s+{OPENING}|(?<=[.!?]\))\s+{OPENING}"
+)
+NOT_PROSE = r"^(?: {4}.*|[#!].*|:::.*|:\w.*|--[\w-]+|\(.*\)=|\|[-|]+)$"  # lines of Markdown
+CODE = re.compile(r"[=;{}]{2}|[{};]$|^[.#<@]|^probdice [a-z]+ |\\[bdsw]")
+BLOCKS = re.compile(r"</?(?:p|div|li|ul|ol|td|th|tr|h\d|section|figure|br|option|button)\b[^>]*>")
 
 
 def texts() -> Iterator[tuple[str, str]]:
     """Every text of the project with the file that contains it."""
     for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield str(path.relative_to(ROOT)), node.value
-    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.html")]
+        for text in python_texts(path.read_text(encoding="utf-8")):
+            yield str(path.relative_to(ROOT)), text
+    for path in sorted((ROOT / "src").rglob("*.html")):
+        yield str(path.relative_to(ROOT)), html_text(path.read_text(encoding="utf-8"))
+    pages = [*(ROOT / "docs").rglob("*.md")]
     pages += [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     for path in sorted(pages):
         if not {"_build", "generated"} & set(path.parts):
-            text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-            yield str(path.relative_to(ROOT)), re.sub(r"<[^>]*>|\{[{%].*?[%}]\}", " ", text)
+            yield str(path.relative_to(ROOT)), markdown_text(path.read_text(encoding="utf-8"))
+
+
+def python_texts(source: str) -> Iterator[str]:
+    """The docstrings, messages and other strings of a module."""
+    yield from _texts_in(ast.parse(source))
+
+
+def _texts_in(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        yield docstring_text(ast.get_docstring(node) or "")
+    if isinstance(node, ast.Call) and _name(node.func).endswith(MESSAGES):
+        yield "".join(_joined(argument) for argument in node.args)
+        for keyword in node.keywords:
+            yield from _texts_in(keyword.value)
+    elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+        text = _joined(node)
+        yield text if text.strip(VALUE) else ""
+    else:
+        for child in ast.iter_child_nodes(node):
+            is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            if not is_docstring:
+                yield from _texts_in(child)
+
+
+def _joined(node: ast.AST) -> str:
+    """The text of an expression, with a placeholder for each value in it."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else VALUE
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_joined(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _joined(node.left) + _joined(node.right)
+    return VALUE
+
+
+def _name(function: ast.expr) -> str:
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def docstring_text(text: str) -> str:
+    """A docstring without section titles, names of parameters and examples."""
+    text = re.sub(r"^ *[A-Z][\w ]*\n *-{3,}$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *>>>.*(?:\n.+)*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[*\w`, ]+ : .*$|^\w+(?:, \w+)*$", "\n", text, flags=re.MULTILINE)
+    return re.sub(r"^ *(?:[-*]|\d+\.) ", "\n", text, flags=re.MULTILINE)
+
+
+def markdown_text(text: str) -> str:
+    """Prose, list items and table rows of a page, each as a paragraph."""
+    text = re.sub(r"^ *(`{3,})(?!\{command-ref).*?^ *\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(NOT_PROSE, "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^> ", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *(?:[-*:]|\d+\.) |^\|", "\n", text, flags=re.MULTILINE)
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)|\{py:obj\}", r"\1", text)
+
+
+def html_text(text: str) -> str:
+    """The text of a template, with a placeholder for each value."""
+    text = re.sub(r"<(script|style)\b.*?</\1>|\{[%#].*?[%#]\}", "", text, flags=re.DOTALL)
+    text = re.sub(r"\{\{.*?\}\}", VALUE, text, flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", "", BLOCKS.sub("\n\n", text))
 
 
 def sentences() -> list[tuple[str, str]]:
-    """Sentences of at least a few words, without code and examples."""
+    """Whole sentences and messages of at least a few words, without code and examples."""
     drawn = []
     for file, text in texts():
-        prose = "\n".join(line for line in text.splitlines() if not line.strip().startswith(">>>"))
-        for part in END.split(prose):
-            sentence = " ".join(part.split())
-            words = re.findall(r"[A-Za-z]{2,}", sentence)
-            if len(words) >= SHORTEST and not re.search(r"[=;{}]{2}|^\W*$|---", sentence):
-                drawn.append((file, sentence))
+        for paragraph in re.split(r"\n\s*\n", text):
+            is_row = paragraph.endswith("|")  # of a table
+            for part in [paragraph.rstrip("|")] if is_row else END.split(paragraph):
+                sentence = " ".join(part.split())
+                words = re.findall(r"[A-Za-z]{2,}", sentence)
+                if len(words) >= SHORTEST and not CODE.search(sentence):
+                    drawn.append((file, sentence))
     return drawn
 
 

@@ -13,6 +13,8 @@ import probdice
 from probdice.comparison.json_form import comparison_to_dict
 from probdice.evaluation.journal import TYPES
 from probdice.files import FORMATS
+from probdice.options import EvaluateOptions
+from probdice.options.declaration import declarations
 from probdice.pictures import Kind
 
 ROOT = Path(__file__).parent.parent
@@ -76,18 +78,56 @@ def test_every_kind_of_picture_is_shown():
     assert set(get_args(Kind)) <= shown
 
 
-def test_every_command_and_option_is_in_the_reference():
+def reference_of_commands() -> str:
+    """The generated part of the page of the command line, with the details that the page adds."""
     require("sphinx")
-    import typer
+    details = re.findall(
+        r"^````\{command-reference\}\n(.*?)^````$",
+        page("reference/command-line.md"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return extension("commands").command_pages(*details)
 
-    from probdice.cli.app import COMMANDS, app
 
-    text = extension("commands").command_pages()
+def test_the_reference_has_every_command():
+    from probdice.cli.app import COMMANDS
+
+    text = reference_of_commands()
     for command in COMMANDS:
         assert f"### probdice {command.__name__.replace('_', '-')}\n" in text
-    for command in typer.main.get_command(app).commands.values():
-        for entry in command.params:
-            assert all(word in text or word == entry.name for word in entry.opts)
+
+
+def test_the_reference_defines_every_option_once():
+    import typer
+
+    from probdice.cli.app import app
+
+    defined = re.findall(r"^#### `(--[a-z-]+)", reference_of_commands(), re.MULTILINE)
+    expected = {
+        parameter.opts[0]
+        for command in typer.main.get_command(app).commands.values()
+        for parameter in command.params
+        if parameter.opts[0].startswith("-")
+    }
+    expected |= {f"--{name.replace('_', '-')}" for name in declarations(EvaluateOptions)}
+    assert sorted(defined) == sorted(expected)
+
+
+def test_the_definition_of_an_option_has_the_help_of_every_command():
+    text = reference_of_commands()
+    for name, declared in declarations(EvaluateOptions).items():
+        anchor = f"(option-{name.replace('_', '-')})="
+        definition = text.partition(anchor)[2].partition("\n(option-")[0]
+        plain = re.sub(r"\[`(--[a-z-]+)`\]\([^)]*\)", r"\1", definition).replace("\\", "")
+        assert declared.help in plain
+        assert all(f"`{command}`" in definition for command in declared.commands)
+
+
+def test_links_to_options_lead_to_a_definition():
+    defined = set(re.findall(r"^\((option-[a-z-]+)\)=$", reference_of_commands(), re.MULTILINE))
+    for path in DOCS.rglob("*.md"):
+        linked = re.findall(r"\(#(option-[^)]+)\)", path.read_text(encoding="utf-8"))
+        assert set(linked) <= defined, path.name
 
 
 def test_docstrings_have_one_attribute_per_entry():

@@ -263,18 +263,18 @@ def _certain() -> Pair:
 
 CASES = {
     "large-background": Case("A large background", "bad", _large_background),
-    "one-region": Case("One region over all", "bad", _one_region),
-    "every-pixel": Case("A grid of little squares", "bad", _every_pixel),
+    "one-region": Case("One region for the whole image", "bad", _one_region),
+    "every-pixel": Case("A grid of small squares", "bad", _every_pixel),
     "joined": Case("Regions joined", "bad", _joined),
     "missed": Case("A small region missed", "bad", _missed),
     "broken": Case("A broken vessel", "bad", _broken),
     "grown": Case("Outlines too wide", "bad", _grown),
     "swapped": Case("Left and right swapped", "bad", _swapped),
     "over-confident": Case("Over-confidence", "bad", _over_confident),
-    "renumbered": Case("Other numbers", "good", _renumbered),
+    "renumbered": Case("Different labels", "good", _renumbered),
     "tiny": Case("Tiny regions, one pixel off", "good", _tiny),
     "thin": Case("A shifted boundary", "good", _thin),
     "split": Case("Regions split", "good", _split),
-    "barely-sure": Case("Right, and barely sure", "good", _barely_sure),
-    "certain": Case("Certain where a little doubt was", "good", _certain),
+    "barely-sure": Case("Right, but with low confidence", "good", _barely_sure),
+    "certain": Case("Small probabilities rounded to 0", "good", _certain),
 }
