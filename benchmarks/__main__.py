@@ -14,6 +14,7 @@ for name in (
     "boundaries",
     "command",
     "folder",
+    "challenge",
     "cases",
     "intervals",
     "training",

@@ -1,6 +1,7 @@
 """Connected components (lesions) of a folder of cases: through files and the command, by hand."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from probdice import Geometry, InputError, Segmentation, compare, write
 from probdice.cli.app import app
 from probdice.evaluation import Evaluation
-from probdice.metrics.component_table import ComponentTable, component_table
+from probdice.metrics.component_table import ComponentTable, Reading, component_table
 
 pytest.importorskip("cc3d")
 RUNNER = CliRunner()
@@ -57,8 +58,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, out: Path, *words: str, expected: int = 0) -> str:
     sides = [str(folder / name) for name in ("reference", "method")]
-    shared = ["--match", "labels", "--background", "0", "--reports", "none"]
-    done = RUNNER.invoke(app, ["evaluate", *sides, "-o", str(out), *shared, *words])
+    shared = ["--match", "labels", "--background", "0"]
+    pages = () if "--reports" in words else ("--reports", "none")
+    done = RUNNER.invoke(app, ["evaluate", *sides, "-o", str(out), *shared, *pages, *words])
     assert done.exit_code == expected, done.output
     return done.output
 
@@ -112,6 +114,7 @@ def test_every_component_has_a_row(results: tuple[Path, str]) -> None:
     missed = [row for row in rows if row["side"] == "reference" and row["found"] == "False"]
     assert [float(row["volume"]) for row in missed] == [60.0, 10.0, 120.0]
     assert float(missed[-1]["dice"]) == approx(2 * 3 / 15)
+    assert [missed[0][axis] for axis in "ijk"] == ["1", "7", "0"]  # the middle of (1:3, 6:9)
 
 
 def test_strata_count_components_by_their_own_size(results: tuple[Path, str]) -> None:
@@ -137,6 +140,21 @@ def test_the_output_states_how_components_are_defined(results: tuple[Path, str])
     assert evaluation.values()["method"].tolist() == approx([(2 / 5 + 2 / 3) / 2, 0])
     assert evaluation.values("components_missed:17")["method"].tolist() == [2, 1]
     assert not evaluation.higher_is_better("components_missed:17")
+
+
+def test_missed_and_false_components_link_to_their_place(folder: Path, tmp_path: Path) -> None:
+    """The table of components, and the table of the report."""
+    run(folder, tmp_path, "--components", "all", "--reports", "all")
+    rows = rows_of(tmp_path / "components.csv")
+    missed = next(row for row in rows if row["class"] == "17" and row["volume"] == "60.0")
+    assert missed["page"] == "report_cases/0000-a-method.html#at=1.7.0"
+    assert (tmp_path / "report_cases/0000-a-method.html").exists()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    section = page.partition('id="component-errors"')[2].partition("</section>")[0]
+    links = re.findall(r'href="report_cases/0000-a-method.html#at=([0-9.]+)"', section)
+    assert links == ["1.7.0", "1.7.0", "5.10.0", "7.18.0"]  # 60 (missed and false), 10, 10 mm³
+    run(folder, tmp_path, "--components", "all")
+    assert not any(row["page"] for row in rows_of(tmp_path / "components.csv"))
 
 
 def test_classes_connectivity_smallest_size_and_threshold(folder: Path, tmp_path: Path) -> None:
@@ -178,3 +196,112 @@ def test_components_correspond_by_the_groups_of_the_comparison() -> None:
         assert table.counts(0.5).found == 2
     assert component_table(result, connectivity=4).counts(0.5).found == 3
     assert ComponentTable.from_dict(table.to_dict()) == table
+
+
+def line(*regions: tuple[slice, int], length: int = 40) -> NDArray[np.int64]:
+    labels = np.zeros(length, np.int64)
+    for place, label in regions:
+        labels[place] = label
+    return labels
+
+
+def counts_of(
+    table: ComponentTable, reading: Reading, threshold: float = 0.5, label: str | None = None
+) -> tuple[float, ...]:
+    counts = table.counts(threshold, label, reading=reading)
+    return counts.found, counts.missed, counts.false, counts.f1, counts.panoptic_quality
+
+
+def test_a_lesion_in_pieces_and_merged_lesions_are_found_many_to_one() -> None:
+    """Lesion 0:10 in three pieces, and lesions 20:24 and 26:30 under the prediction 20:30."""
+    reference = line((slice(0, 10), 1), (slice(20, 24), 1), (slice(26, 30), 1))
+    prediction = line((slice(0, 4), 1), (slice(5, 8), 1), (slice(9, 13), 1), (slice(20, 30), 1))
+    table = component_table(compare(reference, prediction, match="labels", background=0))
+    # One-to-one: Jaccard 4/10 for the first lesion and 4/10 for one of the two others.
+    assert [row.jaccard for row in table.rows] == approx([0.4, 0.4, 0, 0.4, 0, 0, 0.4])
+    assert counts_of(table, "one") == (0, 3, 4, 0, 0)
+    # The pieces 0:4 and 5:8 are parts; 9:13 has 1 of 4 pixels in the lesion. Jaccard 7/10; 8/10.
+    many = [row.jaccard_many for row in table.rows]
+    assert many == approx([0.7, 0.8, 0.8, 0.7, 0.7, 0, 0.8])
+    assert [row.parts for row in table.rows] == [2, 0, 0, 0, 0, 0, 2]
+    f1 = 2 * 3 / (2 * 3 + 0 + 1)
+    assert counts_of(table, "many") == approx((3, 0, 1, f1, f1 * (0.7 + 0.8 + 0.8) / 3))
+    assert table.rows[0].dice_many == approx(14 / 17)
+
+
+def test_many_to_one_never_finds_fewer_components() -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(20):
+        reference, prediction = (generator.random((2, 24, 24)) < 0.45).astype(np.int64)
+        table = component_table(compare(reference, prediction, match="labels", background=0))
+        assert all(row.jaccard_many >= row.jaccard for row in table.rows)
+        for threshold in (0.1, 0.5, 0.8):
+            found, missed, false, *_ = counts_of(table, "one", threshold)
+            more, fewer, less, *_ = counts_of(table, "many", threshold)
+            assert more >= found and fewer <= missed and less <= false
+
+
+def test_the_voxel_of_a_component_lies_in_it() -> None:
+    """The centroid of a ring is outside the ring."""
+    reference = np.zeros((9, 9), np.int64)
+    reference[1:8, 1:8] = 1
+    reference[2:7, 2:7] = 0
+    table = component_table(compare(reference, np.zeros_like(reference), background=0))
+    (row,) = table.rows
+    assert row.place == (4.0, 4.0)
+    assert reference[row.voxel] == 1
+
+
+@pytest.mark.parametrize(
+    ("third", "expected"),
+    [
+        (None, (1, 0, 0, 1, 0.85)),  # test_simple_evaluation_maximize_matcher_overlaptwo
+        (slice(39, 47), (1, 0, 1, 0.66666666, 0.56666666)),  # …_maximize_matcher_overlap
+    ],
+)
+def test_values_of_panoptica_many_to_one(third: slice | None, expected: tuple[float, ...]) -> None:
+    """panoptica, unit_tests/test_panoptic_evaluator.py, MaximizeMergeMatching: tp, fn, fp, rq, pq.
+
+    Its images have 50 × 50 pixels, and all regions have the columns 10:20.
+    """
+    reference, prediction = np.zeros((2, 50, 50), np.int64)
+    reference[20:40, 10:20] = 1
+    for place in (slice(20, 35), slice(36, 38), *([] if third is None else [third])):
+        prediction[place, 10:20] = 1
+    table = component_table(compare(reference, prediction, match="labels", background=0))
+    assert counts_of(table, "many") == approx(expected)
+    counts = table.counts(0.5, reading="many")
+    assert counts.segmentation_quality == approx(0.85)
+    assert counts.dice == approx(0.9189189189189)
+
+
+def test_values_of_panoptica_one_to_one() -> None:
+    """panoptica, unit_tests/test_golden_values.py, GOLDEN_INSTANCE: one class."""
+    reference, prediction = np.zeros((2, 50, 50), np.int64)
+    reference[5:15, 5:15] = prediction[5:15, 5:15] = 1
+    reference[20:30, 20:30] = prediction[21:30, 20:30] = 1
+    reference[40:48, 5:13] = prediction[40:48, 40:48] = 1
+    table = component_table(compare(reference, prediction, match="labels", background=0))
+    expected = (2, 1, 1, 0.6666666666666666, 0.6333333333333333)
+    assert counts_of(table, "one") == approx(expected)
+    assert table.counts(0.5).segmentation_quality == approx(0.95)
+
+
+def test_values_of_deeplab2_over_classes() -> None:
+    """deeplab2, evaluation/panoptic_quality_test.py, test_predicted_non_contiguous_ignore_label.
+
+    A column of the ignored class 9 between the first two columns separates the instances of class
+    1, which components would join. deeplab2 requires a Jaccard index above 0.5.
+    """
+    reference = np.array([[0, 9, 9, 9], [1, 9, 2, 2], [1, 9, 9, 9]])
+    prediction = np.array([[0, 0, 9, 9], [1, 9, 1, 1], [1, 9, 9, 9]])
+    result = compare(reference, prediction, match="labels", background=9)
+    table = component_table(result, connectivity=4)
+    above = float(np.nextafter(0.5, 1))
+    classes = [counts_of(table, "one", above, label) for label in "012"]
+    found, missed, false, recognition, panoptic = np.mean(classes, axis=0)
+    assert (panoptic, recognition) == approx((2 / 9, 2 / 9))
+    assert (found, missed, false) == approx((1 / 3, 2 / 3, 2 / 3))
+    # deeplab2 counts the quality of a class without a match as 0; it is undefined here.
+    qualities = [table.counts(above, label).segmentation_quality for label in "012"]
+    assert np.nansum(qualities) / 3 == approx(1 / 3)

@@ -341,8 +341,9 @@ def _component_heading(summary: dict[str, Any]) -> str:
 
 def _components(summary: dict[str, Any]) -> FittingTable:
     """Return one row per method, class and range of sizes."""
-    names = ("found", "missed", "false", "f1", "sq", "pq", "dice")
-    table = plain_table("method", "class", ">size from", *(f">{name}" for name in names))
+    names = ("found", "missed", "false", "f1", "sq", "pq", "dice", "f1_many")
+    titles = (*names[:-1], "f1 many-to-one")
+    table = plain_table("method", "class", ">size from", *(f">{name}" for name in titles))
     for row in summary["components"]:
         counts = [str(row[name]) for name in names[:3]]
         qualities = [decimal(nan if row[name] is None else row[name]) for name in names[3:]]

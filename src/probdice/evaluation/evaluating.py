@@ -219,10 +219,10 @@ def evaluate(
         distances. ``rank_by="dice:whole tumour"`` ranks by it.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one to one within corresponding classes. The table of cases has
-        counts of found, missed and false components, F1, panoptic quality and its factors, over
-        classes and per class, and components.csv has one row per component. Needs label maps and
-        `background`.
+        Components are matched one-to-one and many-to-one within corresponding classes. The table
+        of cases has counts of found, missed and false components, F1, panoptic quality and its
+        factors, over classes and per class, and components.csv has one row per component. Needs
+        label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
         The number of neighbours of a pixel in a component; all neighbours by default.
     minimum_size : float, optional

@@ -1,6 +1,6 @@
 """Write the tables, how.md, summary.json and the pages of an evaluation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,8 +56,7 @@ def write_results(
         as_csv(region_rows(evaluation.records), evaluation.others.region_columns),
     )
     if evaluation.others.components:
-        components = component_rows(evaluation.records, evaluation.others.component_threshold)
-        replace_file(out / "components.csv", as_csv(components, COMPONENTS))
+        _write_components(evaluation, out, {})
         strata = ({key: _cell(one) for key, one in row.items()} for row in summary["components"])
         replace_file(out / "strata.csv", as_csv(strata, STRATA))
     replace_file(out / "files.csv", files)
@@ -73,6 +72,14 @@ def write_results(
     ):
         # Names that are not valid text have lone surrogates; their escapes are valid JSON.
         replace_file(out / name, text.encode(errors="backslashreplace"))
+
+
+def _write_components(
+    evaluation: "Evaluation", out: Path, pages: Mapping[tuple[str, str], str]
+) -> None:
+    """Write components.csv, with links into the pages of cases."""
+    rows = component_rows(evaluation.records, evaluation.others.component_threshold, pages)
+    replace_file(out / "components.csv", as_csv(rows, COMPONENTS))
 
 
 def cases_frame(evaluation: "Evaluation") -> "pandas.DataFrame":
@@ -117,7 +124,7 @@ def write_pages(
     if evaluation.image is not None:
         images = find_images(Path(evaluation.image), evaluation.patterns.image, evaluation.cases)
     with lock:
-        write_evaluation(
+        pages = write_evaluation(
             evaluation,
             page,
             reports=reports,
@@ -127,6 +134,8 @@ def write_pages(
             progress=progress,
             words=evaluation.words,
         )
+        if path is None and evaluation.others.components:
+            _write_components(evaluation, page.parent, pages)
     return page
 
 

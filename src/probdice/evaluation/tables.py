@@ -12,7 +12,11 @@ from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import Record
 from probdice.files.sources import natural
 from probdice.metrics.boundary_measures import boundary_cells, boundary_columns
-from probdice.metrics.component_measures import component_cells, component_columns
+from probdice.metrics.component_measures import (
+    STRATUM_COLUMNS,
+    component_cells,
+    component_columns,
+)
 from probdice.metrics.component_table import ComponentTable
 from probdice.metrics.detection import COUNTS
 from probdice.metrics.indices import INDICES
@@ -48,13 +52,10 @@ CASES = (
     *("notes", "error"),
 )
 COMPONENTS = (
-    *("case", "method", "side", "class", "volume", "unit", "x", "y", "z", "found", "dice"),
-    "jaccard",
+    *("case", "method", "side", "class", "volume", "unit", "x", "y", "z", "i", "j", "k", "found"),
+    *("dice", "jaccard", "parts", "found_many", "dice_many", "jaccard_many", "page"),
 )
-STRATA = (
-    *("method", "class", "from", "to", "found", "missed", "false", "f1", "sq", "pq"),
-    "dice",
-)
+STRATA = ("method", "class", "from", "to", *STRATUM_COLUMNS)
 REGIONS = ("case", "method", *COLUMNS)
 
 
@@ -165,8 +166,13 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
     ]
 
 
-def component_rows(records: Iterable[Record], threshold: float) -> list[Row]:
-    """One row per connected component of every case and method."""
+def component_rows(
+    records: Iterable[Record], threshold: float, pages: Mapping[tuple[str, str], str]
+) -> list[Row]:
+    """One row per connected component of every case and method.
+
+    `pages` has the addresses of the pages of cases, relative to the table.
+    """
     rows: list[Row] = []
     for record in records:
         if record.comparison is None:
@@ -182,10 +188,16 @@ def component_rows(records: Iterable[Record], threshold: float) -> list[Row]:
                 "class": row.label,
                 "volume": row.volume,
                 "unit": table.unit,
-                **dict(zip(("x", "y", "z"), row.place, strict=False)),
+                **dict(zip("xyz", row.place, strict=False)),
+                **dict(zip("ijk", row.voxel, strict=False)),
                 "found": row.found(threshold),
                 "dice": row.dice,
                 "jaccard": row.jaccard,
+                "parts": row.parts,
+                "found_many": row.found(threshold, "many"),
+                "dice_many": row.dice_many,
+                "jaccard_many": row.jaccard_many,
+                "page": row.address(pages.get((record.case, record.method))),
             }
             for row in table.rows
         ]

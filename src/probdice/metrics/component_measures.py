@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label
-from probdice.metrics.component_table import ComponentCounts, ComponentTable, counted
+from probdice.metrics.component_table import ComponentTable, Reading, counted
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
 __all__ = [
     "COMPONENT_MEASURES",
+    "STRATUM_COLUMNS",
     "component_cells",
     "component_classes",
     "component_columns",
@@ -22,18 +23,19 @@ __all__ = [
     "stratum_rows",
 ]
 
-COUNTS = {
-    "components_found": "found",
-    "components_missed": "missed",
-    "components_false": "false",
+NUMBERS = {  # names of columns, and of attributes of ComponentCounts
+    "found": "found",
+    "missed": "missed",
+    "false": "false",
+    "f1": "f1",
+    "sq": "segmentation_quality",
+    "pq": "panoptic_quality",
+    "dice": "dice",
 }
-QUALITIES = {
-    "components_f1": "f1",
-    "components_sq": "segmentation_quality",
-    "components_pq": "panoptic_quality",
-    "components_dice": "dice",
-}
-COMPONENT_MEASURES = (*COUNTS, *QUALITIES)
+COUNTS = ("found", "missed", "false")
+READINGS: dict[Reading, str] = {"one": "", "many": "_many"}  # endings of names of columns
+STRATUM_COLUMNS = tuple(f"{name}{ending}" for ending in READINGS.values() for name in NUMBERS)
+COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 
 
 def component_value(
@@ -52,10 +54,13 @@ def component_value(
     table: ComponentTable | None = comparison.numbers.known("components")
     if table is None:
         return nan
-    name = (COUNTS | QUALITIES)[measure]
-    labels = table.labels if label is None else (label,)
-    values: list[float] = [getattr(table.counts(threshold, one), name) for one in labels]
-    if measure in COUNTS:
+    name = measure.removeprefix("components_").removesuffix(READINGS["many"])
+    reading: Reading = "many" if measure.endswith(READINGS["many"]) else "one"
+    values: list[float] = [
+        getattr(table.counts(threshold, one, reading=reading), NUMBERS[name])
+        for one in (table.labels if label is None else (label,))
+    ]
+    if name in COUNTS:
         return sum(values)
     known = [value for value in values if not isnan(value)]
     return sum(known) / len(known) if known else nan
@@ -67,8 +72,8 @@ def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
     Examples
     --------
     >>> from probdice.metrics.component_measures import component_columns
-    >>> component_columns(["1"])[6:8]
-    ('components_dice', 'components_found:1')
+    >>> component_columns(["1"])[13:15]
+    ('components_dice_many', 'components_found:1')
     """
     per_class = (f"{measure}:{label}" for label in classes for measure in COMPONENT_MEASURES)
     return (*COMPONENT_MEASURES, *per_class)
@@ -107,16 +112,15 @@ def stratum_rows(
     result = []
     for label in (None, *classes):
         for low, high in pairwise(edges):
-            counts: ComponentCounts = counted(rows, threshold, label, (low, high))
-            numbers = {key: getattr(counts, name) for key, name in (COUNTS | QUALITIES).items()}
-            result.append(
-                {
-                    "class": "all" if label is None else label,
-                    "from": low,
-                    "to": None if high == inf else high,
-                    **{key.removeprefix("components_"): one for key, one in numbers.items()},
-                }
-            )
+            row = {
+                "class": "all" if label is None else label,
+                "from": low,
+                "to": None if high == inf else high,
+            }
+            for reading, ending in READINGS.items():
+                counts = counted(rows, threshold, label, sizes=(low, high), reading=reading)
+                row |= {f"{key}{ending}": getattr(counts, own) for key, own in NUMBERS.items()}
+            result.append(row)
     return result
 
 
@@ -145,6 +149,9 @@ def component_definition(
         f"the Jaccard index with its partner is at least {threshold:g}; other components of the "
         f"reference are missed, and other components of the prediction are false. Panoptic quality "
         f"(pq) is F1 (recognition quality) times the mean Jaccard index of found components "
-        f"(segmentation quality, sq). Numbers over classes are sums of counts and means of the "
+        f"(segmentation quality, sq). In the many-to-one reading (names that end with _many), a "
+        f"component is a part of a component of the other side if more than half of it lies there; "
+        f"a component and its parts have the Jaccard index of the component with the union of its "
+        f"parts, if this is larger. Numbers over classes are sums of counts and means of the "
         f"other numbers over the classes that a case has."
     )

@@ -1,13 +1,21 @@
-"""Every connected component of both sides of a comparison, matched one to one within its class.
+"""Every connected component of both sides of a comparison, matched within its class.
 
-A class is a group of corresponding regions. Within a class, components are matched with the largest
-total overlap, which includes every pair with a Jaccard index above one half.
+A class is a group of corresponding regions. Components are matched within a class, in two readings:
+
+One-to-one: components are paired with the largest total overlap, which includes every pair with a
+Jaccard index above one half.
+
+Many-to-one: a component is a *part* of a component of the other side if more than half of it lies
+there. A component is compared with the union of its parts, and each part counts with the Jaccard
+index of this union. A lesion that is predicted in several pieces is therefore found, and so are
+several lesions that one predicted component covers. Where the one-to-one partner has a larger
+Jaccard index, that one counts, so the many-to-one reading never finds fewer components.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +25,16 @@ from probdice.errors import InputError
 from probdice.method.assignment import largest_total
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label
-from probdice.method.sides import SIDES, Both, Side
+from probdice.method.sides import SIDES, Both, Side, other
 from probdice.metrics.components import as_connectivity, connected, group_map
 from probdice.metrics.indices import background_masks
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "component_table"]
+__all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "Reading", "component_table"]
+
+Reading = Literal["one", "many"]  # one-to-one or many-to-one
 
 
 @dataclass(frozen=True)
@@ -40,22 +50,44 @@ class ComponentRow:
         Its size, in the unit of the table.
     place : tuple of float
         Its centroid: millimetres if the image has a geometry, else array indices.
+    voxel : tuple of int
+        The array indices of its voxel that is nearest to the centroid.
+    parts : int
+        The number of components of the other side that lie in it by more than half.
     dice : float
         The Dice coefficient with its partner; 0 if unmatched.
     jaccard : float
         The Jaccard index with its partner; 0 if unmatched.
+    dice_many : float
+        The Dice coefficient in the many-to-one reading.
+    jaccard_many : float
+        The Jaccard index in the many-to-one reading.
     """
 
     side: Side
     label: str
     volume: float
     place: tuple[float, ...]
+    voxel: tuple[int, ...]
+    parts: int
     dice: float
     jaccard: float
+    dice_many: float
+    jaccard_many: float
 
-    def found(self, threshold: float) -> bool:
-        """Whether the Jaccard index with its partner reaches a threshold."""
-        return self.jaccard >= threshold and self.jaccard > 0
+    def address(self, page: str | None) -> str:
+        """The address of the page of its case, opened at this component; "" without a page."""
+        return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
+
+    def agreement(self, reading: Reading) -> tuple[float, float]:
+        """The Dice coefficient and the Jaccard index in one of the readings."""
+        one = self.dice, self.jaccard
+        return one if reading == "one" else (self.dice_many, self.jaccard_many)
+
+    def found(self, threshold: float, reading: Reading = "one") -> bool:
+        """Whether the Jaccard index reaches a threshold."""
+        _, jaccard = self.agreement(reading)
+        return jaccard >= threshold and jaccard > 0
 
 
 @dataclass(frozen=True)
@@ -65,11 +97,11 @@ class ComponentCounts:
     Attributes
     ----------
     found : int
-        Reference components whose partner reaches the threshold.
+        Reference components whose Jaccard index reaches the threshold.
     missed : int
         Other reference components.
     false : int
-        Prediction components without such a partner.
+        Prediction components whose Jaccard index is below the threshold.
     segmentation_quality : float
         The mean Jaccard index of the components found; NaN if there are none.
     dice : float
@@ -142,10 +174,10 @@ class ComponentTable:
         return tuple(dict.fromkeys(row.label for row in self.rows))
 
     def counts(
-        self, threshold: float, label: str | None = None, sizes: tuple[float, float] = (0.0, inf)
+        self, threshold: float, label: str | None = None, *, reading: Reading = "one"
     ) -> ComponentCounts:
-        """Count the components of a class, or of all, with these sizes."""
-        return counted(self.rows, threshold, label, sizes)
+        """Count the components of a class, or of all."""
+        return counted(self.rows, threshold, label, reading=reading)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
@@ -154,7 +186,10 @@ class ComponentTable:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "ComponentTable":
         """Restore a table from the output of `to_dict`."""
-        rows = (ComponentRow(**{**row, "place": tuple(row["place"])}) for row in content["rows"])
+        rows = (
+            ComponentRow(**{**row, "place": tuple(row["place"]), "voxel": tuple(row["voxel"])})
+            for row in content["rows"]
+        )
         return cls(**{**content, "rows": tuple(rows)})
 
 
@@ -162,20 +197,23 @@ def counted(
     rows: Iterable[ComponentRow],
     threshold: float,
     label: str | None = None,
+    *,
     sizes: tuple[float, float] = (0.0, inf),
+    reading: Reading = "one",
 ) -> ComponentCounts:
     """Count the components of one or more tables, by the size of each component."""
     low, high = sizes
     chosen = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
     reference = [row for row in chosen if row.side == "reference"]
-    found = [row.jaccard for row in reference if row.found(threshold)]
-    false = [row for row in chosen if row.side == "prediction" and not row.found(threshold)]
+    predicted = [row for row in chosen if row.side == "prediction"]
+    dice = [row.agreement(reading)[0] for row in reference]
+    found = [row.agreement(reading)[1] for row in reference if row.found(threshold, reading)]
     return ComponentCounts(
         len(found),
         len(reference) - len(found),
-        len(false),
+        sum(not row.found(threshold, reading) for row in predicted),
         sum(found) / len(found) if found else nan,
-        sum(row.dice for row in reference) / len(reference) if reference else nan,
+        sum(dice) / len(dice) if dice else nan,
     )
 
 
@@ -228,7 +266,10 @@ def component_table(
             names[int(sides[side].groups[k])],
             float(sides[side].volumes[k]) * unit,
             _place(sides[side].centroids[k], images.reference.geometry),
-            *matches[side][k],
+            tuple(sides[side].voxels[k].tolist()),
+            int(matches.parts[side][k]),
+            *_dice_and_jaccard(matches.one[side][k]),
+            *_dice_and_jaccard(matches.many[side][k]),
         )
         for side in SIDES
         for k in range(sides[side].volumes.size)
@@ -250,6 +291,7 @@ class _Components:
     groups: NDArray[np.int64]
     volumes: NDArray[np.int64]
     centroids: NDArray[np.float64]
+    voxels: NDArray[np.int64]
     small: int
 
 
@@ -266,33 +308,96 @@ def _components(
     new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
     group_of = np.zeros(count + 1, np.int64)
     group_of[numbers] = codes[places].astype(np.int64) - 1
-    sums = [np.bincount(numbers, axis, count + 1)[kept] for axis in places]
+    sums = np.stack([np.bincount(numbers, axis, count + 1) for axis in places], axis=-1)
+    centroids = sums / np.maximum(volumes, 1)[:, None]
     return _Components(
         new_numbers[divided.astype(np.int64)],
         group_of[kept],
         volumes[kept],
-        np.stack(sums, axis=-1) / volumes[kept][:, None],
+        centroids[kept],
+        _nearest(numbers, np.stack(places, axis=-1), centroids)[kept[1:]],
         count - int(kept.sum()),
     )
 
 
-def _matched(sides: Both[_Components]) -> Both[list[tuple[float, float]]]:
-    """Per side and component, its Dice and Jaccard index with its partner; 0 if unmatched."""
+def _nearest(
+    numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Per component 1, 2, …, its pixel that is nearest to its centroid."""
+    squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
+    order = np.lexsort((squares, numbers))
+    _, first = np.unique(numbers[order], return_index=True)
+    nearest: NDArray[np.int64] = places[order[first]]
+    return nearest
+
+
+@dataclass(frozen=True, eq=False)
+class _Matches:
+    """Per side and component, the number of its parts, and what it has in common with others.
+
+    `one` and `many` are the readings. Each row has the pixels in common and the sum of both sizes.
+    """
+
+    parts: Both[NDArray[np.int64]]
+    one: Both[NDArray[np.int64]]
+    many: Both[NDArray[np.int64]]
+
+
+def _matched(sides: Both[_Components]) -> _Matches:
+    """Match the components of both sides."""
+    rows, columns, common = _overlaps(sides)
+    places = Both(rows, columns)
+    sizes = sides.map(lambda side: side.volumes.size)
+    one = sizes.map(lambda size: np.zeros((size, 2), np.int64))
+    shape = sizes.reference, sizes.prediction
+    for k in largest_total(rows, columns, common, shape).tolist() if rows.size else ():
+        i, j = rows[k], columns[k]
+        total = sides.reference.volumes[i] + sides.prediction.volumes[j]
+        one.reference[i] = one.prediction[j] = common[k], total
+    many = one.map(np.copy)
+    parts = []
+    for side in SIDES:
+        volumes = sides[other(side)].volumes
+        inside = 2 * common > volumes[places[other(side)]]
+        wholes, own_parts = places[side][inside], places[other(side)][inside]
+        unions = np.zeros((sizes[side], 2), np.int64)
+        unions[:, 1] = sides[side].volumes
+        np.add.at(unions, wholes, np.stack([common[inside], volumes[own_parts]], axis=-1))
+        parts.append(np.bincount(wholes, minlength=sizes[side]))
+        _keep_larger(many[side], np.arange(sizes[side]), unions)
+        _keep_larger(many[other(side)], own_parts, unions[wholes])
+    return _Matches(Both(*parts), one, many)
+
+
+def _overlaps(
+    sides: Both[_Components],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of components of the same class that overlap, and their pixels in common."""
     reference, prediction = sides
     both = (reference.numbers >= 0) & (prediction.numbers >= 0)
-    shape = reference.volumes.size, prediction.volumes.size
+    width = max(prediction.volumes.size, 1)
     keys, common = np.unique(
-        reference.numbers[both] * max(shape[1], 1) + prediction.numbers[both], return_counts=True
+        reference.numbers[both] * width + prediction.numbers[both], return_counts=True
     )
-    rows, columns = np.divmod(keys, max(shape[1], 1))
+    rows, columns = np.divmod(keys, width)
     same = reference.groups[rows] == prediction.groups[columns]
-    rows, columns, common = rows[same], columns[same], common[same].astype(np.int64)
-    values = Both(*([(0.0, 0.0)] * size for size in shape))
-    for k in largest_total(rows, columns, common, shape).tolist() if rows.size else ():
-        i, j, shared = int(rows[k]), int(columns[k]), int(common[k])
-        total = int(reference.volumes[i] + prediction.volumes[j])
-        values.reference[i] = values.prediction[j] = 2 * shared / total, shared / (total - shared)
-    return values
+    return rows[same], columns[same], common[same].astype(np.int64)
+
+
+def _keep_larger(
+    values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> None:
+    """Replace the rows at these places whose candidate has a larger Jaccard index."""
+    ratios = [
+        several[:, 0] / np.maximum(several[:, 1], 1) for several in (values[places], candidates)
+    ]
+    better = ratios[1] > ratios[0]  # half the Dice, which has the order of the Jaccard index
+    values[places[better]] = candidates[better]
+
+
+def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float]:
+    common, total = common_and_total.tolist()
+    return (2 * common / total, common / (total - common)) if common else (0.0, 0.0)
 
 
 def _chosen(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:

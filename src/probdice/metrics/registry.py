@@ -139,7 +139,7 @@ DISTANCES = {  # in millimetres, or in pixels for images without geometry
     "assd": Description("ASSD", higher_is_better=False, unit="mm"),
     "masd": Description("MASD", higher_is_better=False, unit="mm"),
 }
-COMPONENTS = {  # detection of connected components
+ONE_TO_ONE = {  # detection of connected components
     "components_found": Description("components found"),
     "components_missed": Description("components missed", higher_is_better=False),
     "components_false": Description("false components", higher_is_better=False),
@@ -147,6 +147,10 @@ COMPONENTS = {  # detection of connected components
     "components_sq": Description("component segmentation quality"),
     "components_pq": Description("component panoptic quality"),
     "components_dice": Description("mean component Dice"),
+}
+COMPONENTS = ONE_TO_ONE | {
+    f"{name}_many": Description(f"{one.title} (many-to-one)", one.higher_is_better)
+    for name, one in ONE_TO_ONE.items()
 }
 ERRORS = (  # counts and indices that are 0 for identical segmentations
     *("infinite_distances", "false_positives", "misses", "splits", "merges"),

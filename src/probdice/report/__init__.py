@@ -84,7 +84,7 @@ def write_evaluation(
     title: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
-) -> None:
+) -> dict[tuple[str, str], str]:
     """Write the report of an evaluation, and pages of its cases into a folder beside it.
 
     Pages of cases from an earlier run that are no longer linked are removed. If the files of a
@@ -116,6 +116,11 @@ def write_evaluation(
         Whether pages and warnings name options as in Python or as on the command line; see
         `write`.
 
+    Returns
+    -------
+    dict of (str, str) to str
+        The addresses of the pages of cases, relative to the report, by case and method.
+
     Examples
     --------
     >>> import os, tempfile
@@ -129,6 +134,7 @@ def write_evaluation(
     >>> truth, mine = (os.path.join(folder.name, name) for name in ("truth", "mine"))
     >>> out = os.path.join(folder.name, "out")
     >>> report.write_evaluation(evaluate(truth, mine, out=out), os.path.join(out, "report.html"))
+    {('a', 'mine'): 'report_cases/0000-a-mine.html'}
     >>> sorted(name for name in os.listdir(out) if name.startswith("report"))
     ['report.html', 'report_cases']
     >>> folder.cleanup()
@@ -153,3 +159,4 @@ def write_evaluation(
     write_page(file, text, alone=True)
     # Last, because the previous report links to these pages until it is replaced.
     remove_unlinked(file, pages)
+    return pages

@@ -23,9 +23,11 @@ from probdice.report.evaluation_ranking import (
 )
 from probdice.report.evaluation_settings import evaluation_settings
 from probdice.report.evaluation_tables import (
+    ComponentError,
     FailedCase,
     RaterTable,
     RegionRow,
+    component_errors,
     rater_table,
     region_rows,
     unscored_cases,
@@ -62,6 +64,8 @@ class EvaluationPage:
     regions: tuple[RegionRow, ...]
     hidden_regions: int
     has_derived: bool
+    component_errors: tuple[ComponentError, ...]
+    hidden_component_errors: int
     charts: tuple[Chart, ...]
     headline: str
     unscored: tuple[FailedCase, ...]
@@ -76,6 +80,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
     regions = region_rows(summary, list(evaluation.methods))
     unscored = unscored_cases(summary)
+    errors = component_errors(evaluation, pages)
     scored = len(evaluation.records) - len(evaluation.failures)
     counts = f"{counted(len(evaluation.cases), 'case')}, {counted(len(colours), 'method')}"
     return EvaluationPage(
@@ -98,6 +103,8 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         regions=regions[:LISTED],
         hidden_regions=max(0, len(regions) - LISTED),
         has_derived=bool(summary["derived"]),
+        component_errors=errors[:LISTED],
+        hidden_component_errors=max(0, len(errors) - LISTED),
         charts=charts_of(evaluation),
         headline=_headline(evaluation),
         unscored=unscored[:LISTED],

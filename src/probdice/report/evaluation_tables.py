@@ -1,19 +1,27 @@
-"""Regions, raters and cases without a score, as tables of the page of an evaluation."""
+"""Regions, raters, components and cases without a score: tables of the page of an evaluation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probdice.method.matching import listed
 from probdice.options import CompareOptions
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_cells import Cell, cell_of, centre_of, counted, interval_cell
+from probdice.text.formatting import decimal
+
+if TYPE_CHECKING:
+    from probdice.evaluation.results import Evaluation
+    from probdice.metrics.component_table import ComponentTable
+    from probdice.report.cases import Pages
 
 __all__ = [
+    "ComponentError",
     "FailedCase",
     "RaterTable",
     "RegionRow",
+    "component_errors",
     "rater_table",
     "region_rows",
     "unscored_cases",
@@ -37,6 +45,20 @@ class FailedCase:
     case: str
     method: str
     message: str
+
+
+@dataclass(frozen=True)
+class ComponentError:
+    """A missed or false component, with the address of the page that opens at it, or ""."""
+
+    case: str
+    method: str
+    label: str
+    outcome: str
+    volume: float
+    size: str
+    place: str
+    page: str
 
 
 @dataclass(frozen=True)
@@ -97,6 +119,36 @@ def region_rows(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow,
         labels = f" ({listed(members[label])})" if key == "derived" else ""
         rows.append(RegionRow(shortened(label) + labels, tuple(cells)))
     return tuple(rows)
+
+
+def component_errors(evaluation: Evaluation, pages: Pages) -> tuple[ComponentError, ...]:
+    """The missed and false components, the largest first."""
+    threshold = evaluation.others.component_threshold
+    errors = []
+    for record in evaluation.records:
+        table: ComponentTable | None = (
+            None if record.comparison is None else record.comparison.numbers.known("components")
+        )
+        for row in () if table is None else table.rows:
+            if table is None or row.found(threshold):
+                continue
+            outcome = "missed" if row.side == "reference" else "false"
+            if row.found(threshold, "many"):
+                outcome += " (one-to-one only)"
+            unit = "mm³" if table.unit == "mm³" else "voxels"
+            errors.append(
+                ComponentError(
+                    shortened(record.case, 200),
+                    shortened(record.method),
+                    shortened(row.label),
+                    outcome,
+                    row.volume,
+                    f"{decimal(row.volume, 1).removesuffix('.0')} {unit}",
+                    ", ".join(map(str, row.voxel)),
+                    row.address(pages.get((record.case, record.method))),
+                )
+            )
+    return tuple(sorted(errors, key=lambda one: -one.volume))
 
 
 def unscored_cases(summary: dict[str, Any]) -> tuple[FailedCase, ...]:
