@@ -14,7 +14,7 @@ from probdice.cli.streams import printing, write_output
 from probdice.cli.terminal_tables import Column, FittingTable
 from probdice.comparison.result import Comparison, Group
 from probdice.errors import in_command
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
 from probdice.metrics.verdict import verdict_of, worst_first

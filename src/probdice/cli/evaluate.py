@@ -189,7 +189,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
     manifest.write(path)
     if not quiet:
         from probdice.cli.display import show
-        from probdice.method.matching import listed
+        from probdice.method.region_labels import listed
         from probdice.text.escaping import printable
 
         names = {"labels": "label maps", "probabilities": "probabilities"}

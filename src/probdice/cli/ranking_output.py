@@ -13,7 +13,7 @@ from rich.text import Text
 from probdice.cli.display import note_line, show
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table
 from probdice.evaluation.conclusion import conclusion, joined, summary_line
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.options import CompareOptions
 from probdice.text.escaping import printable

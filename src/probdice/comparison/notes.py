@@ -11,9 +11,10 @@ from probdice.data.value_checks import scale_of_labels
 from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.method.background import named_background
-from probdice.method.matching import Given, is_given, label_pairs, listed
+from probdice.method.label_matching import label_pairs
+from probdice.method.matching import Given, is_given
 from probdice.method.merging import sides_to_merge
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
 from probdice.text.formatting import percent

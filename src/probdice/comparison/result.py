@@ -22,7 +22,8 @@ from probdice.method.background import Places, find_background
 from probdice.method.chance import Chance, adjusted, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
 from probdice.method.groups import counted
-from probdice.method.matching import Fixed, Given, LabelsBy, labels_by
+from probdice.method.label_matching import LabelsBy, labels_by
+from probdice.method.matching import Fixed, Given
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label

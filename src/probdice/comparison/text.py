@@ -6,7 +6,7 @@ from math import isnan
 
 from probdice.comparison.result import SHOWN, Comparison
 from probdice.method.background import named_background
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.text.formatting import decimal
 

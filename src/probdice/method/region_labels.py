@@ -11,7 +11,15 @@ from typing import SupportsIndex, cast
 
 from probdice.errors import InputError
 
-__all__ = ["COLOUR", "Label", "as_channels", "shown_labels", "shown_names", "whole_number"]
+__all__ = [
+    "COLOUR",
+    "Label",
+    "as_channels",
+    "listed",
+    "shown_labels",
+    "shown_names",
+    "whole_number",
+]
 
 Label = int | str
 COLOUR = re.compile("#[0-9A-Fa-f]{6}")
@@ -64,6 +72,14 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
     """
     shown = shown_names(names, lambda channel: labels[channel])
     return tuple(shown.get(k, k if label is None else label) for k, label in enumerate(labels))
+
+
+def listed(labels: Sequence[Label], most: int = 6) -> str:
+    """List the first labels and the number of further ones; return a dash if there are none."""
+    if not labels:
+        return "–"
+    rest = f", … {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(str(label) for label in labels[:most]) + rest
 
 
 def as_channels(

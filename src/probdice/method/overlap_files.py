@@ -1,0 +1,182 @@
+"""Restore an overlap from plain types, and store it in a file without pickle."""
+
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from operator import index
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import FormatError, InputError, ProbdiceError
+from probdice.method.overlap import FORMAT, Overlap, Pairs
+from probdice.method.region_labels import COLOUR
+from probdice.method.regions import Integers, Regions
+from probdice.method.sides import SIDES
+from probdice.method.similarity import similarity_from_dict
+
+__all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
+
+HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
+MOST_PACKED = 64  # largest compression ratio of keys and names
+SLACK = 2**16  # bytes of a stored array in addition to its values
+
+# Exceptions that NumPy, zipfile, zlib and json raise for corrupt files.
+CORRUPT_FILE_ERRORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError),
+    *(RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
+    """Restore an overlap from the output of `Overlap.to_dict`."""
+    try:
+        if content["format"] != FORMAT:
+            raise InputError(
+                f"expected an overlap of format {FORMAT}, found format {content['format']}, "
+                f"which another version of probdice wrote"
+            )
+        reference, prediction = (Regions.from_dict(content[side]) for side in SIDES)
+        whole = reference.crisp and prediction.crisp
+        overlap = Overlap(
+            similarity_from_dict(content["similarity"]),
+            index(content["pixels"]),
+            reference,
+            prediction,
+            Pairs(
+                np.asarray(content["rows"], np.int64),
+                np.asarray(content["columns"], np.int64),
+                np.asarray(content["savings"], np.int64 if whole else np.float64),
+            ),
+        )
+        if not all(_conditions(overlap)):
+            raise InputError("not an overlap: its parts are inconsistent")
+    except ProbdiceError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise InputError(f"not an overlap: {type(error).__name__}: {error}") from None
+    return overlap
+
+
+def _conditions(overlap: Overlap) -> Iterator[bool]:
+    """Yield whether each condition holds that the sums of every pass over pixels fulfil.
+
+    A condition may assume that those before it hold.
+    """
+    meeting = overlap.meeting
+    yield overlap.pixels >= 1
+    yield _equally_long(meeting.rows, meeting.columns, meeting.savings)
+    for regions in (overlap.reference, overlap.prediction):
+        needs_losses = not (overlap.similarity.separable or regions.crisp)
+        yield needs_losses == (regions.losses is not None)
+        losses = regions.volumes if regions.losses is None else regions.losses
+        yield len(regions) > 0 and _equally_long(regions.keys, regions.volumes, losses)
+        yield all(isinstance(name, str) for name in regions.names.values())
+        yield all(COLOUR.fullmatch(colour) for colour in regions.colours.values())
+        yield bool(np.all(regions.keys[:-1] < regions.keys[1:]))
+        yield bool(np.all(np.isfinite(losses) & np.isfinite(regions.volumes)))
+        yield bool(np.all((losses >= 0) & (regions.volumes >= 0)) and np.any(regions.volumes > 0))
+        counts = regions.likeliest
+        if counts is not None:
+            yield not regions.crisp and counts.shape == regions.keys.shape
+            yield bool(np.all((counts >= 0) & (counts <= overlap.pixels)))
+            yield bool(np.any(regions.present))
+    yield bool(np.all(np.isfinite(meeting.savings) & (meeting.savings > 0)))
+    yield _within(meeting.rows, len(overlap.reference))
+    yield _within(meeting.columns, len(overlap.prediction))
+    pairs = meeting.rows * len(overlap.prediction) + meeting.columns
+    yield np.unique(pairs).size == pairs.size
+
+
+def _equally_long(*arrays: NDArray[Any]) -> bool:
+    """Return whether all arrays are one-dimensional and have the same length."""
+    return all(array.shape == (arrays[0].size,) for array in arrays)
+
+
+def _within(indices: Integers, count: int) -> bool:
+    return not indices.size or (int(indices.min()) >= 0 and int(indices.max()) < count)
+
+
+def write_overlap(overlap: Overlap, name: str) -> None:
+    """Write an overlap to a file. A failed write leaves no partial file."""
+    from probdice.files.atomic_files import replacing
+
+    arrays: dict[str, NDArray[Any]] = {
+        "rows": overlap.meeting.rows,
+        "columns": overlap.meeting.columns,
+        "savings": overlap.meeting.savings,
+    }
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "similarity": overlap.similarity.to_dict(),
+        "pixels": overlap.pixels,
+    }
+    for side in SIDES:
+        regions = overlap.side(side)
+        for field in ("keys", "volumes", "losses", "likeliest"):
+            if getattr(regions, field) is not None:
+                arrays[f"{side}_{field}"] = getattr(regions, field)
+        content = regions.to_dict()
+        header[side] = {key: content[key] for key in HEADER}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    try:
+        with replacing(Path(name)) as partial, partial.open("wb") as stream:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+    except ProbdiceError as error:
+        raise error.prefixed(f"{name}: ") from None
+    except OSError as error:
+        raise FormatError(f"{name}: cannot be written: {error.strerror or error}") from error
+
+
+def read_overlap(name: str) -> Overlap:
+    """Read an overlap from a file that `write_overlap` wrote."""
+    try:
+        with Path(name).open("rb") as stream:
+            return overlap_from_dict(_stored(stream))
+    except OSError as error:
+        raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except ProbdiceError as error:
+        raise FormatError(f"{name}: ", *error.args) from None
+    except CORRUPT_FILE_ERRORS as error:
+        raise FormatError(
+            f"{name}: not a saved overlap, or corrupt: {type(error).__name__}: {error}"
+        ) from None
+
+
+def _stored(stream: BinaryIO) -> dict[str, Any]:
+    """Return the content of a file, for `overlap_from_dict`.
+
+    A small file may decompress to huge arrays, so the sizes are checked first. Keys and names are
+    all different, so their compression ratio is limited. The number of regions then limits the
+    sizes of all other arrays.
+    """
+    from probdice.files.numpy_files import member
+
+    archive = zipfile.ZipFile(stream)
+    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+
+    def array(name: str, most: int) -> NDArray[Any]:
+        size = members[name].file_size
+        if size > most + SLACK:
+            raise FormatError(f"corrupt file: {name} has {size} bytes, expected at most {most}")
+        return member(archive, members[name].filename, size)
+
+    def packed(name: str) -> NDArray[Any]:
+        return array(name, MOST_PACKED * members[name].compress_size)
+
+    plain: dict[str, Any] = dict(json.loads(packed("header").tobytes()))
+    counts = []
+    for side in SIDES:
+        keys = packed(f"{side}_keys")
+        plain[side] = plain[side] | {"keys": keys, "losses": None, "likeliest": None}
+        for field in ("volumes", "losses", "likeliest"):
+            if f"{side}_{field}" in members:
+                plain[side][field] = array(f"{side}_{field}", 8 * keys.size)
+        counts.append(keys.size)
+    rows = array("rows", 8 * math.prod(counts))
+    columns, savings = (array(name, 8 * rows.size) for name in ("columns", "savings"))
+    return plain | {"rows": rows, "columns": columns, "savings": savings}

@@ -1,0 +1,257 @@
+"""The regions of one side of an overlap: their labels, names and volumes."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.errors import InputError
+from probdice.method.region_labels import Label, shown_names
+
+__all__ = ["Floats", "Integers", "Regions", "as_integers"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The regions of one side.
+
+    Attributes
+    ----------
+    keys : ndarray of int
+        The labels of a label map, ascending, or the numbers of the channels.
+    volumes : ndarray
+        Sum of the probabilities of each region; integers for a label map.
+    crisp : bool
+        Whether the side is a label map.
+    names : mapping of int to str
+        The names of keys that have one. Regions may share a name.
+    losses : ndarray or None
+        Σ (1 − f) of each region against an empty region, if it does not follow from the volumes:
+        for probabilities with a similarity that is not separable, such as aitchison.
+    colours : mapping of int to str
+        The colours, such as "#0072B2", of keys that have one in the source.
+    likeliest : ndarray of int or None
+        Number of pixels at which each region is the most probable, including ties within 1e-6.
+        None for a label map, where it equals the volume, and for an overlap saved by version 0.1.
+    numbers : mapping of int to int
+        The labels of channels that have one. The keys of a label map are its labels, so for a
+        label map this mapping holds labels without pixels only.
+    origins : mapping of int to int or str
+        The class of each connected component; empty if the regions are not components.
+    """
+
+    keys: NDArray[Any]
+    volumes: NDArray[Any]
+    crisp: bool
+    names: Mapping[int, str] = field(default_factory=dict)
+    losses: Floats | None = None
+    colours: Mapping[int, str] = field(default_factory=dict)
+    likeliest: Integers | None = None
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    origins: Mapping[int, Label] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def label(self, index: int) -> Label:
+        """Return the label of a region: its name, else its number, else its channel index."""
+        return self.label_of(int(self.keys[index]))
+
+    def label_of(self, key: int) -> Label:
+        """Return the label of the region with this key."""
+        return self._shown_names.get(key, self.numbers.get(key, key))
+
+    def number(self, index: int) -> int | None:
+        """Return the number of a region: its label, or the label of its channel."""
+        return self.number_of(int(self.keys[index]))
+
+    def number_of(self, key: int) -> int | None:
+        """Return the number of a label or channel, or None."""
+        return key if self.crisp else self.numbers.get(key)
+
+    def name(self, index: int) -> str | None:
+        """Return the name of a region, which other regions may share, or None."""
+        return self.names.get(int(self.keys[index]))
+
+    @cached_property
+    def _shown_names(self) -> Mapping[int, str]:
+        return shown_names(self.names, self.number_of)
+
+    def find(self, label: Label) -> int | None:
+        """Return the index of the region with this number, name or label, or None."""
+        key = self._key_of(label)
+        return None if key is None else self._places.get(key)
+
+    def knows(self, label: Label) -> bool:
+        """Return whether a region has this number, name or label, even if it has no pixels."""
+        key = self._key_of(label)
+        return key is not None and (key in self._places or key in self.names or key in self.numbers)
+
+    def counterpart(self, label: Label) -> Label | None:
+        """Return the number of the region with this name, or the name of that with this number."""
+        key = self._key_of(label)
+        if key is None:
+            return None
+        return self.number_of(key) if isinstance(label, str) else self.names.get(key)
+
+    def _key_of(self, label: Label) -> int | None:
+        text = str(label)
+        by_name = self._keys_by_name
+        if isinstance(label, str) and text in by_name:
+            return by_name[text]
+        if text.removeprefix("-").isdecimal():
+            number = int(text)
+            if self.crisp:
+                return number
+            if number in self._channels:
+                return self._channels[number]
+        return by_name.get(text)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {key: k for k, key in enumerate(self.keys.tolist())}
+
+    @cached_property
+    def _channels(self) -> dict[int, int]:
+        """The channel of every number. A channel without number and name has its own index."""
+        return {**{key: key for key in self.unlabelled}, **{n: k for k, n in self.numbers.items()}}
+
+    @cached_property
+    def _keys_by_name(self) -> dict[str, int]:
+        shown = {name: key for key, name in self._shown_names.items()}
+        return {**shown, **self.unique_names}
+
+    @cached_property
+    def unique_names(self) -> dict[str, int]:
+        """The keys of regions with a unique name, by name."""
+        counts = Counter(self.names.values())
+        return {name: key for key, name in self.names.items() if counts[name] == 1}
+
+    @cached_property
+    def places_by_name(self) -> dict[str, int]:
+        """The indices of regions with a unique name, by name."""
+        if not self.names:
+            return {}
+        keys = as_integers(list(self.unique_names.values()))
+        _, places, chosen = np.intersect1d(self.keys.astype(keys.dtype), keys, return_indices=True)
+        names = list(self.unique_names)
+        return {names[k]: int(place) for k, place in zip(chosen, places, strict=True)}
+
+    @cached_property
+    def unlabelled(self) -> tuple[int, ...]:
+        """The channels that have neither a number nor a name."""
+        if self.crisp:
+            return ()
+        keys: list[int] = self.keys.tolist()
+        return tuple(key for key in keys if key not in self.numbers and key not in self.names)
+
+    def colour(self, index: int) -> str | None:
+        """Return the colour of a region in its source, or None."""
+        return self.colours.get(int(self.keys[index]))
+
+    @cached_property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of all regions, including empty ones."""
+        keys: list[int] = self.keys.tolist()
+        if not self.names and (self.crisp or not self.numbers):
+            return tuple(keys)
+        return tuple(self.label_of(key) for key in keys)
+
+    @cached_property
+    def occupied(self) -> Integers:
+        """The indices of the non-empty regions."""
+        return np.flatnonzero(self.volumes)
+
+    @cached_property
+    def occupied_labels(self) -> tuple[Label, ...]:
+        """The labels of the non-empty regions."""
+        if self.occupied.size == len(self):
+            return self.labels
+        return tuple(self.labels[k] for k in self.occupied.tolist())
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which regions count in means over regions and in counts of regions.
+
+        A region of a label map counts if it is not empty. A region of probabilities counts if it
+        is the most probable at one pixel or more. If `likeliest` is unknown, every non-empty region
+        counts.
+        """
+        occupied = self.volumes > 0
+        return np.asarray(occupied if self.likeliest is None else occupied & (self.likeliest > 0))
+
+    @property
+    def _named_or_numbered(self) -> list[int]:
+        return list(dict.fromkeys((*self.names, *self.numbers)))
+
+    @property
+    def empty(self) -> tuple[Label, ...]:
+        """The labels of empty regions, including names and numbers without a region."""
+        empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
+        if self.names or self.numbers:
+            known = set(self.keys.tolist())
+            empty += [self.label_of(key) for key in self._named_or_numbered if key not in known]
+        return tuple(empty)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the regions as plain types."""
+        return {
+            "crisp": self.crisp,
+            "keys": self.keys.tolist(),
+            "volumes": self.volumes.tolist(),
+            "names": [[key, name] for key, name in self.names.items()],
+            "losses": None if self.losses is None else self.losses.tolist(),
+            "colours": [[key, colour] for key, colour in self.colours.items()],
+            "likeliest": None if self.likeliest is None else self.likeliest.tolist(),
+            "numbers": [[key, number] for key, number in self.numbers.items()],
+            "origins": [[key, label] for key, label in self.origins.items()],
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Regions":
+        """Restore regions from plain types."""
+        crisp = bool(content["crisp"])
+        losses, likeliest = content["losses"], content.get("likeliest")
+        keys = as_integers(content["keys"])
+        names = {index(key): name for key, name in content["names"]}
+        if "numbers" in content:
+            numbers = {index(key): index(number) for key, number in content["numbers"]}
+        else:  # an older version stored either the label or the name of a channel
+            bare = () if crisp else keys.tolist()
+            labels = {**{key: key for key in bare}, **names}
+            numbers = {key: label for key, label in labels.items() if isinstance(label, int)}
+            names = {key: label for key, label in names.items() if key not in numbers}
+        return cls(
+            keys,
+            np.asarray(content["volumes"], np.int64 if crisp else np.float64),
+            crisp,
+            names,
+            None if losses is None else np.asarray(losses, np.float64),
+            {index(key): colour for key, colour in content.get("colours", ())},
+            None if likeliest is None else as_integers(likeliest),
+            numbers,
+            {index(key): label for key, label in content.get("origins", ())},
+        )
+
+
+def as_integers(keys: Any) -> NDArray[Any]:
+    """Return labels as int64, or as uint64 if a label is at least 2⁶³."""
+    array = np.asarray(keys)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    # NumPy converts a list with labels below and above 2⁶³ to floating point.
+    if isinstance(keys, list) and all(type(key) is int for key in keys) and max(keys) >= 2**63:
+        array = np.array(keys, np.uint64)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"labels must be integers, found {array.dtype}")
+    if array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        return array
+    return array.astype(np.int64)
