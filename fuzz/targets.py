@@ -31,8 +31,8 @@ class Target:
 
 def read_image(path: str) -> Any:
     """Read a segmentation as `compare` and `info` do."""
+    from probdice.data.lazy_arrays import blocks
     from probdice.files import contents_of, read
-    from probdice.files.lazy import blocks
 
     segmentation = read(path)
     values, count = [], 0
@@ -47,8 +47,8 @@ def read_image(path: str) -> Any:
 
 def touched(path: str) -> None:
     """Read all values of a segmentation once."""
+    from probdice.data.lazy_arrays import blocks
     from probdice.files import read
-    from probdice.files.lazy import blocks
 
     for block in blocks(read(path).array):
         block.max(initial=0)
@@ -159,7 +159,7 @@ def read_configuration(path: str) -> Any:
         raise FormatError(error.message.partition("\n")[0]) from error
 
 
-COMMON = ("files.sources", "files.interpretation", "files.lazy", "files.corrupt")
+COMMON = ("files.sources", "files.interpretation", "data.lazy_arrays", "files.corrupt")
 
 TARGETS: Mapping[str, Target] = {
     target.name: target
